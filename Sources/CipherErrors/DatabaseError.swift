@@ -6,7 +6,7 @@
 
 /// A failure that SQLite or SQLCipher reported.
 ///
-/// Holds the SQL text, never a bound value and never a key.
+/// Contains the SQL text, but never a bound value or a key.
 public struct DatabaseError: Error, Sendable, Equatable {
     /// The extended result code, such as 2067 for `SQLITE_CONSTRAINT_UNIQUE`.
     ///
@@ -14,15 +14,15 @@ public struct DatabaseError: Error, Sendable, Equatable {
     public let extendedCode: Int32
     /// SQLite's own message.
     public let message: String
-    /// The SQL that failed, where there was one.
+    /// The SQL that failed, if there was any.
     public let sql: String?
-    /// The database file, where there is one.
+    /// The path of the database file, if there is one.
     public let path: String?
 
     /// The primary result code: the low eight bits of the extended one.
     public var code: Int32 { extendedCode & 0xff }
 
-    /// Describes a failure.
+    /// Creates an error from SQLite's result code and message.
     package init(extendedCode: Int32, message: String, sql: String? = nil, path: String? = nil) {
         self.extendedCode = extendedCode
         self.message = message
@@ -30,46 +30,46 @@ public struct DatabaseError: Error, Sendable, Equatable {
         self.path = path
     }
 
-    /// Whether a primary key, a rowid or values that must be unique are there already.
+    /// Whether a duplicate primary key, rowid or unique value was rejected.
     public var isUniqueViolation: Bool { [Self.primaryKey, Self.unique, Self.rowID].contains(extendedCode) }
-    /// Whether a foreign key would refer to nothing.
+    /// Whether a foreign key constraint failed.
     public var isForeignKeyViolation: Bool { extendedCode == ResultCode.constraint | (3 << 8) }
-    /// Whether NULL would stand where the schema forbids it.
+    /// Whether a NOT NULL constraint failed.
     public var isNotNullViolation: Bool { extendedCode == ResultCode.constraint | (5 << 8) }
-    /// Whether a row would break a CHECK.
+    /// Whether a CHECK constraint failed.
     public var isCheckViolation: Bool { extendedCode == ResultCode.constraint | (1 << 8) }
-    /// Whether any constraint would be broken.
+    /// Whether any constraint failed.
     public var isConstraintViolation: Bool { code == ResultCode.constraint }
-    /// Whether another connection's lock was in the way, longer than is waited.
+    /// Whether another connection held a lock for longer than the busy timeout.
     public var isBusy: Bool { code == ResultCode.busy || code == ResultCode.locked }
-    /// Whether the disk is full, also where no room is left for the index of a write-ahead log.
+    /// Whether the disk is full, including when there is no room for the index of a write-ahead log.
     ///
     /// Source: SQLite, "Result and Error Codes", `SQLITE_FULL` and `SQLITE_IOERR_SHMSIZE`.
     public var isFull: Bool { code == ResultCode.full || extendedCode == ResultCode.inputOutput | (19 << 8) }
     package var isNotADatabase: Bool { code == ResultCode.notADatabase }
-    /// Whether the file is damaged, or no database under its key.
+    /// Whether the file is damaged, or is not a database under the given key.
     public var isCorrupt: Bool { code == ResultCode.corrupt || code == ResultCode.notADatabase }
     /// What to do next if the file is damaged; `nil` for any other failure.
     public var advice: String? { code == ResultCode.corrupt ? StoreError.damageAdvice : nil }
-    /// Whether a text or blob is longer than SQLite takes.
+    /// Whether a text or blob exceeds SQLite's size limit.
     public var isTooBig: Bool { code == ResultCode.tooBig }
-    /// Whether the system failed at reading or writing the file.
+    /// Whether the system failed to read or write the file.
     public var isInputOutput: Bool { code == ResultCode.inputOutput }
-    /// Whether the statement was ended by a cancellation.
+    /// Whether the statement was interrupted by a cancellation.
     public var isInterrupted: Bool { code == ResultCode.interrupted }
-    /// Whether the file, the connection or the closure may only be read, or may not run this.
+    /// Whether access was denied: the file, connection or closure is read-only, or the statement is not authorized.
     public var isPermission: Bool {
         code == ResultCode.permission || code == ResultCode.readOnly || code == ResultCode.authorization
     }
-    /// Another file has the name of the one that is open, or none.
+    /// Whether the open file was renamed or removed, so that its path now refers to another file or to none.
     package var isMoved: Bool { extendedCode == ResultCode.readOnly | (4 << 8) }
     package var isCannotOpen: Bool { code == ResultCode.cannotOpen }
     package var isOutOfMemory: Bool { code == ResultCode.noMemory }
-    /// The index of a log cannot be read without writing it.
+    /// Whether the index of a write-ahead log cannot be read without writing to it.
     package var needsIndex: Bool {
         extendedCode == ResultCode.readOnly | (1 << 8) || extendedCode == ResultCode.readOnly | (5 << 8)
     }
-    /// A read-only connection met a journal that must be rolled back first.
+    /// Whether a read-only connection found a journal that must be rolled back first.
     package var needsRecovery: Bool { extendedCode == ResultCode.readOnly | (3 << 8) }
 
     private static let primaryKey = ResultCode.constraint | (6 << 8)

@@ -4,19 +4,19 @@
     public import Foundation
 #endif
 
-/// Why a key cannot be used.
+/// The reason that a key cannot be used.
 ///
-/// Never holds the key.
+/// Never contains the key.
 public enum KeyError: Error, Sendable, Equatable {
     /// The key has no bytes.
     case empty
     /// The key begins with `x'` and is neither `x'64 hex'` nor `x'96 hex'`.
     case malformed
-    /// A raw key or its salt has another number of bytes than 32 and 16.
+    /// A raw key is not 32 bytes long, or its salt is not 16 bytes long.
     case rawLength(key: Int, salt: Int?)
     /// The text of the key begins with a byte order mark, which would be an invisible part of a passphrase.
     case byteOrderMark
-    /// The random generator failed.
+    /// The system's random number generator failed.
     case noRandomness
     /// The cryptographic library, libcrypto or CommonCrypto, refused to derive a key.
     case derivationFailed
@@ -38,7 +38,7 @@ extension KeyError: CustomStringConvertible, LocalizedError {
                 + "bytes, and a salt has 16"
         case .byteOrderMark:
             "the key begins with a byte order mark; save it as UTF-8 without one"
-        case .noRandomness: "the system gave no random bytes; try again"
+        case .noRandomness: "the system returned no random bytes; try again"
         case .derivationFailed:
             "the key could not be derived from the passphrase; the cryptographic library refused PBKDF2"
         }

@@ -1,12 +1,12 @@
 extension StoreError {
-    /// What a user must be allowed.
+    /// The access that the user needs.
     package enum Access: String {
         case read = "to read it"
         case write = "to write it"
         case writeWithFolder = "to write the file and its folder"
     }
 
-    /// The system does not let this user have what is needed.
+    /// Creates the error for a user who lacks a required permission.
     package static func permission(
         _ path: String, _ detail: String, _ access: Access, changed: Change? = nil, underlying: DatabaseError? = nil
     ) -> StoreError {

@@ -1,27 +1,27 @@
 extension StoreError {
-    /// What lets a file be used that somebody else works with.
+    /// What to do before retrying when a file is in use.
     package enum Retry: String {
-        /// A connection or a program that is named has the file open.
+        /// A known connection or program has the file open.
         case afterClosing = "close it and try again"
-        /// A program that is not known wrote or replaced the file.
+        /// An unknown program wrote or replaced the file.
         case afterEndingProgram = "close that program and try again"
-        /// Another program creates or removes files of the database.
+        /// Another program creates or removes the database's files.
         case afterSearching = "find out which program writes to the folder, and try again"
-        /// Reads of an app's own do not end.
+        /// The app's own reads do not end.
         case afterReads = "wait for those reads or cancel them, and try again"
-        /// It was a moment only.
+        /// The conflict was momentary.
         case now = "try again"
     }
 
-    /// Somebody else uses the file, or came between.
+    /// Creates the error for a file that another connection or program uses or has changed meanwhile.
     package static func busy(
         _ path: String, _ detail: String, retry: Retry, changed: Change? = .nothing, underlying: DatabaseError? = nil
     ) -> StoreError {
         StoreError(.busy, path: path, detail, advice: retry.rawValue, changed: changed, underlying: underlying)
     }
 
-    /// The name that was free is another program's now.
+    /// Creates the error for a file name that was free until another program took it.
     package static func madeMeanwhile(_ path: String) -> StoreError {
-        busy(path, "another program made the file at the same moment", retry: .now)
+        busy(path, "another program created the file at the same moment", retry: .now)
     }
 }

@@ -1,5 +1,5 @@
 extension StoreError {
-    /// What stands at a place of the configuration cannot be used.
+    /// Creates the error for an unusable entry in the configuration.
     package static func unusable(
         _ place: String, _ problem: String, advice: String = "correct it", underlying: DatabaseError? = nil
     ) -> StoreError {
@@ -8,10 +8,10 @@ extension StoreError {
             underlying: underlying)
     }
 
-    /// A cipher format that no file has, or that none is to have.
+    /// Creates the error for a cipher format that no file can have, or that must not be used for new files.
     package static func cipherFormat(_ fault: String, path: String?) -> StoreError {
         StoreError(
-            .configuration, path: path, "the cipher format is not possible: \(fault)",
+            .configuration, path: path, "the cipher format is invalid: \(fault)",
             advice: "choose another format, or omit it")
     }
 }

@@ -1,10 +1,10 @@
 extension StoreError {
-    /// What to do about a damaged file.
+    /// The advice for a damaged file.
     package static let damageAdvice =
-        "restore the file from a backup, or save what it still contains with cipherstore recover, DatabaseConverter.recover or, "
-        + "for a closed store, EncryptedStore.recover"
+        "restore the file from a backup, or save what it still contains with cipherstore recover, "
+        + "DatabaseConverter.recover or, for a closed store, EncryptedStore.recover"
 
-    /// The file or its disk takes no more.
+    /// Creates the error for a file or disk that is full.
     package static func noSpace(
         _ path: String, _ detail: String, changed: Change? = nil, underlying: DatabaseError? = nil
     ) -> StoreError {
@@ -13,7 +13,7 @@ extension StoreError {
             underlying: underlying)
     }
 
-    /// The disk, or what stands between it and the process, failed.
+    /// Creates the error for a failure of the disk, or of a layer between the disk and the process.
     package static func disk(
         _ path: String, _ detail: String, _ code: Code = .inputOutput, changed: Change? = nil,
         underlying: DatabaseError? = nil
@@ -22,7 +22,7 @@ extension StoreError {
             code, path: path, detail, advice: "check the disk and try again", changed: changed, underlying: underlying)
     }
 
-    /// The file is not what SQLite wrote.
+    /// Creates the error for a file whose content differs from what SQLite wrote.
     package static func damaged(
         _ path: String?, _ detail: String, changed: Change? = .nothing, underlying: DatabaseError? = nil
     ) -> StoreError {

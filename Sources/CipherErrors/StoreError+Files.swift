@@ -1,15 +1,15 @@
 extension StoreError {
-    /// The path leads to nothing.
+    /// Creates the error for a path at which there is no file.
     package static func missingFile(_ path: String, _ detail: String = "there is no such file") -> StoreError {
         StoreError(.missingFile, path: path, detail, advice: "check the path")
     }
 
-    /// The folder of a file that is to be made is not there.
+    /// Creates the error for a new file whose folder does not exist.
     package static func missingFolder(_ path: String) -> StoreError {
         StoreError(.missingFile, path: path, "there is no such folder", advice: "create the folder first")
     }
 
-    /// What is there keeps a name that is needed.
+    /// Creates the error for an existing file that occupies a required name.
     package static func inTheWay(_ path: String, _ detail: String, _ code: Code = .nameTaken) -> StoreError {
         StoreError(code, path: path, detail, advice: "move it away", changed: .nothing)
     }

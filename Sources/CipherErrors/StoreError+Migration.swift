@@ -1,5 +1,5 @@
 extension StoreError {
-    /// What keeps a database from becoming what the configuration wants.
+    /// What to correct so that the database can reach the wanted schema.
     package enum Correction: String {
         case schema = "correct the schema"
         case schemaOrRows = "correct the schema or the rows"
@@ -7,9 +7,10 @@ extension StoreError {
         case step = "correct the step"
     }
 
-    /// The configuration asks for what this database cannot become.
+    /// Creates the error for a database that cannot be brought to the schema that the configuration asks for.
     ///
-    /// - Parameter code: What kind of failure it is, where the cause is not that something of the app's own is not registered.
+    /// - Parameter code: The kind of failure, unless the cause is an unregistered collation, function or tokenizer of
+    ///   the app.
     package static func unreachable(
         _ path: String?, _ detail: String, correct: Correction, code: Code = .migration,
         underlying: DatabaseError? = nil
@@ -21,30 +22,30 @@ extension StoreError {
             underlying: underlying)
     }
 
-    /// What the schema makes has the name of something else in the database.
+    /// Creates the error for a schema object whose name is already used by another object in the database.
     package static func nameInUse(_ path: String?, making object: String, besides present: String) -> StoreError {
         StoreError(
             .migration, path: path, "the \(object) cannot be created: the database has \(present) of that name",
             advice: "rename one of them", changed: .nothing)
     }
 
-    /// A step of the app's left what fits no moment of it.
+    /// Creates the error for a step of the app that left the database in a state that matches no point of the step.
     package static func halfDone(_ path: String?, _ detail: String) -> StoreError {
         StoreError(.migration, path: path, detail, advice: "repair the database by hand", changed: .nothing)
     }
 
-    /// The database, or a table of it, is of a newer version than the app.
+    /// Creates the error for a database, or one of its tables, whose version is newer than the app.
     package static func downgrade(_ path: String?, _ detail: String, orElse remedy: String? = nil) -> StoreError {
         StoreError(
             .downgrade, path: path, detail,
             advice: "install a newer version of the app" + (remedy.map { ", or \($0)" } ?? ""), changed: .noRow)
     }
 
-    /// Which version the database has cannot be told.
+    /// Creates the error for a database whose version cannot be determined.
     ///
     /// - Parameters:
-    ///   - remedy: What else can be done than to assume a version.
-    ///   - last: The same, where it comes last.
+    ///   - remedy: Advice to give before the advice to assume a version.
+    ///   - last: Advice to give after it.
     package static func unknownVersion(
         _ path: String?, _ detail: String, first remedy: String? = nil, last: String? = nil
     ) -> StoreError {

@@ -6,18 +6,18 @@
     internal import Darwin
 #endif
 
-/// Names of files as text, without loss: to the system they are bytes, which need not be UTF-8.
+/// Converts file names to text and back without loss; to the system, names are bytes, which need not be UTF-8.
 ///
-/// A byte that is no part of valid UTF-8 stands as the scalar U+10FF00 plus the byte, and so does each byte of a genuine
-/// U+10FF80 to U+10FFFF. Two different names never have one text, and the text of a name gives its bytes again.
-/// Source: Python, PEP 383, which does the same with surrogates; a Swift String holds none.
+/// A byte that is not part of valid UTF-8 becomes the scalar U+10FF00 plus the byte, and so does each byte of a genuine
+/// U+10FF80 to U+10FFFF. Different names always have different texts, and a name's bytes can be recovered from its
+/// text. Source: Python, PEP 383, which does the same with surrogates; a Swift String cannot hold surrogates.
 ///
-/// Two names are one only where their UTF-8 is equal: `==` takes "é" in one and in two scalars for one text.
+/// Names must be compared by their UTF-8: `==` considers "é" as one scalar and "é" as two scalars equal.
 package enum SystemPath {
     private static let base: UInt32 = 0x10FF00
     private static let escapes: ClosedRange<UInt32> = base + 0x80...base + 0xff
 
-    /// The text of a name.
+    /// Returns the text of a name.
     package static func text(_ name: some Sequence<UInt8>) -> String {
         let bytes = Array(name)
         var result = String.UnicodeScalarView()
@@ -43,12 +43,12 @@ package enum SystemPath {
         }
     }
 
-    /// The text of a name that C gave, up to its NUL.
+    /// Returns the text of a NUL-terminated name.
     package static func text(cString name: UnsafePointer<CChar>) -> String {
         text(UnsafeRawBufferPointer(start: name, count: strlen(name)))
     }
 
-    /// The bytes of a name.
+    /// Returns the bytes of a name.
     package static func bytes(_ text: String) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity(text.utf8.count)
@@ -58,7 +58,8 @@ package enum SystemPath {
         return result
     }
 
-    /// Text for people: bytes that are not UTF-8 as `\xff`, and what a terminal would act upon as other escapes.
+    /// Returns text for people to read: bytes that are not UTF-8 appear as `\xff`, and control characters that a
+    /// terminal would act on appear as other escapes.
     package static func printable(_ text: String) -> String {
         var result = ""
         for scalar in text.unicodeScalars {
@@ -73,8 +74,8 @@ package enum SystemPath {
         return result
     }
 
-    /// A JSON text whose strings show such bytes as ``printable(_:)`` does, and have what a terminal would act upon as
-    /// escapes of JSON.
+    /// Returns JSON text in which such bytes appear as in ``printable(_:)``, and control characters that a terminal
+    /// would act on appear as JSON escapes.
     package static func printable(json: String) -> String {
         var result = String.UnicodeScalarView()
         for scalar in json.unicodeScalars {
@@ -90,7 +91,7 @@ package enum SystemPath {
         return String(result)
     }
 
-    /// The escape of JSON for a scalar that ``escape(_:)`` knows; `nil` for any other.
+    /// Returns the JSON escape of a scalar that ``escape(_:)`` escapes; `nil` for any other.
     package static func jsonEscape(_ scalar: Unicode.Scalar) -> String? {
         guard escape(scalar) != nil else { return nil }
         switch scalar {
@@ -103,7 +104,8 @@ package enum SystemPath {
         }
     }
 
-    /// What stands for a control character, a line end or a change of direction; `nil` for any other scalar.
+    /// Returns the escape of a control character, a line separator or a bidirectional control; `nil` for any other
+    /// scalar.
     package static func escape(_ scalar: Unicode.Scalar) -> String? {
         switch scalar {
         case "\n": return "\\n"
@@ -113,7 +115,7 @@ package enum SystemPath {
         }
         return switch scalar.value {
         case 0..<0x20, 0x7f..<0xa0,
-            // Line and paragraph separators; embeddings, overrides and isolates of direction.
+            // Line and paragraph separators; bidirectional embeddings, overrides and isolates.
             0x2028...0x202e, 0x2066...0x2069:
             "\\u{\(String(scalar.value, radix: 16))}"
         default: nil
@@ -126,7 +128,7 @@ package enum SystemPath {
 }
 
 extension String {
-    /// Lends the bytes of a name to a call of the system's, and leaves the call's `errno` as it is.
+    /// Passes the bytes of a name to a system call, and preserves the call's `errno`.
     package func withSystemPath<Result, Failure: Error>(
         _ body: (UnsafePointer<CChar>) throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -142,6 +144,6 @@ extension String {
         return try body(name)
     }
 
-    /// Whether two texts are one name.
+    /// Whether two texts are the same name.
     package func isSameName(as other: String) -> Bool { utf8.elementsEqual(other.utf8) }
 }

@@ -1,10 +1,11 @@
-/// What a schema or a statement names of the app's own, and no one has registered on the connection.
+/// A collation, function or tokenizer of the app that a schema or a statement uses, but that is not registered on the
+/// connection.
 package enum UnregisteredName: Equatable {
     case collation(String)
     case function(String)
     case tokenizer(String)
 
-    /// What it is, with its name.
+    /// Its kind and its name.
     package var description: String {
         switch self {
         case .collation(let name): "the collation \(name)"
@@ -13,16 +14,16 @@ package enum UnregisteredName: Equatable {
         }
     }
 
-    /// Where it is registered, as the options of a conversion call it too.
+    /// How to register it; the options of a conversion use the same terms.
     package var advice: String {
         switch self {
-        case .collation: "add the app's own to the configuration's collations"
-        case .function: "add the app's own to the configuration's functions"
-        case .tokenizer: "add the app's own to the configuration's tokenizers"
+        case .collation: "register it in the configuration's collations"
+        case .function: "register it in the configuration's functions"
+        case .tokenizer: "register it in the configuration's tokenizers"
         }
     }
 
-    /// What a caller is told of whom it is kept from its work.
+    /// The code of the error that reports it.
     package var code: StoreError.Code {
         switch self {
         case .collation: .missingCollation
@@ -33,10 +34,11 @@ package enum UnregisteredName: Equatable {
 }
 
 extension DatabaseError {
-    /// What a statement could not be compiled without, where it is that.
+    /// The unregistered name that prevented a statement from being compiled; `nil` if it failed for another reason.
     ///
-    /// Only the message names it: the code is that of every statement that cannot be compiled. `sqlite3_error_offset`, which
-    /// came with SQLite 3.38, leads into the statement, and the name may stand in a text of the schema.
+    /// Only the message contains the name: the result code is the same for every statement that cannot be compiled.
+    /// `sqlite3_error_offset`, added in SQLite 3.38, points into the statement, but the name may occur in the SQL text
+    /// of the schema.
     package var unregistered: UnregisteredName? {
         guard code == DatabaseError.generic else { return nil }
         for (prefix, name) in Self.messages where message.hasPrefix(prefix) {

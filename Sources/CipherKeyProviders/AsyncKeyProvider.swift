@@ -2,10 +2,10 @@ internal import CipherErrors
 public import CipherSQLite
 internal import CipherSystemFiles
 
-/// Gives the key that an async closure of the app returns: one that asks a server, another process or the user.
+/// A provider whose key comes from an async closure of the app, which may ask a server, another process or the user.
 ///
-/// The closure runs in its own task while the thread that asks waits. The task is cancelled when no one waits any more:
-/// after the `keyTimeout` of the options, and when the opening is cancelled.
+/// The closure runs in its own task while the thread that needs the key waits. The task is cancelled when nothing waits
+/// for it any more: after the `keyTimeout` of the options, and when the opening is cancelled.
 public struct AsyncKeyProvider: KeyProvider {
     private let body: @Sendable (KeyPurpose, String) async throws -> CipherKey
 
@@ -13,10 +13,10 @@ public struct AsyncKeyProvider: KeyProvider {
         self.body = body
     }
 
-    /// Gives the closure's key, and blocks the thread until it has it.
+    /// Returns the closure's key, and blocks the thread until it is available.
     ///
     /// - Throws: ``StoreError`` with `keyMalformed` if the closure throws a `KeyError`; every other error of the
-    ///   closure as it is.
+    ///   closure unchanged.
     public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         let answer = BlockingAnswer<CipherKey>()
         let task = Task { [body] in
@@ -44,7 +44,8 @@ public struct AsyncKeyProvider: KeyProvider {
 }
 
 extension KeyProvider where Self == AsyncKeyProvider {
-    /// The key that an async closure returns, given the purpose and the path of the database.
+    /// Returns a provider that gets its key from an async closure, which receives the purpose and the path of the
+    /// database.
     ///
     /// ```swift
     /// let store = try await EncryptedStore.open(
@@ -57,8 +58,8 @@ extension KeyProvider where Self == AsyncKeyProvider {
     }
 }
 
-/// Whether somebody waits for the key that is asked for.
+/// Whether anything still waits for the requested key.
 enum KeyWaiting {
-    /// Cancelled when no one does; `nil` if that is not known.
+    /// Cancelled when nothing waits any more; `nil` if that is not known.
     @TaskLocal static var current: UpgradeCancellation?
 }

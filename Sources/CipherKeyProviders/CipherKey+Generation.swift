@@ -2,9 +2,9 @@ internal import CipherErrors
 package import CipherSQLite
 
 extension CipherKey {
-    /// A new random key, for every provider that makes one.
+    /// Returns a new random key, for every provider that creates keys.
     ///
-    /// - Parameter origin: What it is for, in words that may stand in an error, such as `a new key file`.
+    /// - Parameter origin: What the key is for, in words for an error message, such as `a new key file`.
     /// - Throws: ``StoreError`` with `keyUnavailable`.
     package static func generated(for origin: String) throws -> CipherKey {
         do {

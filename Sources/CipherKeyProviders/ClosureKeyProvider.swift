@@ -1,7 +1,7 @@
 internal import CipherErrors
 public import CipherSQLite
 
-/// Gives the key that a closure of the app returns.
+/// A provider whose key comes from a closure of the app.
 public struct ClosureKeyProvider: KeyProvider {
     private let body: @Sendable (KeyPurpose, String) throws -> CipherKey
 
@@ -9,10 +9,10 @@ public struct ClosureKeyProvider: KeyProvider {
         self.body = body
     }
 
-    /// Gives the closure's key.
+    /// Returns the closure's key.
     ///
     /// - Throws: ``StoreError`` with `keyMalformed` if the closure throws a `KeyError`; every other error of the
-    ///   closure as it is.
+    ///   closure unchanged.
     public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         do {
             return try body(purpose, database)
@@ -23,7 +23,7 @@ public struct ClosureKeyProvider: KeyProvider {
 }
 
 extension KeyProvider where Self == ClosureKeyProvider {
-    /// The key that a closure returns, given the purpose and the path of the database.
+    /// Returns a provider that gets its key from a closure, which receives the purpose and the path of the database.
     public static func closure(
         _ body: @escaping @Sendable (_ purpose: KeyPurpose, _ database: String) throws -> CipherKey
     ) -> ClosureKeyProvider {

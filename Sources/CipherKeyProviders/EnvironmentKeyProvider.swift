@@ -2,9 +2,10 @@ package import CipherPrimitives
 internal import CipherErrors
 public import CipherSQLite
 
-/// Gives the key that an environment variable holds: a passphrase, or SQLCipher's `x'64 hex'` or `x'96 hex'` form.
+/// A provider that reads its key from an environment variable: a passphrase, or SQLCipher's `x'64 hex'` or `x'96 hex'`
+/// form.
 ///
-/// Other processes of the same user can read the environment of a process, and its children inherit it: prefer a key
+/// Other processes of the same user can read a process's environment, and its child processes inherit it. Prefer a key
 /// file or a systemd credential.
 public struct EnvironmentKeyProvider: KeyProvider {
     /// The name of the variable.
@@ -18,14 +19,15 @@ public struct EnvironmentKeyProvider: KeyProvider {
         self.environment = environment
     }
 
-    /// Gives the variable's key.
+    /// Returns the variable's key.
     ///
-    /// - Throws: ``StoreError`` with `keyUnavailable` if the variable is not set, and `keyMalformed`.
+    /// - Throws: ``StoreError`` with `keyUnavailable` if the variable is not set, and `keyMalformed` if its value is
+    ///   not a valid key.
     public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         try KeyText.parse(keyText(database: database), origin: "the environment variable \(variable)")
     }
 
-    /// Gives the variable's key; none is ever created.
+    /// Returns the variable's key; never creates one.
     public func plannedKey(database: String) throws -> CipherKey? {
         try key(for: .existing, database: database)
     }
@@ -43,7 +45,7 @@ extension EnvironmentKeyProvider: KeyTextSource {
 }
 
 extension KeyProvider where Self == EnvironmentKeyProvider {
-    /// The key in an environment variable, which is read each time the key is asked for.
+    /// Returns a provider for the key in an environment variable, which is read each time a key is requested.
     public static func environment(_ variable: String) -> EnvironmentKeyProvider {
         EnvironmentKeyProvider(variable: variable)
     }

@@ -11,38 +11,38 @@ internal import CipherSystemFiles
     internal import Darwin
 #endif
 
-/// Gives the key in a file: a passphrase, or SQLCipher's `x'64 hex'` or `x'96 hex'` form.
+/// A provider that reads its key from a file: a passphrase, or SQLCipher's `x'64 hex'` or `x'96 hex'` form.
 ///
-/// One trailing newline is not part of the key. A file that group or others can read or write, or that belongs to
-/// another user than this process or root, is refused.
+/// One trailing newline is not part of the key. A file is refused if its group or others can read or write it, or if it
+/// belongs to a user other than root or the user of this process.
 public struct FileKeyProvider: KeyProvider {
     /// The path of the key file.
     package let path: String
-    /// Whether a new random key is stored where there is no file and a key may be made.
+    /// Whether a new random key is stored if there is no file and a key may be created.
     let createIfMissing: Bool
-    /// What to do where there is no file.
+    /// What to do if there is no file.
     private let advice: String
 
     package init(
         path: String, createIfMissing: Bool = false,
-        advice: String = "give the path of the file with the key of this database; for a database that is to be "
-            + "encrypted, create one with createIfMissing"
+        advice: String = "give the path of the file with the key of this database; for a database that you want to "
+            + "encrypt, create one with createIfMissing"
     ) {
         self.path = path
         self.createIfMissing = createIfMissing
         self.advice = advice
     }
 
-    /// Gives the file's key.
+    /// Returns the file's key.
     ///
-    /// - Throws: ``StoreError`` with `keyUnavailable` if the file is missing or not readable, `keyFileInsecure` and
-    ///   `keyMalformed`; with `permission`, `noSpace` or `inputOutput` if a new key cannot be stored.
+    /// - Throws: ``StoreError`` with `keyUnavailable` if the file is missing or not readable, with `keyFileInsecure` or
+    ///   `keyMalformed`, and with `permission`, `noSpace` or `inputOutput` if a new key cannot be stored.
     public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         let mayCreate = createIfMissing && purpose == .createOrExisting
         do {
             return try stored(database: database, durably: mayCreate)
         } catch SmallFile.Failure.missing where mayCreate {
-            // Where another process was faster, its key counts; so what is there is read again in both cases.
+            // If another process was faster, its key counts, so the file is read again in both cases.
             _ = try KeyFile.create(path, key: .generated(for: "a new key file"))
         } catch let failure as SmallFile.Failure {
             throw unavailable(failure)
@@ -54,7 +54,7 @@ public struct FileKeyProvider: KeyProvider {
         }
     }
 
-    /// Gives the file's key; `nil` where there is no file and one may be made.
+    /// Returns the file's key; `nil` if there is no file and one may be created.
     public func plannedKey(database: String) throws -> CipherKey? {
         do {
             return try stored(database: database, durably: false)
@@ -70,7 +70,8 @@ public struct FileKeyProvider: KeyProvider {
     }
 
     private func readText(database: String, durably: Bool) throws -> SecretBytes {
-        // Asked before the file is opened: closing a database here would drop SQLite's locks on it.
+        // This is checked before the file is opened, because closing a database file here would drop SQLite's locks on
+        // it.
         if SmallFile.isSame(path, database) {
             throw StoreError(
                 .keyUnavailable, path: path, "the key file is the database itself",
@@ -80,7 +81,7 @@ public struct FileKeyProvider: KeyProvider {
         try checkAccess(of: file)
         let text = try file.secret(limit: KeyText.maximumSize)
         if durably {
-            // The process that made the file may have died before it was on the disk.
+            // The process that created the file may have died before the file was on the disk.
             guard file.sync() else { throw FileSystem.failure("be synced", path) }
             try FileSystem.syncFolder(of: path)
         }
@@ -120,10 +121,10 @@ extension FileKeyProvider: KeyTextSource {
 }
 
 extension KeyProvider where Self == FileKeyProvider {
-    /// The key in a file, which is read each time the key is asked for.
+    /// Returns a provider for the key in a file, which is read each time a key is requested.
     ///
-    /// With `createIfMissing`, a new random key is stored where there is no file, when a database is to be encrypted. A
-    /// key is never made for a database that is encrypted already.
+    /// With `createIfMissing`, a new random key is stored if there is no file and a database is about to be encrypted.
+    /// A key is never created for a database that is already encrypted.
     public static func file(_ path: String, createIfMissing: Bool = false) -> FileKeyProvider {
         FileKeyProvider(path: path, createIfMissing: createIfMissing)
     }

@@ -1,8 +1,8 @@
-/// What reads files that a run was given: none of them may be one that the run removes.
+/// A type that reads files given to a run; the run must remove none of them.
 package protocol InputFiles {
-    /// The files, as paths that may lead nowhere.
+    /// Returns the paths of the files, which need not exist.
     ///
-    /// - Parameter database: The database that they are for.
+    /// - Parameter database: The database that the files are for.
     func inputFiles(for database: String) -> [String]
 }
 

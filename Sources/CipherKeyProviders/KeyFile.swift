@@ -11,19 +11,19 @@ internal import CipherSystemFiles
     internal import Darwin
 #endif
 
-/// Makes key files.
+/// Creates key files.
 package enum KeyFile {
     /// Stores a key in a new file that only this user can read.
     ///
     /// The file appears under its name with its whole content, and is on the disk when this returns. Until then it has
-    /// no name, so that a kill leaves nothing; on a file system without such files it has a name that begins with
-    /// `.cipherstore-key-`, and what a kill leaves under that is never read and never removed: whose it is, no one can
-    /// tell.
+    /// no name, so a kill leaves nothing behind. On a file system without nameless files, it has a temporary name that
+    /// begins with `.cipherstore-key-`. A kill may leave such a file; it is never read and never removed, because its
+    /// owner is unknown.
     ///
-    /// - Returns: `false` where there is a file of that name already, which is left as it is.
+    /// - Returns: `false` if a file of that name already exists; it is left unchanged.
     /// - Throws: ``StoreError`` with `missingFile` for a missing folder, `permission`, `noSpace` or `inputOutput`.
-    ///   Nothing is left behind, except where the folder could not be synced: another process may use the new key by
-    ///   then, so the file stays.
+    ///   Nothing is left behind, unless the folder could not be synced: by then another process may use the new key, so
+    ///   the file stays.
     package static func create(_ path: String, key: CipherKey) throws -> Bool {
         let (directory, name) = FileSystem.split(path)
         guard try FileSystem.status(directory)?.isDirectory == true else {
@@ -51,7 +51,7 @@ package enum KeyFile {
         return true
     }
 
-    /// Returns `nil` if the system cannot do it.
+    /// Creates the file without a name first; returns `nil` if the system cannot do this.
     private static func createNameless(
         _ name: String, in folder: Folder, _ key: CipherKey, _ path: String
     ) throws -> Bool? {

@@ -1,48 +1,50 @@
 internal import CipherErrors
 public import CipherSQLite
 
-/// Where the key of a database comes from.
+/// A source of database keys.
 ///
-/// A provider is asked anew whenever a key is needed, and holds none itself. It may open or convert another database:
-/// within its call, or in a `Task` that it waits for. In a detached task or on a separate thread that may wait as long
-/// as another process would, where the database is in the same folder. On the database that it is asked for it is
-/// refused with `misuse`, or waits for itself in a task.
+/// A provider is asked each time a key is needed, and caches none. It may open or convert another database, within its
+/// call or in a `Task` that it waits for. In a detached task or on a separate thread, this may wait as long as another
+/// process would if that database is in the same folder. Opening the database whose key is requested is refused with
+/// `misuse`, or, in a task, waits for itself.
 public protocol KeyProvider: Sendable {
-    /// Gives the key.
+    /// Returns the key.
     ///
     /// - Parameters:
-    ///   - purpose: Whether a new key may be made. A key that is made has been stored durably before this returns.
-    ///   - database: The path of the database, for providers that keep a key for each.
-    /// - Throws: ``StoreError`` with `keyUnavailable`, `keyMalformed` or `keyFileInsecure`, or an error of the
-    ///   provider's own, which reaches the caller as the cause.
+    ///   - purpose: Whether a new key may be created. A key that is created has been stored durably before this
+    ///     returns.
+    ///   - database: The path of the database, for providers that hold a separate key for each database.
+    /// - Throws: ``StoreError`` with `keyUnavailable`, `keyMalformed` or `keyFileInsecure`, or the provider's own
+    ///   error, which reaches the caller as `keyUnavailable` with the name of its type.
     func key(for purpose: KeyPurpose, database: String) throws -> CipherKey
 
-    /// The other key that an encrypted file may still have, where it is to be given that of ``key(for:database:)``.
+    /// Returns the key that an encrypted file may still have before it is changed to the key of ``key(for:database:)``.
     ///
-    /// `nil` by default: no change of key is under way. Never makes a key.
+    /// Returns `nil` by default, which means that no key change is under way. Must never create a key.
     func previousKey(database: String) throws -> CipherKey?
 
-    /// The key that a file would be encrypted with, as planning asks for it: none is made.
+    /// Returns the key that a file would be encrypted with, for planning. Must never create a key.
     ///
-    /// By default ``key(for:database:)`` is asked for an existing key. If it throws ``StoreError`` with
-    /// `keyUnavailable`, or an error of its own, nothing tells whether it would make one, and the answer is `nil`.
+    /// By default, this requests an existing key from ``key(for:database:)``. If that throws ``StoreError`` with
+    /// `keyUnavailable`, or an error of another type, it is unknown whether the provider would create a key, and this
+    /// returns `nil`.
     ///
-    /// - Returns: `nil` where there is none yet and ``key(for:database:)`` may make one.
-    /// - Throws: What ``key(for:database:)`` throws where it makes none.
+    /// - Returns: `nil` if there is no key yet and ``key(for:database:)`` may create one.
+    /// - Throws: The errors that ``key(for:database:)`` throws for an existing key.
     func plannedKey(database: String) throws -> CipherKey?
 
-    /// Is told that the database has the key of ``key(for:database:)``, and that this is on the disk.
+    /// Called when the database has the key of ``key(for:database:)`` and this change is on the disk.
     ///
-    /// The previous key may be dropped, unless other databases have it. Called at each opening while there is a previous
-    /// key, so that what a crash prevented is done at the next one. Does nothing by default.
+    /// The previous key may then be dropped, unless other databases use it. This is called at each opening while there
+    /// is a previous key, so that work that a crash prevented is done at the next opening. Does nothing by default.
     func previousKeyIsObsolete(database: String) throws
 }
 
 extension KeyProvider {
-    /// No change of key is under way.
+    /// Returns `nil`: no key change is under way.
     public func previousKey(database: String) throws -> CipherKey? { nil }
 
-    /// An existing key; `nil` if none is given.
+    /// Returns the existing key; `nil` if it is not available.
     public func plannedKey(database: String) throws -> CipherKey? {
         do {
             return try key(for: .existing, database: database)
@@ -55,30 +57,30 @@ extension KeyProvider {
         }
     }
 
-    /// Keeps what there is.
+    /// Does nothing.
     public func previousKeyIsObsolete(database: String) throws {}
 }
 
-/// What a key is asked for.
+/// The purpose for which a key is requested.
 public enum KeyPurpose: Sendable, Equatable {
-    /// To open a file that is encrypted, or to plan: a provider must never make a key for it.
+    /// To open an encrypted file, or to plan. A provider must never create a key for this purpose.
     case existing
-    /// To encrypt a file: the first try, or a retry after a crash, which may find the key made already.
+    /// To encrypt a file, either at the first attempt or at a retry after a crash, when the key may already exist.
     case createOrExisting
 }
 
 extension KeyProvider {
-    /// Asks for the key and gives every failure a type.
+    /// Requests the key and converts every failure to a typed error.
     package func checkedKey(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         try checked(database) { try key(for: purpose, database: database) }
     }
 
-    /// Asks for the previous key and gives every failure a type.
+    /// Requests the previous key and converts every failure to a typed error.
     package func checkedPreviousKey(database: String) throws -> CipherKey? {
         try checked(database) { try previousKey(database: database) }
     }
 
-    /// Asks for the key that a file would be encrypted with, and gives every failure a type.
+    /// Requests the key that a file would be encrypted with, and converts every failure to a typed error.
     package func checkedPlannedKey(database: String) throws -> CipherKey? {
         try checked(database) { try plannedKey(database: database) }
     }
@@ -91,7 +93,7 @@ extension KeyProvider {
         } catch let error as KeyError {
             throw StoreError(error, origin: "the answer of the key provider", path: database)
         } catch {
-            // What a provider says of its own failure is not repeated: it might quote the key.
+            // The provider's own error text is not repeated, because it might quote the key.
             throw StoreError(
                 .keyUnavailable, path: database, "the key provider failed with \(type(of: error))",
                 advice: "check the provider and try again", changed: .nothing)

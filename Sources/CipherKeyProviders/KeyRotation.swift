@@ -1,14 +1,14 @@
 internal import CipherErrors
 public import CipherSQLite
 
-/// Changes the key of a database from one provider's to another's, when it is next opened.
+/// A provider that changes a database's key from one provider's to another's the next time the database is opened.
 ///
-/// Both keys are kept until the file under the new one is on the disk. A crash at any moment leaves a file that one of
-/// them opens, and the next opening continues from there. A new database, and a plaintext one, gets the new key at
-/// once.
+/// Both keys must stay available until the file under the new key is on the disk. A crash at any moment leaves a file
+/// that one of them opens, and the next opening continues from there. A new database or a plaintext one gets the new
+/// key at once.
 ///
-/// While the new key cannot be had, a file that has the old one opens with that, and a warning. So does one where both keys
-/// are equal, and then the old one is kept.
+/// While the new key is unavailable, a file that has the old key is opened with it, and a warning is reported. The same
+/// happens if both keys are equal; the old key is then not reported as obsolete.
 public struct KeyRotation: KeyProvider {
     let old: any KeyProvider
     let new: any KeyProvider
@@ -23,21 +23,21 @@ public struct KeyRotation: KeyProvider {
         self.whenDone = whenDone
     }
 
-    /// Gives the new key.
+    /// Returns the new key.
     ///
-    /// - Throws: What the new provider throws.
+    /// - Throws: The errors of the new provider.
     public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         try new.key(for: purpose, database: database)
     }
 
-    /// Gives what the new provider gives to planning.
+    /// Returns the new provider's planned key.
     public func plannedKey(database: String) throws -> CipherKey? {
         try new.plannedKey(database: database)
     }
 
-    /// Gives the old key, `nil` if it was dropped.
+    /// Returns the old key; `nil` if it was dropped.
     ///
-    /// - Throws: What the old provider throws, except ``StoreError`` with `keyUnavailable`.
+    /// - Throws: The errors of the old provider, except ``StoreError`` with `keyUnavailable`.
     public func previousKey(database: String) throws -> CipherKey? {
         do {
             return try old.key(for: .existing, database: database)
@@ -46,20 +46,21 @@ public struct KeyRotation: KeyProvider {
         }
     }
 
-    /// Tells the app.
+    /// Calls the `whenDone` closure.
     public func previousKeyIsObsolete(database: String) throws {
         try whenDone(database)
     }
 }
 
 extension KeyProvider where Self == KeyRotation {
-    /// The key of `new`, which a database that still has that of `old` is given when it is opened.
+    /// Returns a provider that changes the key of a database from that of `old` to that of `new` when it is opened.
     ///
     /// - Parameters:
-    ///   - old: Gives the key that databases may still have; `keyUnavailable` once it was dropped.
-    ///   - new: Gives the key that they are to have.
-    ///   - whenDone: Is given the path of a database that has the new key durably, and may drop the old key, unless
-    ///     another database has it. Called at each opening until `old` throws `keyUnavailable`.
+    ///   - old: The provider of the key that databases may still have; it throws `keyUnavailable` after that key has
+    ///     been dropped.
+    ///   - new: The provider of the key that databases should have.
+    ///   - whenDone: A closure that receives the path of a database that has the new key durably. It may drop the old
+    ///     key, unless another database uses it. Called at each opening until `old` throws `keyUnavailable`.
     public static func rotation(
         from old: any KeyProvider, to new: any KeyProvider,
         whenDone: @escaping @Sendable (_ database: String) throws -> Void = { _ in }

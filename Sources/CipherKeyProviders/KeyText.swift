@@ -2,14 +2,14 @@ package import CipherPrimitives
 internal import CipherErrors
 package import CipherSQLite
 
-/// The one way from the text of a key to the key, for every provider that reads text.
+/// The single conversion from text to a key, for every provider that reads text.
 package enum KeyText {
-    /// The largest key text that is read.
+    /// The maximum size of a key text, in bytes.
     package static let maximumSize = 64 << 10
 
-    /// Reads a passphrase or raw key.
+    /// Parses a passphrase or raw key.
     ///
-    /// - Parameter origin: Where the text came from, in words that may stand in an error.
+    /// - Parameter origin: The source of the text, in words for an error message.
     /// - Throws: ``StoreError`` with `keyMalformed`.
     package static func parse(_ text: SecretBytes, origin: String, path: String? = nil) throws -> CipherKey {
         do {
@@ -21,7 +21,7 @@ package enum KeyText {
 }
 
 extension StoreError {
-    /// A key that cannot be used, or could not be made.
+    /// Creates the error for a key that cannot be used or could not be created.
     init(_ error: KeyError, origin: String, path: String? = nil) {
         switch error {
         case .empty:
@@ -31,9 +31,8 @@ extension StoreError {
         case .malformed:
             self.init(
                 .keyMalformed, path: path, "the key in \(origin) begins with x' and is not a raw key",
-                advice:
-                    "give x'64 hex digits', x'96 hex digits' (key and salt), or a passphrase that does not begin with x'"
-            )
+                advice: "give x'64 hex digits', x'96 hex digits' (key and salt), or a passphrase that does not begin "
+                    + "with x'")
         case .rawLength(let key, let salt):
             self.init(
                 .keyMalformed, path: path,
@@ -44,7 +43,8 @@ extension StoreError {
                 .keyMalformed, path: path, "the key in \(origin) begins with a byte order mark",
                 advice: "save it as UTF-8 without the mark")
         case .noRandomness:
-            self.init(.keyUnavailable, path: path, "the system gave no random bytes for a new key", advice: "try again")
+            self.init(
+                .keyUnavailable, path: path, "the system returned no random bytes for a new key", advice: "try again")
         case .derivationFailed:
             self.init(
                 .keyUnavailable, path: path, "libcrypto could not derive the key in \(origin)",

@@ -1,16 +1,16 @@
 package import CipherPrimitives
 internal import CipherSQLite
 
-/// A provider that reads the text of a key, which can be looked at as it was found, also where no key can be read from it.
+/// A provider that reads a key's text and can return it as found, even if it is not a valid key.
 package protocol KeyTextSource: KeyProvider {
-    /// The bytes as they are stored, with whatever newline or mark is about them.
+    /// Returns the bytes as stored, including any surrounding newline or byte order mark.
     ///
-    /// - Throws: What ``KeyProvider/key(for:database:)`` throws, other than of a text that is no key.
+    /// - Throws: The errors of ``KeyProvider/key(for:database:)``, except those for text that is not a valid key.
     func keyText(database: String) throws -> SecretBytes
 }
 
 extension KeyProvider {
-    /// The text of the key, as it is stored where the provider reads text; else that of the key that it gives.
+    /// Returns the key's stored text if the provider reads text, otherwise the text of the key that it returns.
     package func diagnosableText(database: String) throws -> SecretBytes {
         if let source = self as? any KeyTextSource { return try source.keyText(database: database) }
         return try checkedKey(for: .existing, database: database).text

@@ -3,15 +3,15 @@
     internal import Foundation
     internal import Security
 
-    /// Gives the key that the keychain of an Apple device keeps.
+    /// A provider of a key in the keychain of an Apple device.
     ///
-    /// The key can be read from the first unlock after a restart on, so that the app can open its database in the
-    /// background. Before it, whether there is a key is not known, and none is made. Not built in this repository's CI.
-    /// Source: Apple, "Keychain Services", `kSecAttrAccessibleAfterFirstUnlock`.
+    /// The key can be read after the first unlock following a restart, so that the app can open its database in the
+    /// background. Before the first unlock, it is unknown whether the key exists, and none is created. Not built in
+    /// this repository's CI. Source: Apple, "Keychain Services", `kSecAttrAccessibleAfterFirstUnlock`.
     public struct KeychainKeyProvider: KeyProvider {
-        /// The name under which the key is kept, such as the app's identifier; one for each key.
+        /// The name under which the key is stored, such as the app's identifier; it must be unique for each key.
         let name: String
-        /// Whether a new random key is stored where the keychain has none and a key may be made.
+        /// Whether a new random key is stored if the keychain has none and a key may be created.
         let createIfMissing: Bool
 
         package init(name: String, createIfMissing: Bool) {
@@ -19,31 +19,33 @@
             self.createIfMissing = createIfMissing
         }
 
-        /// Gives the keychain's key.
+        /// Returns the keychain's key.
         ///
         /// - Throws: ``StoreError`` with `keyUnavailable` if the keychain has no such key, `keyStoreLocked` before the
-        ///   first unlock, `keyStoreUnavailable` and `keyMalformed`.
+        ///   first unlock, `keyStoreUnavailable` if the keychain reports another failure, and `keyMalformed`.
         public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
             if let key = try stored() { return key }
             guard createIfMissing, purpose == .createOrExisting else { throw missing() }
             try store()
-            // Where another process was faster, its key counts.
+            // If another process was faster, its key counts.
             guard let key = try stored() else { throw missing() }
             return key
         }
 
-        /// Gives the keychain's key; `nil` if it has none and one may be made.
+        /// Returns the keychain's key; `nil` if there is none and one may be created.
         public func plannedKey(database: String) throws -> CipherKey? {
             if let key = try stored() { return key }
             guard createIfMissing else { throw missing() }
             return nil
         }
 
-        /// Removes the key from the keychain, for good.
+        /// Permanently removes the key from the keychain.
         ///
-        /// A database that is encrypted with it can never be read again: for a key that no file has any more.
+        /// A database that is encrypted with this key can never be read again. Call this only for a key that no file
+        /// uses any more.
         ///
-        /// - Throws: ``StoreError`` with `keyStoreLocked` or `keyStoreUnavailable`; no error where there is no such key.
+        /// - Throws: ``StoreError`` with `keyStoreLocked` or `keyStoreUnavailable`. It is not an error if there is no
+        ///   such key.
         public func removeKey() throws {
             let status = SecItemDelete(item as CFDictionary)
             guard status == errSecSuccess || status == errSecItemNotFound else { throw failure(status) }
@@ -81,22 +83,23 @@
         private func failure(_ status: OSStatus) -> StoreError {
             if status == errSecInteractionNotAllowed {
                 return StoreError(
-                    .keyStoreLocked, "the device was not unlocked yet, so it is unknown whether the key \(name) exists",
+                    .keyStoreLocked,
+                    "the device has not been unlocked yet, so it is unknown whether the key \(name) exists",
                     advice: "try again after the first unlock", changed: .nothing)
             }
             return StoreError(
-                .keyStoreUnavailable, "the keychain cannot be asked for the key \(name): OSStatus \(status)",
+                .keyStoreUnavailable, "the key \(name) could not be requested from the keychain: OSStatus \(status)",
                 advice: "check the app's keychain entitlement", changed: .nothing)
         }
     }
 
     extension KeyProvider where Self == KeychainKeyProvider {
-        /// The key in the keychain of an Apple device, which is asked each time the key is.
+        /// Returns a provider for a key in the keychain of an Apple device, which is read each time a key is requested.
         ///
         /// - Parameters:
-        ///   - name: The name under which the keychain keeps the key.
-        ///   - createIfMissing: Whether a new random key is stored where the keychain has none, when a database is to be
-        ///     encrypted. A key is never made for a database that is encrypted already.
+        ///   - name: The name under which the key is stored in the keychain.
+        ///   - createIfMissing: Whether a new random key is stored if the keychain has none and a database is about to
+        ///     be encrypted. A key is never created for a database that is already encrypted.
         public static func keychain(_ name: String, createIfMissing: Bool = false) -> KeychainKeyProvider {
             KeychainKeyProvider(name: name, createIfMissing: createIfMissing)
         }

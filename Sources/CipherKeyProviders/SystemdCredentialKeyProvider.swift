@@ -3,10 +3,11 @@ internal import CipherErrors
 public import CipherSQLite
 internal import CipherSystemFiles
 
-/// Gives the key that systemd hands to a service as a credential: `LoadCredential=` or `LoadCredentialEncrypted=`.
+/// A provider of a key that systemd passes to a service as a credential, with `LoadCredential=` or
+/// `LoadCredentialEncrypted=`.
 ///
-/// The folder of a service's credentials can be entered by that service only, so the permissions of the file in it are
-/// not checked. Source: systemd.exec(5), "Credentials".
+/// Only the service itself can access its credentials folder, so the permissions of the file in it are not checked.
+/// Source: systemd.exec(5), "Credentials".
 public struct SystemdCredentialKeyProvider: KeyProvider {
     /// The name of the credential.
     let name: String
@@ -19,9 +20,10 @@ public struct SystemdCredentialKeyProvider: KeyProvider {
         self.environment = environment
     }
 
-    /// Gives the credential's key.
+    /// Returns the credential's key.
     ///
-    /// - Throws: ``StoreError`` with `keyUnavailable` if systemd gave no such credential, and `keyMalformed`.
+    /// - Throws: ``StoreError`` with `keyUnavailable` if systemd provided no such credential, and `keyMalformed` if it
+    ///   is not a valid key.
     public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         let (text, path) = try read()
         return try KeyText.parse(text, origin: "the systemd credential \(name)", path: path)
@@ -35,7 +37,7 @@ public struct SystemdCredentialKeyProvider: KeyProvider {
         }
         guard let folder = environment("CREDENTIALS_DIRECTORY"), folder.count > 0 else {
             throw StoreError(
-                .keyUnavailable, "systemd gave this process no credentials",
+                .keyUnavailable, "systemd provided no credentials to this process",
                 advice: "add LoadCredential=\(name):/path/to/key to the service and start it with systemd")
         }
         let path = folder.withUnsafeBytes { SystemPath.text($0) } + "/" + SystemPath.text(name.utf8)
@@ -49,7 +51,7 @@ public struct SystemdCredentialKeyProvider: KeyProvider {
         }
     }
 
-    /// Gives the credential's key; none is ever created.
+    /// Returns the credential's key; never creates one.
     public func plannedKey(database: String) throws -> CipherKey? {
         try key(for: .existing, database: database)
     }
@@ -60,8 +62,8 @@ extension SystemdCredentialKeyProvider: KeyTextSource {
 }
 
 extension KeyProvider where Self == SystemdCredentialKeyProvider {
-    /// The key in a credential of the systemd service that this process belongs to, which is read each time the key is
-    /// asked for.
+    /// Returns a provider for the key in a credential of this process's systemd service, which is read each time a key
+    /// is requested.
     public static func systemdCredential(_ name: String) -> SystemdCredentialKeyProvider {
         SystemdCredentialKeyProvider(name: name)
     }

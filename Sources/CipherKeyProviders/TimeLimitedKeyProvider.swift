@@ -2,18 +2,19 @@ internal import CipherErrors
 package import CipherSQLite
 package import CipherSystemFiles
 
-/// Asks a provider on a separate thread, and waits for a limited time: a key store may ask a user who is not there, or
-/// hang.
+/// A provider that asks another provider on a separate thread and limits the wait: a key store may hang, or may prompt
+/// a user who is absent.
 ///
-/// An answer that comes late is dropped. A key that was made then is stored, and the next opening finds it.
+/// An answer that arrives late is dropped. If a key was created for it, that key is stored, and the next opening finds
+/// it.
 package struct TimeLimitedKeyProvider: KeyProvider {
     let provider: any KeyProvider
     private let timeout: Duration
     private let cancellation: UpgradeCancellation?
 
     /// - Parameters:
-    ///   - timeout: How long to wait for each answer.
-    ///   - cancellation: Ends the waiting.
+    ///   - timeout: The maximum wait for each answer.
+    ///   - cancellation: Ends the wait.
     package init(_ provider: any KeyProvider, timeout: Duration, cancellation: UpgradeCancellation?) {
         self.provider = provider
         self.timeout = timeout
@@ -48,7 +49,7 @@ package struct TimeLimitedKeyProvider: KeyProvider {
         if cancellation?.isCancelled == true { throw StoreError.cancelled(database) }
         throw StoreError(
             .keyStoreUnavailable, path: database,
-            "the key provider gave no answer in \(timeout.inSeconds) seconds",
+            "the key provider did not answer within \(timeout.inSeconds) seconds",
             advice: "check the key store and try again", changed: .nothing)
     }
 }

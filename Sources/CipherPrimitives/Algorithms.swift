@@ -2,7 +2,7 @@
 package enum HashFunction: Sendable, CaseIterable {
     case sha1, sha256, sha512
 
-    /// The number of bytes of a digest, and of an HMAC.
+    /// The size of a digest, and of an HMAC, in bytes.
     package var digestSize: Int {
         switch self {
         case .sha1: 20
@@ -12,5 +12,5 @@ package enum HashFunction: Sendable, CaseIterable {
     }
 }
 
-/// What a block cipher does with its input.
+/// The direction of a block cipher.
 package enum CipherDirection: Sendable { case encrypt, decrypt }

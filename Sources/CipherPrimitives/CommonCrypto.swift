@@ -1,9 +1,9 @@
-// Where there is no CommonCrypto, Libcrypto.swift has the same declarations.
+// Libcrypto.swift has the same declarations for platforms without CommonCrypto.
 #if canImport(CommonCrypto)
     internal import CommonCrypto
     internal import Darwin
 
-    /// The cryptographic primitives of CommonCrypto that need no state.
+    /// The stateless cryptographic primitives of CommonCrypto.
     package enum Cryptography {
         /// Fills a buffer with random bytes; `false` if the generator fails.
         package static func randomize(_ buffer: UnsafeMutableRawBufferPointer) -> Bool {
@@ -11,20 +11,20 @@
             return CCRandomGenerateBytes(start, buffer.count) == kCCSuccess
         }
 
-        /// Overwrites a secret, which the compiler may not leave out.
+        /// Overwrites a secret in a way that the compiler must not optimize away.
         package static func erase(_ buffer: UnsafeMutableRawBufferPointer) {
             guard let start = buffer.baseAddress else { return }
             memset_s(start, buffer.count, 0, buffer.count)
         }
 
-        /// Whether two secrets are equal, in a time that depends on their lengths only.
+        /// Whether two secrets are equal, in a time that depends only on their lengths.
         package static func areEqual(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Bool {
             guard left.count == right.count else { return false }
             guard let left = left.baseAddress, let start = right.baseAddress else { return true }
             return timingsafe_bcmp(left, start, right.count) == 0
         }
 
-        /// Derives a key by PBKDF2 and fills `output` with it; `false` if CommonCrypto refuses.
+        /// Derives a key by PBKDF2 and fills `output` with it; `false` if CommonCrypto fails.
         ///
         /// Source: RFC 8018, section 5.2.
         package static func pbkdf2(
@@ -39,7 +39,8 @@
                 output.count) == kCCSuccess
         }
 
-        /// The SHA-256 of bytes that are no secret; `nil` for 4 GB or more, which CommonCrypto does not take at once.
+        /// Returns the SHA-256 of non-secret bytes; `nil` for 4 GB or more, which CommonCrypto does not accept in one
+        /// call.
         package static func sha256(_ bytes: UnsafeRawBufferPointer) -> [UInt8]? {
             guard let count = CC_LONG(exactly: bytes.count) else { return nil }
             var digest = [UInt8](repeating: 0, count: HashFunction.sha256.digestSize)
@@ -48,17 +49,17 @@
         }
     }
 
-    /// AES-256 in CBC mode without padding, with one key and for one thread at a time.
+    /// AES-256 in CBC mode without padding, with one key, for use by one thread at a time.
     ///
     /// Source: NIST SP 800-38A, section 6.2.
     package final class AESCBC {
         private let cryptor: CCCryptorRef
 
-        /// `nil` if CommonCrypto refuses, or where the key has not 32 bytes.
+        /// Creates a cipher; `nil` if CommonCrypto fails or the key is not 32 bytes long.
         package init?(_ direction: CipherDirection, key: UnsafeRawBufferPointer) {
             var cryptor: CCCryptorRef?
             guard key.count == kCCKeySizeAES256,
-                // Without options: CBC, and no padding.
+                // No options means CBC without padding.
                 CCCryptorCreate(
                     CCOperation(direction == .encrypt ? kCCEncrypt : kCCDecrypt), CCAlgorithm(kCCAlgorithmAES), 0,
                     key.baseAddress, key.count, nil, &cryptor) == kCCSuccess,
@@ -69,9 +70,9 @@
 
         deinit { CCCryptorRelease(cryptor) }
 
-        /// Encrypts or decrypts whole blocks of 16 bytes, beginning anew; `false` if CommonCrypto refuses.
+        /// Encrypts or decrypts whole blocks of 16 bytes as a new message; `false` if CommonCrypto fails.
         ///
-        /// - Parameter vector: The initialisation vector, 16 bytes.
+        /// - Parameter vector: The initialization vector, 16 bytes.
         package func apply(
             _ input: UnsafePointer<UInt8>, count: Int, vector: UnsafePointer<UInt8>,
             into output: UnsafeMutablePointer<UInt8>
@@ -83,7 +84,7 @@
         }
     }
 
-    /// HMACs with one key, for one thread at a time.
+    /// HMACs with one key, for use by one thread at a time.
     ///
     /// Source: RFC 2104.
     package final class HMAC {
@@ -91,9 +92,9 @@
         private let key: UnsafeMutableRawBufferPointer
         private let context: UnsafeMutablePointer<CCHmacContext>
 
-        /// `nil` if CommonCrypto refuses, which it never does.
+        /// Creates an HMAC context; `nil` if CommonCrypto fails, which it never does.
         ///
-        /// - Parameter key: One byte or more.
+        /// - Parameter key: The key, of at least one byte.
         package init?(_ function: HashFunction, key: UnsafeRawBufferPointer) {
             algorithm = function.hmacAlgorithm
             self.key = .allocate(byteCount: key.count, alignment: 16)
@@ -109,19 +110,20 @@
             context.deallocate()
         }
 
-        /// Begins the HMAC of another message; `false` if CommonCrypto refuses.
+        /// Begins the HMAC of another message; `false` if CommonCrypto fails.
         package func begin() -> Bool {
             CCHmacInit(context, algorithm, key.baseAddress, key.count)
             return true
         }
 
-        /// Adds bytes to the message; `false` if CommonCrypto refuses.
+        /// Adds bytes to the message; `false` if CommonCrypto fails.
         package func update(_ bytes: UnsafePointer<UInt8>, count: Int) -> Bool {
             CCHmacUpdate(context, bytes, count)
             return true
         }
 
-        /// Writes the HMAC, of the hash function's ``HashFunction/digestSize``; `false` if CommonCrypto refuses.
+        /// Writes the HMAC, whose size is the hash function's ``HashFunction/digestSize``; `false` if CommonCrypto
+        /// fails.
         package func finish(into mac: UnsafeMutablePointer<UInt8>) -> Bool {
             CCHmacFinal(context, mac)
             return true

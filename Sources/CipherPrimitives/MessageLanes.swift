@@ -2,14 +2,13 @@
     internal import CCipherCrypto
 #endif
 
-/// AES-256 in CBC mode and HMAC-SHA512 of several messages side by side, for one thread at a time.
+/// AES-256 in CBC mode and HMAC-SHA512 of several messages in parallel, for use by one thread at a time.
 ///
-/// Both are serial within a message; of several messages a processor computes one in each lane of its vector registers,
-/// which is some five times as fast. Only where libipsec-mb is there, on x86-64 with AVX2; elsewhere ``AESCBC`` and ``HMAC``
-/// take one message after the other.
-/// Source: NIST SP 800-38A, section 6.2; RFC 2104.
+/// Both are serial within a message, but a processor can compute a separate message in each lane of its vector
+/// registers, which is about five times as fast. This requires libipsec-mb on x86-64 with AVX2. Elsewhere, ``AESCBC``
+/// and ``HMAC`` process one message after the other. Source: NIST SP 800-38A, section 6.2; RFC 2104.
 package final class MessageLanes {
-    /// One of the messages.
+    /// One message.
     package struct Message {
         let input: UnsafePointer<UInt8>
         let count: Int
@@ -17,8 +16,9 @@ package final class MessageLanes {
         let output: UnsafeMutablePointer<UInt8>
 
         /// - Parameters:
-        ///   - vector: To encrypt, the initialisation vector, 16 bytes.
-        ///   - output: As many bytes as the input; of an HMAC 64, which may overlap the end of the input.
+        ///   - vector: The initialization vector for encryption, 16 bytes.
+        ///   - output: As many bytes as the input for encryption; 64 bytes for an HMAC, which may overlap the end of
+        ///     the input.
         package init(
             _ input: UnsafePointer<UInt8>, count: Int, vector: UnsafePointer<UInt8>? = nil,
             into output: UnsafeMutablePointer<UInt8>
@@ -31,7 +31,7 @@ package final class MessageLanes {
     }
 
     #if canImport(CommonCrypto)
-        // There is no such library where CommonCrypto is.
+        // The library does not exist on platforms with CommonCrypto.
         package init?(encryption: UnsafeRawBufferPointer, authentication: UnsafeRawBufferPointer) { return nil }
         package func encrypt(_ messages: some Collection<Message>) -> Bool { false }
         package func authenticate(_ messages: some Collection<Message>) -> Bool { false }
@@ -39,11 +39,11 @@ package final class MessageLanes {
         private let lanes: OpaquePointer
         private var messages: [cs_message] = []
 
-        /// `nil` if the library is not there, or does not compute what libcrypto does.
+        /// Creates the lanes; `nil` if the library is absent, or if its results differ from libcrypto's.
         ///
         /// - Parameters:
-        ///   - encryption: The key of AES, 32 bytes.
-        ///   - authentication: The key of the HMACs, 32 bytes.
+        ///   - encryption: The AES key, 32 bytes.
+        ///   - authentication: The HMAC key, 32 bytes.
         package convenience init?(encryption: UnsafeRawBufferPointer, authentication: UnsafeRawBufferPointer) {
             guard Self.agreesWithLibcrypto else { return nil }
             self.init(unchecked: encryption, authentication)
@@ -60,10 +60,10 @@ package final class MessageLanes {
 
         deinit { cs_lanes_close(lanes) }
 
-        /// Encrypts whole blocks of 16 bytes; `false` if the library refuses, and the outputs are undefined.
+        /// Encrypts whole blocks of 16 bytes. Returns `false` if the library fails; the outputs are then undefined.
         package func encrypt(_ messages: some Collection<Message>) -> Bool { run(messages, cs_lanes_encrypt) }
 
-        /// Writes the HMAC of each message; `false` if the library refuses, and the outputs are undefined.
+        /// Writes the HMAC of each message. Returns `false` if the library fails; the outputs are then undefined.
         package func authenticate(_ messages: some Collection<Message>) -> Bool { run(messages, cs_lanes_authenticate) }
 
         private func run(
@@ -78,12 +78,12 @@ package final class MessageLanes {
             return self.messages.withUnsafeBufferPointer { body(lanes, $0.baseAddress, $0.count) }
         }
 
-        /// More messages than lanes, of unequal lengths.
+        /// More messages than there are lanes, of unequal lengths.
         private static var probes: [Int] { (0..<17).map { 4016 - 16 * ($0 % 5) } }
 
-        /// Whether the library computes what libcrypto does.
+        /// Whether the library's results equal libcrypto's.
         ///
-        /// Found out once in a process, with keys that are no secret.
+        /// Checked once per process, with keys that are not secret.
         private static let agreesWithLibcrypto: Bool = (0..<32).map { UInt8($0 * 7 + 1) }.withUnsafeBytes {
             encryption in
             (0..<32).map { UInt8(255 - $0 * 5) }.withUnsafeBytes { authentication in
@@ -107,7 +107,7 @@ package final class MessageLanes {
             let encryptions = Self.probes.enumerated().map {
                 Message(input + $0 * 4, count: $1, vector: input + $0, into: computed + $0 * size)
             }
-            // The HMACs overlap the ends of their messages, as those of pages do.
+            // The HMACs overlap the ends of their messages, as they do in database pages.
             let tags = Self.probes.enumerated().map {
                 Message(computed + $0 * size, count: $1 - 4 * $0, into: computed + $0 * size + $1 - 4 * $0 - 4)
             }

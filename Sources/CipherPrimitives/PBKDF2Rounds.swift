@@ -1,21 +1,21 @@
-/// PBKDF2 whose key can be looked at after each round, where libcrypto and CommonCrypto give it after the last one alone.
+/// PBKDF2 that exposes the key after each round; libcrypto and CommonCrypto return it only after the last round.
 ///
-/// For the search of an unknown number of rounds: one pass tries every number. The HMACs are the cryptographic library's.
-/// Source: RFC 8018, section 5.2: each block of the key is the exclusive sum of the HMACs of all rounds.
+/// Used to search for an unknown number of rounds: one pass tries every number. The cryptographic library computes the
+/// HMACs. Source: RFC 8018, section 5.2: each block of the key is the XOR of the HMACs of all rounds.
 package final class PBKDF2Rounds {
     private let hmac: HMAC
     private let digestSize: Int
     private let blocks: Int
-    // The HMAC of the last round of each block, and behind them the sums.
+    // The HMAC of the last round of each block, followed by the XORs.
     private let memory: UnsafeMutableRawBufferPointer
 
-    /// How many rounds were made.
+    /// The number of rounds computed so far.
     package private(set) var count = 0
 
-    /// Makes the first round; `nil` if the cryptographic library refuses.
+    /// Computes the first round; `nil` if the cryptographic library fails.
     ///
     /// - Parameters:
-    ///   - password: One byte or more.
+    ///   - password: The password, of at least one byte.
     ///   - keySize: The length of the key in bytes.
     package init?(
         _ function: HashFunction, password: UnsafeRawBufferPointer, salt: UnsafeRawBufferPointer, keySize: Int
@@ -41,7 +41,7 @@ package final class PBKDF2Rounds {
         memory.deallocate()
     }
 
-    /// Makes one more round; `false` if the cryptographic library refuses.
+    /// Computes one more round; `false` if the cryptographic library fails.
     package func advance() -> Bool {
         for block in 0..<blocks {
             guard hmac.begin(), hmac.update(last(block), count: digestSize), hmac.finish(into: last(block)) else {
@@ -52,13 +52,13 @@ package final class PBKDF2Rounds {
         return true
     }
 
-    /// The key after these rounds: its first bytes, and what else the last block has.
+    /// The key after these rounds, followed by the unused rest of the last block.
     package var key: UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(rebasing: memory[(blocks * digestSize)...])
     }
 
     private func last(_ block: Int) -> UnsafeMutablePointer<UInt8> {
-        // The memory has a start, for there is one block at least.
+        // The memory has a base address because there is at least one block.
         (memory.baseAddress.unsafelyUnwrapped + block * digestSize).assumingMemoryBound(to: UInt8.self)
     }
 

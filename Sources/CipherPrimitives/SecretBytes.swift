@@ -1,17 +1,17 @@
 internal import CipherErrors
 
-/// Bytes that are erased when they are released and never shown.
+/// Bytes that are erased when they are released and are never displayed.
 ///
-/// The memory is a private allocation, overwritten on release in a way that the compiler may not leave out; no copy is made by this type.
-/// Descriptions, mirrors and errors show `<secret>`.
+/// The memory is a private allocation, which is overwritten on release in a way that the compiler must not optimize
+/// away. This type makes no copies. Descriptions, mirrors and errors show `<secret>`.
 public final class SecretBytes: Sendable {
-    // Unchecked, and safe between threads: never written after `init`, and released only in `deinit`.
+    // `@unchecked`, but thread-safe: the memory is never written after `init`, and is released only in `deinit`.
     private nonisolated(unsafe) let storage: UnsafeMutableRawBufferPointer
 
     /// The number of bytes.
     public var count: Int { storage.count }
 
-    /// Fills a new secret of `count` bytes in place.
+    /// Creates a secret of `count` bytes, which `fill` fills in place.
     ///
     /// - Throws: Whatever `fill` throws; the memory is erased first.
     public init(count: Int, fill: (UnsafeMutableRawBufferPointer) throws -> Void) rethrows {
@@ -20,16 +20,16 @@ public final class SecretBytes: Sendable {
         try fill(storage)
     }
 
-    /// Copies `bytes`.
+    /// Creates a secret with a copy of `bytes`.
     ///
-    /// The caller erases its own copy.
+    /// The caller must erase its own copy.
     public convenience init(_ bytes: some Collection<UInt8>) {
         self.init(count: bytes.count) { $0.copyBytes(from: bytes) }
     }
 
-    /// Makes `count` random bytes with the generator of libcrypto, or of the system on Apple platforms.
+    /// Returns `count` random bytes from the generator of libcrypto, or of the system on Apple platforms.
     ///
-    /// - Throws: ``KeyError/noRandomness`` when the generator fails.
+    /// - Throws: ``KeyError/noRandomness`` if the generator fails.
     public static func random(count: Int) throws -> SecretBytes {
         try SecretBytes(count: count) { buffer in
             guard Cryptography.randomize(buffer) else { throw KeyError.noRandomness }
@@ -41,14 +41,14 @@ public final class SecretBytes: Sendable {
         storage.deallocate()
     }
 
-    /// Lends the bytes for the length of `body`.
+    /// Calls `body` with the bytes, which are valid only until it returns.
     public func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
         try body(UnsafeRawBufferPointer(storage))
     }
 }
 
 extension SecretBytes: Equatable {
-    /// Compares in a time that depends on the lengths only.
+    /// Compares two secrets in a time that depends only on their lengths.
     public static func == (left: SecretBytes, right: SecretBytes) -> Bool {
         Cryptography.areEqual(UnsafeRawBufferPointer(left.storage), UnsafeRawBufferPointer(right.storage))
     }

@@ -12,14 +12,16 @@ internal import CipherSystemFiles
     internal import Darwin
 #endif
 
-/// Keeps the user's other processes from storing a new key at the same moment: a Secret Service cannot store an item only
-/// if there is none.
+/// A lock that prevents the user's other processes from storing a new key at the same moment, because a Secret Service
+/// has no operation that stores an item only if it does not exist.
 ///
-/// A file of its own and not a folder: a folder may be a database's, and locked by ``UpgradeLock`` already.
+/// The lock is a separate file, not a folder, because a folder may contain a database and already be locked by
+/// ``UpgradeLock``.
 enum KeyCreationLock {
-    /// Runs `body` while no other process of this user, and no other thread of this one, does.
+    /// Runs `body` while no other process of this user, and no other thread of this process, holds the lock.
     ///
-    /// - Throws: ``StoreError`` with `permission` or `inputOutput` if the lock cannot be had, and what `body` throws.
+    /// - Throws: ``StoreError`` with `permission` or `inputOutput` if the lock cannot be acquired, and any error that
+    ///   `body` throws.
     static func withLock<Result>(_ body: () throws -> Result) throws -> Result {
         let path = try folder() + "/.cipherstore-new-key"
         let descriptor = path.withSystemPath { open($0, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600) }
@@ -32,7 +34,7 @@ enum KeyCreationLock {
         return try body()
     }
 
-    /// The folder of the user's session, or the home folder of the account.
+    /// Returns the runtime folder of the user's session, or the account's home folder.
     private static func folder() throws -> String {
         if let folder = ProcessEnvironment.value(of: "XDG_RUNTIME_DIR") {
             let path = folder.withUnsafeBytes { SystemPath.text($0) }

@@ -8,12 +8,12 @@ internal import CipherErrors
     internal import Darwin
 #endif
 
-/// The functions of libsecret and GLib that the provider needs, looked up when they are first needed.
+/// The functions of libsecret and GLib that the provider uses, looked up at first use.
 ///
-/// Not linked: an app without a desktop, and the machine that builds it, must not need libsecret. What is declared here is
-/// a part of the stable interface of `libsecret-1.so.0`; `libsecret/secret.h` is its source.
+/// libsecret is not linked, because neither an app without a desktop nor the machine that builds it should require it.
+/// The declarations here belong to the stable interface of `libsecret-1.so.0`; their source is `libsecret/secret.h`.
 struct LibSecret: Sendable {
-    /// An object of GLib's, or a `GHashTable`, `GList` or `GError`.
+    /// A GLib object, or a `GHashTable`, `GList` or `GError`.
     typealias Object = OpaquePointer
     typealias Failure = UnsafeMutablePointer<Object?>
     typealias Text = UnsafePointer<CChar>
@@ -46,15 +46,15 @@ struct LibSecret: Sendable {
     let freeList: @convention(c) @Sendable (Object) -> Void
     let freeError: @convention(c) @Sendable (Object) -> Void
     let release: @convention(c) @Sendable (Object) -> Void
-    // Two functions that are only handed on; functions do not change.
+    // Two functions that are only passed on; `nonisolated(unsafe)` is safe because functions do not change.
     nonisolated(unsafe) let hashText: UnsafeRawPointer
     nonisolated(unsafe) let equalText: UnsafeRawPointer
 
-    /// The library of this machine, or why there is none.
+    /// The installed library, or the error that explains why it cannot be used.
     static let installed = Result { try LibSecret() }
 
     private init() throws(StoreError) {
-        // Never closed: GLib keeps threads of its own.
+        // The library is never closed, because GLib's own threads keep running.
         guard let library = dlopen("libsecret-1.so.0", RTLD_NOW | RTLD_LOCAL) else {
             throw StoreError(
                 .keyStoreUnavailable, "libsecret, which connects to the desktop's key store, is not installed",

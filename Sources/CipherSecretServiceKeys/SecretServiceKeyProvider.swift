@@ -2,14 +2,14 @@ internal import CipherErrors
 public import CipherKeyProviders
 public import CipherSQLite
 
-/// Gives the key that the desktop's key store keeps, by the Secret Service; tested with GNOME Keyring.
+/// A provider of a key in the desktop's key store, accessed through the Secret Service API; tested with GNOME Keyring.
 ///
-/// The store must be unlocked, as it is once the user has logged in; the user is never asked. libsecret is looked for when
-/// the first key is asked for: an app without a desktop neither links nor needs it.
+/// The store must be unlocked, as it is once the user has logged in; the user is never prompted. libsecret is loaded
+/// when the first key is requested, so an app without a desktop neither links nor needs it.
 public struct SecretServiceKeyProvider: KeyProvider {
-    /// The name under which the key is kept, such as the app's identifier; one for each key.
+    /// The name under which the key is stored, such as the app's identifier; it must be unique for each key.
     let name: String
-    /// Whether a new random key is stored where the store has none and a key may be made.
+    /// Whether a new random key is stored if the store has none and a key may be created.
     let createIfMissing: Bool
 
     package init(name: String, createIfMissing: Bool) {
@@ -17,10 +17,10 @@ public struct SecretServiceKeyProvider: KeyProvider {
         self.createIfMissing = createIfMissing
     }
 
-    /// Gives the store's key.
+    /// Returns the store's key.
     ///
-    /// - Throws: ``StoreError`` with `keyUnavailable` if the store is unlocked and has no such key, `keyStoreLocked`,
-    ///   `keyStoreUnavailable` where there is no libsecret, no session bus, no service, or one that refuses, and
+    /// - Throws: ``StoreError`` with `keyUnavailable` if the store is unlocked and has no such key; `keyStoreLocked`;
+    ///   `keyStoreUnavailable` if there is no libsecret, session bus or service, or if the service refuses; and
     ///   `keyMalformed`.
     public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         let session = try session()
@@ -31,28 +31,30 @@ public struct SecretServiceKeyProvider: KeyProvider {
             if let key = try stored(session) { return key }
             let key = try CipherKey.generated(for: "a new key of the desktop's key store")
             try session.store(key.text)
-            // What counts is what the store gives to the next one who asks.
+            // The key that the store returns to the next caller is the one that counts.
             guard let stored = try stored(session), stored == key else {
                 throw StoreError(
-                    .keyStoreUnavailable, "the desktop's key store did not keep the new key \(name)",
+                    .keyStoreUnavailable, "the desktop's key store did not store the new key \(name)",
                     advice: "check the key store", changed: .nothing)
             }
             return stored
         }
     }
 
-    /// Gives the store's key; `nil` if it is unlocked, has none, and one may be made.
+    /// Returns the store's key; `nil` if the store is unlocked, has none, and one may be created.
     public func plannedKey(database: String) throws -> CipherKey? {
         if let key = try stored(session()) { return key }
         guard createIfMissing else { throw missing() }
         return nil
     }
 
-    /// Removes the key from the store, for good.
+    /// Permanently removes the key from the store.
     ///
-    /// A database that is encrypted with it can never be read again: for a key that no file has any more.
+    /// A database that is encrypted with this key can never be read again. Call this only for a key that no file uses
+    /// any more.
     ///
-    /// - Throws: ``StoreError`` with `keyStoreLocked` or `keyStoreUnavailable`; no error where there is no such key.
+    /// - Throws: ``StoreError`` with `keyStoreLocked` or `keyStoreUnavailable`. It is not an error if there is no such
+    ///   key.
     public func removeKey() throws {
         try session().remove()
     }
@@ -81,12 +83,12 @@ public struct SecretServiceKeyProvider: KeyProvider {
 }
 
 extension KeyProvider where Self == SecretServiceKeyProvider {
-    /// The key in the desktop's key store, which is asked each time the key is.
+    /// Returns a provider for a key in the desktop's key store, which is read each time a key is requested.
     ///
     /// - Parameters:
-    ///   - name: The name under which the store keeps the key.
-    ///   - createIfMissing: Whether a new random key is stored where the store is unlocked and has none, when a database
-    ///     is to be encrypted. A key is never made for a database that is encrypted already.
+    ///   - name: The name under which the key is stored.
+    ///   - createIfMissing: Whether a new random key is stored if the store is unlocked and has none, and a database is
+    ///     about to be encrypted. A key is never created for a database that is already encrypted.
     public static func secretService(_ name: String, createIfMissing: Bool = false) -> SecretServiceKeyProvider {
         SecretServiceKeyProvider(name: name, createIfMissing: createIfMissing)
     }

@@ -10,10 +10,10 @@ internal import CipherSQLite
     internal import Darwin
 #endif
 
-/// A session with the key store of the desktop, for one request, on one thread.
+/// A session with the desktop's key store, for one request, on one thread.
 ///
-/// Never unlocks and never asks the user: a lock is told, and the app decides. The secrets are encrypted on the bus by
-/// libsecret. Source: "Secret Service API", freedesktop.org.
+/// It never unlocks the store and never prompts the user: it reports a lock, and the app decides what to do. libsecret
+/// encrypts the secrets on the bus. Source: "Secret Service API", freedesktop.org.
 final class SecretServiceSession {
     private typealias Object = LibSecret.Object
 
@@ -22,7 +22,7 @@ final class SecretServiceSession {
     private let name: String
 
     /// - Parameter name: The name of the key.
-    /// - Throws: ``StoreError`` with `keyStoreUnavailable` where there is no library, no session bus or no service.
+    /// - Throws: ``StoreError`` with `keyStoreUnavailable` if there is no library, session bus or service.
     init(name: String) throws {
         library = try LibSecret.installed.get()
         self.name = name
@@ -38,9 +38,9 @@ final class SecretServiceSession {
 
     // MARK: Requests
 
-    /// The secrets that are stored under the name; none where the store truly has none.
+    /// Returns the secrets stored under the name; empty only if the store is known to have none.
     ///
-    /// - Throws: ``StoreError`` with `keyStoreLocked` if a secret, or the place where one would be, is locked.
+    /// - Throws: ``StoreError`` with `keyStoreLocked` if a secret, or the collection that would contain it, is locked.
     func secrets() throws -> [SecretBytes] {
         let items = try items()
         defer { items.forEach(library.release) }
@@ -57,7 +57,7 @@ final class SecretServiceSession {
         }
     }
 
-    /// Stores a secret beside those that are there.
+    /// Stores a secret in addition to the existing ones.
     func store(_ secret: SecretBytes) throws {
         let collection = try unlockedCollection()
         defer { library.release(collection) }
@@ -73,7 +73,7 @@ final class SecretServiceSession {
         library.release(item)
     }
 
-    /// Removes every secret of the name.
+    /// Removes every secret stored under the name.
     func remove() throws {
         let items = try items()
         defer { items.forEach(library.release) }
@@ -86,9 +86,9 @@ final class SecretServiceSession {
 
     // MARK: Objects
 
-    /// The items of the name, locked ones too.
+    /// Returns the items stored under the name, including locked ones.
     ///
-    /// The caller releases them.
+    /// The caller must release them.
     private func items() throws -> [LibSecret.Object] {
         try withAttributes { attributes in
             var failure: Object?
@@ -107,7 +107,7 @@ final class SecretServiceSession {
         }
     }
 
-    /// The collection that new items are stored in.
+    /// Returns the collection in which new items are stored.
     private func unlockedCollection() throws -> LibSecret.Object {
         var failure: Object?
         guard let collection = library.collectionForAlias(service, "default", 0, nil, &failure) else {
@@ -123,12 +123,12 @@ final class SecretServiceSession {
         return collection
     }
 
-    /// Lends the attributes by which the key is found.
+    /// Passes `body` the attributes that identify the key.
     private func withAttributes<Result>(_ body: (LibSecret.Object) throws -> Result) throws -> Result {
         let attributes = try Self.checked(library, name) { _ in
             library.newTable(library.hashText, library.equalText)
         }
-        // The table holds pointers alone.
+        // The table holds only the pointers, so the texts must outlive it.
         let texts = ["xdg:schema", "io.cipherstore.Key", "name", name].map { (text: String) in strdup(text) }
         defer {
             library.releaseTable(attributes)
@@ -149,7 +149,7 @@ final class SecretServiceSession {
         return object
     }
 
-    /// What GLib reports: a domain, a code in it, and a text that holds no secret.
+    /// Converts a GLib error: a domain, a code in that domain, and a text that contains no secret.
     private static func failure(_ library: LibSecret, _ name: String, _ error: LibSecret.Object?) -> StoreError {
         guard let error else { return unavailable(name, "no reason is given") }
         defer { library.freeError(error) }
@@ -173,7 +173,8 @@ final class SecretServiceSession {
 
     private static func unavailable(_ name: String, _ reason: String) -> StoreError {
         StoreError(
-            .keyStoreUnavailable, "the desktop's key store cannot be asked for the key \(name): \(reason)",
+            .keyStoreUnavailable,
+            "the key \(name) could not be requested from the desktop's key store: \(reason)",
             advice: "check that a Secret Service such as gnome-keyring is running in this session", changed: .nothing)
     }
 }

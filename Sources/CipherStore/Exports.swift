@@ -1,4 +1,4 @@
-// One import is enough for an app: what it names in its first hour is declared in these modules.
+// One import is enough for an app: these modules declare everything that an app needs at first.
 @_exported public import CipherDatabaseConversion
 @_exported public import CipherHistory
 @_exported public import CipherPriorSystems

@@ -2,12 +2,13 @@ public import CipherSQLite
 internal import Foundation
 
 extension Collation {
-    /// The collations that GRDB registers on each connection, under its names: `swiftCompare`, `swiftCaseInsensitiveCompare`,
-    /// `swiftLocalizedCaseInsensitiveCompare`, `swiftLocalizedCompare` and `swiftLocalizedStandardCompare`.
+    /// The collations that GRDB registers on each connection, under its names: `swiftCompare`,
+    /// `swiftCaseInsensitiveCompare`, `swiftLocalizedCaseInsensitiveCompare`, `swiftLocalizedCompare` and
+    /// `swiftLocalizedStandardCompare`.
     ///
-    /// They compare as GRDB's do: by Swift's order of strings, and by the comparisons of the Foundation that the process runs
-    /// with. Foundation's order is not the same on Linux and on Apple platforms, and the localized ones follow the locale of
-    /// the process: an index that was written under another one is rebuilt by the encryption upgrade, and by `REINDEX`.
+    /// They compare as GRDB's do: by Swift's string order, and by the comparisons of the process's Foundation.
+    /// Foundation's order differs between Linux and Apple platforms, and the localized collations follow the process's
+    /// locale. An index that was written under another order is rebuilt by the encryption upgrade, and by `REINDEX`.
     ///
     /// Source: GRDB 7.8, `DatabaseCollation`.
     public static let grdb: [Collation] = [

@@ -3,10 +3,10 @@ internal import Foundation
 
 extension SQLFunction {
     /// The functions that GRDB registers on each connection, under its names: `swiftCapitalizedString`,
-    /// `swiftLowercaseString`, `swiftUppercaseString`, and the same with `Localized` before the verb.
+    /// `swiftLowercaseString`, `swiftUppercaseString`, and the same names with `Localized` after `swift`.
     ///
-    /// Text and blobs of UTF-8 are changed, and everything else is NULL, as with GRDB. The localized ones follow the locale
-    /// of the process.
+    /// They convert text and UTF-8 blobs and return NULL for everything else, as GRDB's do. The localized ones follow
+    /// the process's locale.
     ///
     /// Source: GRDB 7.8, `DatabaseFunction`.
     public static let grdb: [SQLFunction] = [

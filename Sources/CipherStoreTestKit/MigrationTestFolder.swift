@@ -8,19 +8,19 @@ internal import CipherStore
     internal import Foundation
 #endif
 
-/// Opens copies of databases in their own folders.
+/// Opens copies of databases in temporary folders.
 struct MigrationTestFolder {
     let configuration: Configuration
     let keyProvider: any KeyProvider
 
-    /// What a database is created to be where there is none.
+    /// Returns the schema that a fresh install creates.
     func schemaOfFreshInstall() async throws -> SchemaDescription {
         try await inFolder { folder in
             try await opening(folder) { try await schema(of: $0) }
         }
     }
 
-    /// What is wrong with the migration of a fixture.
+    /// Returns the problems found in the migration of a fixture.
     func problems(
         of fixture: URL, wanted: SchemaDescription, allowed: AllowedDifferences,
         check: (@Sendable (EncryptedStore, URL) async throws -> Void)?
@@ -79,7 +79,7 @@ struct MigrationTestFolder {
             return
         }
         let target = folder.appending(path: try configuration.checkedName()).path(percentEncoded: false)
-        // A -shm is not copied: SQLite makes it from the -wal.
+        // A -shm is not copied: SQLite rebuilds it from the -wal.
         for ending in ["", "-wal", "-journal"] where ending.isEmpty || manager.fileExists(atPath: source + ending) {
             try manager.copyItem(atPath: source + ending, toPath: target + ending)
         }

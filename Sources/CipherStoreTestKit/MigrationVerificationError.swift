@@ -6,27 +6,27 @@ public import CipherSchemaMigration
     public import Foundation
 #endif
 
-/// What is wrong with the migrations of an app.
+/// The problems found when the migrations of an app were verified.
 public struct MigrationVerificationError: Error, Sendable {
-    /// What is wrong with the migration of one fixture.
+    /// The problems in the migration of one fixture.
     public struct Failure: Sendable {
-        /// The fixture, as it was given.
+        /// The fixture, as passed to ``verifyMigrations(from:to:keyProvider:allowing:check:)``.
         public let fixture: URL
-        /// What is wrong.
+        /// The problems found.
         public let problems: [Problem]
     }
 
-    /// One thing that is wrong.
+    /// A problem in the migration of a fixture.
     public enum Problem: Sendable {
         /// The schema differs from a fresh install's.
         case differs(SchemaMismatch)
-        /// Opening the migrated database again still found something to do.
+        /// Opening the migrated database a second time still changed something.
         case unsettled(MigrationReport)
-        /// Opening or checking threw this.
+        /// Opening the database or the check threw this error.
         case failed(any Error)
     }
 
-    /// The fixtures with which something is wrong, in the order in which they were given.
+    /// The fixtures with problems, in the order in which they were given.
     public let failures: [Failure]
 
     package init(failures: [Failure]) {
@@ -35,19 +35,19 @@ public struct MigrationVerificationError: Error, Sendable {
 }
 
 extension MigrationVerificationError: CustomStringConvertible, LocalizedError {
-    /// Everything that is wrong, a line each.
+    /// Every problem, one per line.
     public var description: String {
         failures.flatMap { failure in
             failure.problems.map { "\(failure.fixture.lastPathComponent): \($0)" }
         }.joined(separator: "\n")
     }
 
-    /// Everything that is wrong, a line each.
+    /// Every problem, one per line.
     public var errorDescription: String? { description }
 }
 
 extension MigrationVerificationError.Problem: CustomStringConvertible {
-    /// What is wrong, as a sentence.
+    /// The problem, as a sentence.
     public var description: String {
         switch self {
         case .differs(let difference): difference.sentence(unexpected: "not in a fresh install")

@@ -9,26 +9,26 @@ public import CipherStore
     public import Foundation
 #endif
 
-/// Takes databases of older versions through everything that opening does, and compares what they become with a fresh
-/// install.
+/// Opens databases of older versions as an app would, and compares the results with a fresh install.
 ///
 /// ```swift
 /// try await verifyMigrations(from: fixtures, to: configuration)
 /// ```
 ///
-/// Each fixture is copied, encrypted where it is plaintext, and migrated, as on a user's device. Afterwards its schema must
-/// equal a fresh install's, table by table and column by column, with views, indexes and triggers, whatever the formatting
-/// of their SQL; and opening it again must find nothing left to do. Works in Swift Testing and XCTest alike.
+/// Each fixture is copied, encrypted if it is plaintext, and migrated, as on a user's device. Afterwards its schema
+/// must equal a fresh install's, table by table and column by column, including views, indexes and triggers, whatever
+/// the formatting of their SQL. Opening the database again must change nothing. Works in both Swift Testing and XCTest.
 ///
 /// - Parameters:
-///   - fixtures: Database files, plaintext or encrypted, with their `-wal` or `-journal` beside them where they have one; or
-///     folders with such a file and what else belongs beside it, such as a property list that records the version.
-///   - configuration: What the app wants now.
-///   - keyProvider: Gives the keys; by default one fixed key, which serves for plaintext fixtures.
-///   - allowed: Differences from a fresh install that are no failure.
-///   - check: Looks into each migrated database; what it throws is a failure of that fixture.
-/// - Throws: ``MigrationVerificationError`` with everything that is wrong, of all fixtures; what opening a fresh install
-///   throws.
+///   - fixtures: Database files, plaintext or encrypted, with any `-wal` or `-journal` beside them; or folders that
+///     contain such a file and everything else that belongs beside it, such as a property list that records the
+///     version.
+///   - configuration: The configuration of the current app version.
+///   - keyProvider: The provider of the keys. The default is a single fixed key, which suffices for plaintext fixtures.
+///   - allowed: Differences from a fresh install that do not count as failures.
+///   - check: A closure that inspects each migrated database; if it throws, that fixture fails.
+/// - Throws: ``MigrationVerificationError`` with every problem of every fixture, and any error from opening a fresh
+///   install.
 public func verifyMigrations(
     from fixtures: [URL], to configuration: Configuration, keyProvider: any KeyProvider = .fixedTestKey,
     allowing allowed: AllowedDifferences = [], check: (@Sendable (EncryptedStore, URL) async throws -> Void)? = nil
@@ -47,12 +47,12 @@ public func verifyMigrations(
     guard failures.isEmpty else { throw MigrationVerificationError(failures: failures) }
 }
 
-/// Differences between a migrated database and a fresh install that an app can live with.
+/// Differences between a migrated database and a fresh install that an app can accept.
 public struct AllowedDifferences: OptionSet, Sendable {
-    /// One bit for each of them.
+    /// A bit mask of the allowed differences.
     public let rawValue: Int
 
-    /// A set of the given bits.
+    /// Creates a set from the given bits.
     public init(rawValue: Int) {
         self.rawValue = rawValue
     }
@@ -60,7 +60,7 @@ public struct AllowedDifferences: OptionSet, Sendable {
     /// Tables, columns, views, indexes and triggers that only the migrated database has, such as tables that are never
     /// dropped.
     public static let additions = AllowedDifferences(rawValue: 1)
-    /// Columns in another order: a column that was added to an old table stands at its end.
+    /// Columns in a different order: a column added to an old table is the last one.
     public static let columnOrder = AllowedDifferences(rawValue: 2)
 
     func covers(_ difference: SchemaMismatch) -> Bool {
@@ -73,7 +73,7 @@ public struct AllowedDifferences: OptionSet, Sendable {
 }
 
 extension KeyProvider where Self == ClosureKeyProvider {
-    /// One key that is no secret, for tests.
+    /// A fixed key for tests; it is not secret.
     public static var fixedTestKey: ClosureKeyProvider {
         .closure { _, _ in try .raw(SecretBytes(repeatElement(1, count: CipherKey.rawKeyLength))) }
     }

@@ -2,17 +2,18 @@ internal import CipherErrors
 internal import CipherPrimitives
 internal import CipherSQLite
 
-/// The name of an account's folder: safe on every file system, readable, and another one for every account.
+/// The name of an account's folder: safe on every file system, readable, and unique to the account.
 ///
-/// Lower-case letters, digits and `-`, `_`, `@`, `+` stand for themselves, and so does `.` unless it comes first. Every
-/// other byte of the UTF-8 becomes `%` and two upper-case hexadecimal digits: capital letters too, so that two accounts
-/// never differ in letter case alone, and `%` itself. The empty account is `%`. Names above 200 bytes are cut, and get
-/// `%-` and the SHA-256 of the account at their end; `%-` and a `%` alone stand in no other name.
+/// Lower-case letters, digits and `-`, `_`, `@`, `+` are used unchanged, and so is `.` unless it comes first. Every
+/// other byte of the UTF-8 becomes `%` and two upper-case hexadecimal digits, including `%` itself and capital letters,
+/// so that no two names differ only in letter case. The name for the empty account is `%`. Names longer than 200 bytes
+/// are cut, and end with `%-` and the SHA-256 of the account. No other name contains `%-` or is a single `%`.
 package enum AccountFolder {
-    /// File systems allow 255.
+    /// In bytes; file systems allow 255.
     private static let maximumLength = 200
 
-    /// - Throws: ``StoreError`` with `misuse` if the cryptographic library cannot make the digest of a long account.
+    /// - Throws: ``StoreError`` with `misuse` if the cryptographic library cannot compute the digest of a long account
+    ///   name.
     package static func name(of account: String) throws -> String {
         guard !account.isEmpty else { return "%" }
         var name: [UInt8] = []

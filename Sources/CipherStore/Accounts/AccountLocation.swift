@@ -7,14 +7,14 @@ internal import CipherSystemFiles
     internal import Foundation
 #endif
 
-/// Where the databases of accounts are.
+/// The location of the accounts' databases.
 enum AccountLocation: Sendable {
-    /// Each in its own folder in this directory.
+    /// Each account has its own folder in this directory.
     case folders(in: URL)
-    /// Where the app's closure says.
+    /// The app's closure returns the file of each account.
     case custom(@Sendable (String) throws -> URL)
 
-    /// The folder and the file of an account.
+    /// Returns the folder and the file name of an account.
     func place(of account: String, databaseName: () throws -> String) throws -> (folder: String, databaseName: String) {
         switch self {
         case .folders(let directory):
@@ -33,13 +33,13 @@ enum AccountLocation: Sendable {
         }
     }
 
-    /// Makes the account's own folder where there is none.
+    /// Creates the account's own folder if there is none.
     func prepare(_ folder: String) throws {
         guard case .folders = self else { return }
         try FileSystem.createFolder(folder)
     }
 
-    /// Removes the account's own folder, unless the app keeps something there.
+    /// Removes the account's own folder if it is empty.
     func tidy(_ folder: String) throws {
         guard case .folders = self else { return }
         try FileSystem.removeFolderIfEmpty(folder)

@@ -11,7 +11,7 @@ package struct AccountRemoval {
         self.paths = paths
     }
 
-    /// - Throws: ``StoreError`` with `busy` if somebody else has the file open.
+    /// - Throws: ``StoreError`` with `busy` if anything else has the file open.
     package func run(timeout: Duration) throws {
         try UpgradeLock.withLock(paths, timeout: timeout) {
             guard let status = try FileSystem.status(paths.database) else { return try removeFiles() }
@@ -32,7 +32,8 @@ package struct AccountRemoval {
         }
     }
 
-    /// The log and the journal before the database: without it they would be taken for another's.
+    /// Removes the files. The log and the journal go before the database: on their own, they would be mistaken for
+    /// those of another database.
     private func removeFiles() throws {
         try Leftovers.sweep(paths)
         let own = [paths.wal, paths.sharedMemory, paths.journal, paths.database]

@@ -18,20 +18,20 @@ internal import CipherSystemFiles
 /// let store = try await accounts.switch(to: "anna")
 /// ```
 ///
-/// An account that the device does not have yet is a separate first install, whatever the others are. Each has its own
-/// folder in the directory, so that one can be upgraded while others are in use, by this process or another. The
-/// folder's name is the account's, with `%` and hexadecimal digits for everything but `a` to `z`, `0` to `9`, `-`, `_`,
-/// `@`, `+` and `.`; very long names end in a digest.
+/// An account that is new to the device is a separate fresh install, whatever the state of the others. Each account has
+/// its own folder in the directory, so one can be upgraded while others are in use, by this process or another. The
+/// folder's name is the account's name, with `%` and hexadecimal digits in place of everything except `a` to `z`, `0`
+/// to `9`, `-`, `_`, `@`, `+` and `.`; very long names end in a digest.
 public actor AccountStores {
     /// An account that is opening or open.
     private struct Entry {
         let id: Int
         let opening: Task<EncryptedStore, any Error>
-        /// The calls that wait for the opening and were not cancelled.
+        /// The number of calls that wait for the opening and were not cancelled.
         var waiting = 0
     }
 
-    /// The bytes of an account: two that are equal as characters can be two accounts.
+    /// The UTF-8 bytes of an account: strings that compare as equal can be different accounts.
     private typealias Key = [UInt8]
 
     private let configuration: Configuration
@@ -39,9 +39,9 @@ public actor AccountStores {
     private let options: EncryptedStore.Options
     private let keyProvider: @Sendable (String) throws -> any KeyProvider
     private var entries: [Key: Entry] = [:]
-    /// The accounts that no one may open now.
+    /// The accounts that must not be opened now.
     private var closings: [Key: Task<Void, any Error>] = [:]
-    /// The stores of the accounts that are open, by the number of their opening.
+    /// The stores of the open accounts, by the number of their opening.
     private var stores: [Int: EncryptedStore] = [:]
     private var isSuspended = false
     private var lastID = 0
@@ -51,13 +51,13 @@ public actor AccountStores {
     /// The current account; `nil` before the first switch, after a failed one, and after the account was closed.
     public private(set) var current: String?
 
-    /// Accounts in their own folders.
+    /// Creates the stores of accounts that each have their own folder.
     ///
     /// - Parameters:
-    ///   - configuration: What the app wants each database to be.
+    ///   - configuration: The configuration of each database.
     ///   - directory: The directory of the accounts' folders. It must exist.
     ///   - options: Timeouts, and the number of readers of each store.
-    ///   - keyProvider: Gives the provider of an account's key.
+    ///   - keyProvider: A closure that returns the key provider of an account.
     public init(
         _ configuration: Configuration, directory: URL, options: EncryptedStore.Options = .init(),
         keyProvider: @escaping @Sendable (_ account: String) throws -> any KeyProvider
@@ -65,13 +65,14 @@ public actor AccountStores {
         self.init(configuration, .folders(in: directory), options, keyProvider)
     }
 
-    /// Accounts whose databases are where the app already keeps them.
+    /// Creates the stores of accounts whose databases are where the app already keeps them.
     ///
     /// - Parameters:
-    ///   - configuration: What the app wants each database to be; its `databaseName` does not count.
-    ///   - location: The database file of an account, another one for each. Its folder must exist.
+    ///   - configuration: The configuration of each database; its `databaseName` is ignored.
+    ///   - location: A closure that returns the database file of an account, different for each account. The file's
+    ///     folder must exist.
     ///   - options: Timeouts, and the number of readers of each store.
-    ///   - keyProvider: Gives the provider of an account's key.
+    ///   - keyProvider: A closure that returns the key provider of an account.
     public init(
         _ configuration: Configuration, location: @escaping @Sendable (_ account: String) throws -> URL,
         options: EncryptedStore.Options = .init(),
@@ -92,10 +93,10 @@ public actor AccountStores {
 
     // MARK: Opening
 
-    /// Closes the account that was switched to before, and opens another.
+    /// Closes the account that was previously switched to, and opens another.
     ///
-    /// Accounts that were opened with ``open(_:progress:)`` stay open. If the other one cannot be opened, none is
-    /// current.
+    /// Accounts that were opened with ``open(_:progress:)`` stay open. If the new account cannot be opened, no account
+    /// is current.
     ///
     /// - Throws: As ``open(_:progress:)``.
     public func `switch`(
@@ -116,16 +117,17 @@ public actor AccountStores {
     ///
     /// - Parameters:
     ///   - account: The account's name, as the app knows it.
-    ///   - progress: Called with how far an encryption upgrade is; not where another call opens the account already.
-    /// - Throws: As ``EncryptedStore/open(_:directory:keyProvider:options:progress:)``, and what the app's own closures
-    ///   throw; ``StoreError`` with `misuse` if two accounts have one file.
+    ///   - progress: A closure that receives the progress of an encryption upgrade; not called if another call is
+    ///     already opening the account.
+    /// - Throws: As ``EncryptedStore/open(_:directory:keyProvider:options:progress:)``, and any error of the app's own
+    ///   closures; ``StoreError`` with `misuse` if two accounts have the same file.
     public func open(
         _ account: String, progress: (@Sendable (UpgradeProgress) -> Void)? = nil
     ) async throws -> EncryptedStore {
         let key = Key(account.utf8)
         while true {
             if let closing = closings[key] {
-                // Whether it succeeded is its caller's to know.
+                // Only the caller that closes needs to know whether it succeeded.
                 _ = await closing.result
                 continue
             }
@@ -185,17 +187,17 @@ public actor AccountStores {
         }
     }
 
-    /// Ends an opening for which no one waits who was not cancelled.
+    /// Cancels an opening once every call that waits for it was cancelled.
     private func giveUp(_ id: Int, _ key: Key) {
         guard let entry = entries[key], entry.id == id else { return }
         entries[key]?.waiting -= 1
         if entry.waiting == 1 { entry.opening.cancel() }
     }
 
-    /// How many calls wait for an opening and were not cancelled.
+    /// Returns the number of calls that wait for an opening and were not cancelled.
     package func waiting(for account: String) -> Int { entries[Key(account.utf8)]?.waiting ?? 0 }
 
-    /// Whether the opening of an account was cancelled.
+    /// Returns whether the opening of an account was cancelled.
     package func isCancelled(_ account: String) -> Bool { entries[Key(account.utf8)]?.opening.isCancelled == true }
 
     private func forget(_ id: Int, _ key: Key) {
@@ -207,9 +209,9 @@ public actor AccountStores {
 
     /// Closes an account's store, as ``EncryptedStore/close()`` does; does nothing if it is not open.
     ///
-    /// An opening that is under way ends first.
+    /// An opening in progress finishes first.
     public func close(_ account: String) async {
-        // Only what is done after closing can fail.
+        // Closing itself cannot fail, only an action after it.
         _ = await end(account) {}.result
     }
 
@@ -218,8 +220,9 @@ public actor AccountStores {
         for key in entries.keys { await close(String(decoding: key, as: UTF8.self)) }
     }
 
-    /// Closes an account and removes its database with everything beside it that belongs to it, and its folder where
-    /// nothing else is left there.
+    /// Closes an account and removes its database with every file that belongs to it.
+    ///
+    /// The account's folder is removed too if it is then empty.
     ///
     /// The key stays with its provider; removing it is up to the app. After a crash, call this again.
     ///
@@ -237,7 +240,7 @@ public actor AccountStores {
         try await removal.value
     }
 
-    /// Closes an account and runs `body`; until its end no one opens the account.
+    /// Closes an account and runs `body`; the account cannot be opened until `body` ends.
     private func end(
         _ account: String, _ body: @escaping @Sendable () async throws -> Void
     ) async -> Task<Void, any Error> {
@@ -246,7 +249,8 @@ public actor AccountStores {
         let entry = entries[key]
         if let current, Key(current.utf8) == key { self.current = nil }
         let closing = Task {
-            // Here and not after waiting for this task: whoever waits for it must find it gone.
+            // Done here and not after waiting for this task, because whoever waits for the task must find the entry
+            // gone.
             defer { closings[key] = nil }
             if let entry {
                 if case .success(let store) = await entry.opening.result { await store.close() }
@@ -262,11 +266,11 @@ public actor AccountStores {
 
     /// Suspends the stores of all accounts, as ``EncryptedStore/suspend(interruptingAfter:)`` does.
     ///
-    /// An opening that is under way ends first. Until ``resumeAll()`` no other account is opened: that fails with `suspended`.
+    /// An opening in progress finishes first. Until ``resumeAll()``, opening another account fails with `suspended`.
     ///
-    /// - Parameter limit: As of ``EncryptedStore/suspend(interruptingAfter:)``. Openings that are under way then are cancelled,
-    ///   and fail with `suspended`; what a cancellation leaves is told at
-    ///   ``EncryptedStore/open(_:directory:keyProvider:options:progress:)``.
+    /// - Parameter limit: The limit of ``EncryptedStore/suspend(interruptingAfter:)``. Openings still in progress at
+    ///   the limit are cancelled, and fail with `suspended`;
+    ///   ``EncryptedStore/open(_:directory:keyProvider:options:progress:)`` describes the state after a cancellation.
     public func suspendAll(interruptingAfter limit: Duration? = nil) async {
         isSuspended = true
         for store in stores.values { store.beginSuspension(limit) }
@@ -284,7 +288,7 @@ public actor AccountStores {
         cancelling.cancel()
     }
 
-    /// Serves calls again, as ``EncryptedStore/resume()`` does.
+    /// Accepts calls again, as ``EncryptedStore/resume()`` does.
     public func resumeAll() {
         isSuspended = false
         for store in stores.values { store.resume() }
@@ -306,7 +310,7 @@ public actor AccountStores {
         await withCheckedContinuation { switches.append($0) }
     }
 
-    /// Hands over to the next that waits.
+    /// Lets the next waiting switch begin.
     private func endSwitch() {
         guard !switches.isEmpty else {
             isSwitching = false

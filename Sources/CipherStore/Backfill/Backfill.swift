@@ -12,25 +12,25 @@ struct Backfill: Sendable {
     let body: @Sendable (Connection, [[Value]]) throws -> Void
 
     private struct Step: Sendable {
-        /// Rows of this batch.
+        /// The number of rows of this batch.
         let rows: Int
-        /// Rows of all runs.
+        /// The number of rows of all runs.
         let done: Int
         let isFinished: Bool
     }
 
-    /// An error of the body, told from those of the batch around it.
+    /// An error of the body, as distinct from those of the batch around it.
     private struct BodyFailure: Error {
         let error: any Error
     }
 
-    /// Runs batch after batch until the end.
+    /// Runs one batch after another until the end of the table.
     ///
-    /// - Returns: How many rows were visited.
+    /// - Returns: The number of rows visited.
     func run(_ progress: (@Sendable (BackfillProgress) -> Void)?) async throws -> Int {
         guard batch > 0, !name.isEmpty else {
             throw StoreError(
-                .misuse, path: store.path, "a backfill needs a name and batches of at least one row",
+                .misuse, path: store.path, "a backfill needs a name and a batch size of at least one row",
                 advice: "give both")
         }
         guard try await begin() else { return 0 }
@@ -45,17 +45,17 @@ struct Backfill: Sendable {
         }
     }
 
-    /// Whether there is anything to do.
+    /// Prepares the run, and returns whether there is anything to do.
     private func begin() async throws -> Bool {
         try await store.write { [name, table] connection in
             if let entry = try BackfillTable.entry(name, connection) {
                 if SQLName(entry.table) != SQLName(table) {
-                    // A table that is renamed keeps its rowids and keys, so the checkpoint goes on to hold.
+                    // A renamed table keeps its rowids and keys, so the checkpoint remains valid.
                     guard try !BackfillKeys.isThere(entry.table, connection) else {
                         throw StoreError(
                             .misuse, path: connection.path,
                             "the backfill \(name) belongs to \(entry.table), not to \(table)",
-                            advice: "give another name")
+                            advice: "choose another name")
                     }
                     _ = try BackfillKeys(table, byRowID: byRowID, connection)
                     try BackfillTable.move(name, to: table, connection)
@@ -79,7 +79,7 @@ struct Backfill: Sendable {
         do {
             return try await store.write { try runBatch($0) }
         } catch let failure as BodyFailure {
-            // Never its description, which might quote a value.
+            // The error's description is never stored, because it might quote a value.
             let cause = (failure.error as? DatabaseError).map { "SQLite code \($0.extendedCode)" }
             try await store.write { [name] connection in
                 try BackfillTable.fail(name, cause ?? "\(type(of: failure.error))", connection)
@@ -89,14 +89,14 @@ struct Backfill: Sendable {
     }
 
     private func runBatch(_ connection: Connection) throws -> Step {
-        // Read again for each batch: another task or process may work on the same backfill.
+        // The entry is read again for each batch, because another task or process may work on the same backfill.
         guard let entry = try BackfillTable.entry(name, connection), !entry.isFinished else {
             return Step(rows: 0, done: try BackfillTable.entry(name, connection)?.done ?? 0, isFinished: true)
         }
         let keys = try BackfillKeys(table, byRowID: byRowID, connection)
         let found = try keys.next(batch, of: name, connection)
         if !found.isEmpty {
-            // Before the body, which may delete the rows.
+            // The checkpoint moves before the body runs, because the body may delete the rows.
             try keys.moveCheckpoint(of: name, over: found.count, connection)
             do {
                 try body(connection, found)

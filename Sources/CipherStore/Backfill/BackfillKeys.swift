@@ -3,13 +3,13 @@ internal import CipherErrors
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// The way in which a backfill goes through a table: by ascending rowid, or by ascending primary key.
+/// The order in which a backfill visits a table: by ascending rowid, or by ascending primary key.
 struct BackfillKeys {
     let table: String
     /// The columns of the key as SQL.
     private let columns: [String]
 
-    /// - Throws: ``StoreError`` with `misuse` where there is no such table or it has no such key.
+    /// - Throws: ``StoreError`` with `misuse` if there is no such table or it has no such key.
     init(_ table: String, byRowID: Bool, _ connection: Connection) throws {
         func misuse(_ problem: String, _ advice: String) -> StoreError {
             StoreError(
@@ -26,7 +26,8 @@ struct BackfillKeys {
             columns = [rowID]
         } else {
             let key = all.primaryKey
-            // Elsewhere a primary key may hold NULL, which comes neither before nor behind anything.
+            // In other tables, a primary key may contain NULL, which compares as neither less nor greater than any
+            // value.
             guard rowID == nil, !key.isEmpty else {
                 throw misuse("it is not a WITHOUT ROWID table", "use of: instead of keysOf:")
             }
@@ -42,12 +43,12 @@ struct BackfillKeys {
             """) == true
     }
 
-    /// How many columns a key has.
+    /// The number of columns of a key.
     var count: Int { columns.count }
 
-    /// The name of the rowid that no column has taken; `nil` for a table without one.
+    /// Returns a name of the rowid that is not the name of a column; `nil` for a table without a rowid.
     ///
-    /// Never in quotes: as such SQLite may take it for a string.
+    /// It must not be quoted, because SQLite might take the quoted name for a string.
     private static func rowID(of table: String, _ columns: [ColumnState], _ connection: Connection) throws -> String? {
         guard let alias = columns.rowIDAlias else { return nil }
         do {
@@ -59,7 +60,7 @@ struct BackfillKeys {
         }
     }
 
-    /// The keys of the next rows behind the checkpoint, in order.
+    /// Returns the keys of the next rows after the checkpoint, in order.
     func next(_ limit: Int, of name: String, _ connection: Connection) throws -> [[Value]] {
         var keys: [[Value]] = []
         let rows = try rows(behind: name, connection)
@@ -69,14 +70,14 @@ struct BackfillKeys {
         return keys
     }
 
-    /// How many rows lie behind the checkpoint.
+    /// Returns the number of rows after the checkpoint.
     func remaining(of name: String, _ connection: Connection) throws -> Int {
         try connection.value(Int.self, "SELECT count(*) \(rows(behind: name, connection))") ?? 0
     }
 
-    /// Moves the checkpoint behind the next rows.
+    /// Moves the checkpoint past the next rows.
     ///
-    /// Inside of SQLite, so that every key stays what it is: text that is no valid UTF-8, too.
+    /// This happens inside SQLite so that every key stays exactly as it is, even text that is not valid UTF-8.
     func moveCheckpoint(of name: String, over rows: Int, _ connection: Connection) throws {
         let marks = SQL(text: columns.indices.map(BackfillTable.keyColumn).joined(separator: ", "))
         let last: SQL = "\(try self.rows(behind: name, connection)) ORDER BY \(list) LIMIT 1 OFFSET \(rows - 1)"
@@ -86,10 +87,11 @@ struct BackfillKeys {
 
     private var list: SQL { SQL(text: columns.joined(separator: ", ")) }
 
-    /// The rows behind the checkpoint, in a form for which SQLite goes straight to the first of them.
+    /// Returns a FROM clause for the rows after the checkpoint, in a form that lets SQLite seek directly to the first
+    /// of them.
     private func rows(behind name: String, _ connection: Connection) throws -> SQL {
         let source: SQL = "FROM main.\(identifier: table)"
-        // Before the first batch there is none, and no part of such a key is ever NULL.
+        // Before the first batch there is no checkpoint, and no part of such a key is ever NULL.
         let isBegun = try connection.value(
             Bool.self, "SELECT key0 IS NOT NULL FROM main.cipherstore_backfill WHERE name = \(name)")
         guard isBegun == true else { return source }

@@ -3,7 +3,7 @@ internal import CipherErrors
 internal import CipherSQLText
 package import CipherSQLite
 
-/// The table `cipherstore_backfill`, in which a database carries how far each backfill has come.
+/// The table `cipherstore_backfill`, in which a database records the progress of each backfill.
 package enum BackfillTable {
     static let name = "cipherstore_backfill"
 
@@ -11,10 +11,10 @@ package enum BackfillTable {
     package struct Entry: Sendable {
         var name: String
         var table: String
-        /// Rows that were visited in all runs.
+        /// The number of rows visited in all runs.
         var done: Int
         package var isFinished: Bool
-        /// Why the latest run ended early; `nil` if it did not, or was only cancelled or killed.
+        /// The reason that the latest run ended early; `nil` if it did not, or was only cancelled or killed.
         package var failure: String?
         /// ISO 8601, in UTC.
         var updatedAt: String
@@ -28,7 +28,7 @@ package enum BackfillTable {
             ?? false
     }
 
-    /// All backfills, by name.
+    /// Returns all backfills, ordered by name.
     static func entries(_ connection: Connection) throws -> [Entry] {
         guard try exists(connection) else { return [] }
         var entries: [Entry] = []
@@ -53,10 +53,10 @@ package enum BackfillTable {
 
     // MARK: Writing
 
-    /// Makes the table, and a row for a backfill that has none.
+    /// Creates the table if necessary, and a row for a backfill that has none.
     ///
-    /// - Parameter keyColumns: How many columns the keys of the backfill's table have. Each is kept as SQLite stores it,
-    ///   in a column without affinity, for not every value survives the way through Swift.
+    /// - Parameter keyColumns: The number of columns in the keys of the backfill's table. Each key value is stored as
+    ///   SQLite stores it, in a column without affinity, because not every value survives a round trip through Swift.
     static func begin(_ name: String, table: String, keyColumns: Int, _ connection: Connection) throws {
         if try !exists(connection) {
             try connection.execute(
@@ -76,7 +76,7 @@ package enum BackfillTable {
             """)
     }
 
-    /// Has a backfill continue in its table's new name.
+    /// Makes a backfill continue under its table's new name.
     static func move(_ name: String, to table: String, _ connection: Connection) throws {
         try connection.execute(
             "UPDATE main.cipherstore_backfill SET tableName = \(table), updatedAt = \(now) WHERE name = \(name)")
@@ -84,7 +84,7 @@ package enum BackfillTable {
 
     static func keyColumn(_ index: Int) -> String { "key\(index)" }
 
-    /// Adds to the rows that are done.
+    /// Adds to the number of visited rows.
     static func advance(_ name: String, by rows: Int, isFinished: Bool, _ connection: Connection) throws {
         try connection.execute(
             """

@@ -2,9 +2,9 @@ public import CipherSQLite
 
 /// The progress of a backfill.
 public struct BackfillProgress: Sendable, Equatable {
-    /// Rows that were visited, in this run and earlier ones.
+    /// The number of rows visited, in this run and earlier ones.
     public let done: Int
-    /// Rows that were visited or were still to be visited when this run began.
+    /// The number of rows that had been visited or remained to be visited when this run began.
     public let total: Int
 
     package init(done: Int, total: Int) {
@@ -14,8 +14,9 @@ public struct BackfillProgress: Sendable, Equatable {
 }
 
 extension EncryptedStore {
-    /// Visits every row of a table once, in batches, beside the app's normal work: for data work that takes too long for
-    /// a schema migration.
+    /// Visits every row of a table once, in batches, alongside the app's normal work.
+    ///
+    /// Use it for data work that takes too long for a schema migration.
     ///
     /// ```swift
     /// try await store.backfill("search text", of: "chat") { db, rowIDs in
@@ -25,28 +26,28 @@ extension EncryptedStore {
     /// }
     /// ```
     ///
-    /// Each batch is its own transaction together with its checkpoint, which is kept in the database. A run that was
-    /// killed, cancelled or failed is resumed by calling this again, for instance at every launch; a backfill that has
-    /// finished does nothing. Other reads and writes come in between the batches.
+    /// Each batch is a transaction that includes its checkpoint, which is stored in the database. To resume a run that
+    /// was killed, was cancelled or failed, call this again, for instance at every launch; a finished backfill does
+    /// nothing. Other reads and writes run between the batches.
     ///
-    /// Rows are visited by ascending rowid. Of rows that are inserted meanwhile, those behind the place that was reached
-    /// are visited too, and those before it are not: let the app write new rows complete before it begins. A table without
-    /// an INTEGER PRIMARY KEY may get other rowids by VACUUM; do not run it on such a table before the backfill has
-    /// finished.
+    /// Rows are visited by ascending rowid. Of the rows that are inserted meanwhile, those after the checkpoint are
+    /// visited too, and those before it are not, so let the app write new rows in their final form before the backfill
+    /// begins. VACUUM may change the rowids of a table without an INTEGER PRIMARY KEY; do not run it on such a table
+    /// before the backfill has finished.
     ///
-    /// A table that was renamed meanwhile is given by its new name, and the backfill continues where it was: it follows
-    /// once there is no table of the earlier name.
+    /// If the table was renamed meanwhile, pass its new name. The backfill continues where it was, provided that there
+    /// is no table of the earlier name any more.
     ///
     /// - Parameters:
-    ///   - name: The backfill's own name; one name stands for one piece of work on one table, permanently.
-    ///   - table: The table, which has rowids.
-    ///   - batch: How many rows are visited in a transaction.
-    ///   - progress: Called after each batch; it costs one count of the rows for each run.
-    ///   - body: Does the work for the rows with these rowids, in the batch's transaction.
-    /// - Returns: How many rows this run visited.
-    /// - Throws: What `body` throws, after which the batch is undone and the backfill marked as failed; ``StoreError``
-    ///   with `misuse` if the table has no rowids, is missing, or is another than that of an earlier run, which is
-    ///   still there; as ``write(_:)``.
+    ///   - name: The name of the backfill. A name permanently identifies one piece of work on one table.
+    ///   - table: The table, which must have rowids.
+    ///   - batch: The number of rows visited in each transaction.
+    ///   - progress: A closure called after each batch; it requires the rows to be counted once per run.
+    ///   - body: A closure that does the work for the rows with these rowids, in the batch's transaction.
+    /// - Returns: The number of rows that this run visited.
+    /// - Throws: Any error that `body` throws, after which the batch is rolled back and the backfill is marked as
+    ///   failed; ``StoreError`` with `misuse` if the table has no rowids, is missing, or differs from the table of an
+    ///   earlier run that still exists; otherwise as ``write(_:)``.
     @discardableResult
     public func backfill(
         _ name: String, of table: String, batch: Int = 500, progress: (@Sendable (BackfillProgress) -> Void)? = nil,
@@ -61,13 +62,13 @@ extension EncryptedStore {
         }.run(progress)
     }
 
-    /// Visits every row of a WITHOUT ROWID table once, in batches, as
-    /// ``backfill(_:of:batch:progress:_:)`` does for other tables.
+    /// Visits every row of a WITHOUT ROWID table once, in batches, as ``backfill(_:of:batch:progress:_:)`` does for
+    /// other tables.
     ///
-    /// Rows are visited by ascending primary key. A body that changes the primary key may move rows behind the place that
-    /// was reached, where they are visited again.
+    /// Rows are visited by ascending primary key. A body that changes primary keys may move rows past the checkpoint,
+    /// where they are visited again.
     ///
-    /// The body is given the primary keys of the rows, each with its columns in the key's order.
+    /// The body receives the primary keys of the rows, each with its columns in the key's order.
     @discardableResult
     public func backfill(
         _ name: String, keysOf table: String, batch: Int = 500, progress: (@Sendable (BackfillProgress) -> Void)? = nil,

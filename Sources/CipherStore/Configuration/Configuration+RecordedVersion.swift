@@ -5,7 +5,7 @@ internal import CipherSQLite
 internal import CipherSchemaMigration
 
 extension Configuration {
-    /// Reads the version that the app recorded, and no other.
+    /// Reads only the version that the app recorded.
     package func readOwnRecord(from connection: Connection, databasePath: String) throws -> SchemaVersion? {
         let fractions: RecordedVersion.Fractions =
             hasDottedVersions ? assumedVersion.map { .assumed($0) } ?? .refused : .asWritten
@@ -13,20 +13,21 @@ extension Configuration {
             from: connection, databasePath: databasePath, fractions, assumed: assumedVersion)
     }
 
-    /// Whether versions have dots, so that 1.10 and 1.1 are two.
+    /// Whether versions have dots, in which case 1.10 and 1.1 are different versions.
     private var hasDottedVersions: Bool {
         var versions = [version, encryption.sinceVersion].compactMap { $0 }
         if case .steps(let steps) = schema { versions += steps.updates.map(\.version) }
         return versions.contains { $0.isDotted }
     }
 
-    /// Reads the version that the app recorded, or the one that is assumed of a database with tables and no record.
+    /// Reads the version that the app recorded, or the version to assume if a database has tables and no record.
     ///
-    /// - Throws: ``StoreError`` with `recordedVersion` if the configuration says what records the version, a database
-    ///   with tables lacks it, and none is assumed: it may be of any version.
+    /// - Throws: ``StoreError`` with `recordedVersion` if the configuration says where the version is recorded, a
+    ///   database with tables has no such record, and no version is assumed: the database could be of any version.
     func readRecordedVersion(from connection: Connection, databasePath: String) throws -> SchemaVersion? {
         let recorded = try readOwnRecord(from: connection, databasePath: databasePath)
-        // Code that empties all tables empties the app's record as well, and one beside the database may have fallen behind.
+        // Code that empties all tables also empties the app's record, and a record beside the database may have fallen
+        // behind.
         if version.wholeNumber != nil, let known = try VersionRecords(connection).versionOfEmptiedHistory,
             known > recorded ?? .zero
         {

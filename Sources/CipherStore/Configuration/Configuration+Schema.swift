@@ -3,7 +3,7 @@ internal import CipherPriorSystems
 package import CipherSchemaMigration
 
 extension Configuration {
-    /// What a schema migration is to reach.
+    /// The goal of a schema migration.
     var goal: SchemaGoal {
         var goal = SchemaGoal(version: version)
         goal.recordedVersion = recordedVersion
@@ -13,7 +13,7 @@ extension Configuration {
         return goal
     }
 
-    /// The source that the configuration names.
+    /// The schema source of the configuration.
     package var schemaSource: any SchemaSource {
         switch schema {
         case .none: UnmanagedSource(version: version)
@@ -24,7 +24,8 @@ extension Configuration {
         }
     }
 
-    /// What an upgrade of the app's own may have left beside the database; `nil` of an app that made none by a copy.
+    /// Returns the copy that the app's own upgrade may have left beside the database; `nil` for an app that did not
+    /// upgrade by making a copy.
     func interruptedCopy(_ paths: DatabasePaths, busyTimeout: Duration) throws -> InterruptedCopy? {
         guard case .template(let template) = schema else { return nil }
         return try InterruptedCopy(
@@ -33,7 +34,7 @@ extension Configuration {
 }
 
 extension SchemaMigrator {
-    /// A migrator to the version and schema of a configuration.
+    /// Creates a migrator to the version and schema of a configuration.
     package init(configuration: Configuration) {
         self.init(
             goal: configuration.goal, source: configuration.schemaSource,

@@ -15,8 +15,8 @@ extension Configuration {
     ///
     /// The keys are listed in `Config/README.md`.
     ///
-    /// - Throws: ``StoreError`` with `configuration`, whose detail names the place, such as `dbTables[2].chat[1]`;
-    ///   `missingFile`, `notAFile`, `permission` or `inputOutput` if the file cannot be read.
+    /// - Throws: ``StoreError`` with `configuration`, whose detail names the location in the file, such as
+    ///   `dbTables[2].chat[1]`; `missingFile`, `notAFile`, `permission` or `inputOutput` if the file cannot be read.
     public init(contentsOf url: URL) throws {
         try self.init(file: url.requiredPath())
     }
@@ -36,8 +36,8 @@ extension Configuration {
     ///
     /// - Parameters:
     ///   - place: The name of the file, for errors.
-    ///   - newestFormat: The newest cipher format that the engine writes.
-    /// - Throws: ``StoreError`` with `configuration`, whose detail names the place in the file.
+    ///   - newestFormat: The newest cipher format that the engine can write.
+    /// - Throws: ``StoreError`` with `configuration`, whose detail names the location in the file.
     package init(data: Data, place: String, newestFormat: Int = Engine.current.defaultCompatibility) throws {
         let value: ConfigurationValue
         do {

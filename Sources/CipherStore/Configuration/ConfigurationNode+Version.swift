@@ -2,7 +2,7 @@ internal import CipherConfigurationText
 internal import CipherHistory
 
 extension ConfigurationNode {
-    /// A version: a whole number, or text such as `2.0.0`.
+    /// Reads a version: a whole number, or text such as `2.0.0`.
     func version() throws -> SchemaVersion {
         switch value {
         case .integer(let number) where number >= 0:
@@ -22,9 +22,9 @@ extension ConfigurationNode {
         throw failure("must be a whole number of at least 0, or text of such numbers separated by dots")
     }
 
-    /// A version that a database can be given.
+    /// Reads a version that a database can have.
     ///
-    /// Whole numbers are kept in `PRAGMA user_version`, which holds 32 bits.
+    /// Whole numbers are stored in `PRAGMA user_version`, which has 32 bits.
     func schemaVersion() throws -> SchemaVersion {
         let version = try version()
         guard version.wholeNumber ?? 0 <= Int(Int32.max) else {

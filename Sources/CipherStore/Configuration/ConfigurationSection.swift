@@ -20,22 +20,22 @@ struct ConfigurationSection {
         self.entries = Dictionary(uniqueKeysWithValues: entries.map { ($0.name, $0.node) })
     }
 
-    /// The value of a key, `nil` if it is left out.
+    /// The value of a key; `nil` if the key is omitted.
     subscript(key: String) -> ConfigurationNode? { entries[key] }
 
-    /// The value of a key that must be there.
+    /// Returns the value of a required key.
     func required(_ key: String) throws -> ConfigurationNode {
         guard let value = entries[key] else { throw node.failure("the key \"\(key)\" is missing") }
         return value
     }
 
-    /// A failure of the dictionary as a whole.
+    /// Creates an error about the dictionary as a whole.
     func failure(_ detail: String) -> StoreError { node.failure(detail) }
 
-    /// Refuses keys that mean nothing beside another one.
+    /// Refuses keys that have no meaning in combination with another key.
     func forbid(_ keys: [String], because reason: String) throws {
         for key in keys {
-            if let value = entries[key] { throw value.failure("has no meaning \(reason)", advice: "leave it out") }
+            if let value = entries[key] { throw value.failure("has no meaning \(reason)", advice: "omit it") }
         }
     }
 }

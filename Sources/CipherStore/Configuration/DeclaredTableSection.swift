@@ -3,19 +3,20 @@ internal import CipherSQLText
 internal import CipherSchemaMigration
 
 extension DeclaredTable {
-    /// Reads the `dbTables` list: dictionaries of one table each, which hold lists of dictionaries of one column each.
+    /// Reads the `dbTables` list. Each element is a dictionary of one table, which contains a list of dictionaries of
+    /// one column each.
     static func list(_ node: ConfigurationNode) throws -> [DeclaredTable] {
         var tables: [DeclaredTable] = []
         var places: [SQLName: String] = [:]
         let elements = try node.elements()
         guard !elements.isEmpty else {
-            throw node.failure("names no table", advice: "omit it if the app creates its tables itself")
+            throw node.failure("lists no tables", advice: "omit it if the app creates its tables itself")
         }
         for element in elements {
             let (name, columns) = try element.singleEntry("table")
             try checkTableName(name, element)
             if let other = places.updateValue(element.place, forKey: SQLName(name)) {
-                throw element.failure("the table \"\(ConfigurationNode.shown(name))\" is declared at \(other) too")
+                throw element.failure("the table \"\(ConfigurationNode.shown(name))\" is also declared at \(other)")
             }
             tables.append(DeclaredTable(name: name, columns: try Self.columns(columns)))
         }
@@ -38,7 +39,7 @@ extension DeclaredTable {
             let (name, definition) = try element.singleEntry("column")
             if let fault = SQLName.fault(of: name) { throw element.failure("the column's name \(fault)") }
             if let other = places.updateValue(element.place, forKey: SQLName(name)) {
-                throw element.failure("the column \"\(ConfigurationNode.shown(name))\" is declared at \(other) too")
+                throw element.failure("the column \"\(ConfigurationNode.shown(name))\" is also declared at \(other)")
             }
             let text = try definition.text()
             if let fault = SQLFragment.fault(in: text, isColumn: true) { throw definition.failure(fault) }

@@ -42,12 +42,12 @@ extension Configuration.Encryption {
         let compatibility = try section["cipherCompatibility"]?.wholeNumber(in: 3...4) ?? newest
         if let value = section["cipherCompatibility"], compatibility > newest {
             throw value.failure(
-                "this SQLCipher library writes formats up to \(newest)", advice: "link SQLCipher 4 or write 3")
+                "this SQLCipher library writes formats up to \(newest)", advice: "link SQLCipher 4, or set it to 3")
         }
         return try details(section, compatibility)
     }
 
-    /// A format of older versions: its number, or a dictionary of the keys that describe one.
+    /// Reads a format of older versions: its number, or a dictionary of the keys that describe it.
     private static func formerFormat(_ node: ConfigurationNode, newest: Int) throws -> CipherSettings {
         if case .integer = node.value {
             return CipherSettings(compatibility: try node.wholeNumber(in: 1...newest))
@@ -56,7 +56,7 @@ extension Configuration.Encryption {
         return try details(section, try section.required("cipherCompatibility").wholeNumber(in: 1...newest))
     }
 
-    /// What differs from the defaults of a format.
+    /// Reads the settings that differ from the defaults of a format.
     private static func details(_ section: ConfigurationSection, _ compatibility: Int) throws -> CipherSettings {
         let settings = CipherSettings(
             compatibility: compatibility,

@@ -19,17 +19,17 @@ extension RecordedVersion {
 
     /// Reads the `recordedVersion` dictionary.
     ///
-    /// - Parameter leftOut: Where the version is recorded when the dictionary only tells which one to assume.
+    /// - Parameter leftOut: The place of the recorded version if the dictionary only says which version to assume.
     init(_ node: ConfigurationNode, databaseName: String, leftOut: RecordedVersion) throws {
         let section = try ConfigurationSection(node, keys: ["source", "assume"] + Source.allKeys)
         if section["source"] == nil, section["assume"] != nil {
-            try section.forbid(Source.allKeys, because: "where no source is given")
+            try section.forbid(Source.allKeys, because: "without a source")
             self = leftOut
             return
         }
         let source = try section.required("source").choice(Source.self)
         try section.forbid(
-            Source.allKeys.filter { !source.keys.contains($0) }, because: "where the source is \"\(source.rawValue)\"")
+            Source.allKeys.filter { !source.keys.contains($0) }, because: "if the source is \"\(source.rawValue)\"")
         switch source {
         case .userVersion:
             self = .userVersion
@@ -45,7 +45,7 @@ extension RecordedVersion {
         case .plist:
             let file = try section.required("file")
             let name = try file.fileName()
-            // Reading a database by other means than SQLite's own drops the locks that SQLite holds on it.
+            // Opening and closing a database file other than through SQLite drops the locks that SQLite holds on it.
             guard !["", "-wal", "-shm", "-journal"].contains(where: { databaseName + $0 == name }) else {
                 throw file.failure("is the database itself", advice: "name the property list beside it")
             }
@@ -64,7 +64,7 @@ extension RecordedVersion {
 
     private static func names(_ node: ConfigurationNode) throws -> [String] {
         try node.elements().map { element in
-            // Some systems name a migration by a number.
+            // Some systems identify a migration by a number.
             if case .integer(let number) = element.value { return String(number) }
             return try element.text()
         }
@@ -74,7 +74,7 @@ extension RecordedVersion {
         var filter: [String: String] = [:]
         for (column, value) in try node.entries() {
             guard !column.isEmpty, !column.utf8.contains(0) else { throw node.failure("names no column") }
-            // Numbers are compared as their text, as the statement of the app did: `where id = '1'`.
+            // Numbers are compared as text, like in the app's own statement: `where id = '1'`.
             if case .integer(let number) = value.value {
                 filter[column] = String(number)
             } else {

@@ -3,13 +3,13 @@ internal import CipherPriorSystems
 internal import CipherSchemaMigration
 
 extension Configuration.SchemaSourceKind {
-    /// The keys of a configuration that say where the schema comes from.
+    /// The keys of a configuration that name a schema source.
     static let keys = ["dbTables", "updates", "template", "tableVersions"]
 
-    /// Reads the one schema source that a configuration names.
+    /// Reads the configuration's only schema source.
     init(_ section: ConfigurationSection, databaseName: String) throws {
         if let options = section["tableOptions"], section["dbTables"] == nil {
-            throw options.failure("has no meaning without dbTables", advice: "leave it out")
+            throw options.failure("has no meaning without dbTables", advice: "omit it")
         }
         let given = Self.keys.filter { section[$0] != nil }
         guard let key = given.first, let node = section[key] else {
@@ -18,7 +18,8 @@ extension Configuration.SchemaSourceKind {
         }
         if let other = given.dropFirst().first, let second = section[other] {
             throw second.failure(
-                "a configuration has one schema source, but \"\(key)\" is given too", advice: "remove one of them")
+                "a configuration has only one schema source, but \"\(key)\" is also given",
+                advice: "remove one of them")
         }
         switch key {
         case "dbTables":
@@ -30,7 +31,7 @@ extension Configuration.SchemaSourceKind {
         }
     }
 
-    /// Where the version is recorded unless the configuration says so.
+    /// The place of the recorded version if the configuration does not specify one.
     var defaultRecordedVersion: RecordedVersion {
         switch self {
         case .steps: .stepRecords

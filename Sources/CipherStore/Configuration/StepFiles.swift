@@ -18,9 +18,9 @@ extension MigrationSteps {
 
     /// Reads the steps from a folder of property lists, each an array of SQL strings.
     ///
-    /// `sql_default.plist` makes a new database, `sql_update_N.plist` leads to version N, a whole number or an app's
-    /// version such as `1.10.0`, and `sql_launch.plist`, where there is one, runs at every launch.
-    /// The numbering is `consecutive` by default, unless a file is named by a version with dots.
+    /// `sql_default.plist` creates a new database. `sql_update_N.plist` leads to version N, a whole number or a dotted
+    /// version such as `1.10.0`. `sql_launch.plist` is optional and runs at every launch. The numbering is
+    /// `consecutive` by default, unless the name of a file contains a version with dots.
     ///
     /// - Throws: ``StoreError`` with `configuration`, which names the file and the element.
     public init(contentsOf directory: URL, numbering: Numbering? = nil) throws {
@@ -56,7 +56,7 @@ extension MigrationSteps {
         self.directory = folder
     }
 
-    /// The strings of a property list.
+    /// Returns the strings of a property list.
     private static func texts(in folder: String, _ name: String) throws -> [String] {
         let path = "\(folder)/\(name)"
         func failure(_ detail: String, _ advice: String) -> StoreError {
@@ -67,7 +67,7 @@ extension MigrationSteps {
             let value = try ConfigurationSyntax.parse(bytes)
             return try ConfigurationNode(value: value, place: name, file: path).elements().map { try $0.text() }
         } catch SmallFile.Failure.missing {
-            throw failure("the file of SQL statements is missing", "put it back")
+            throw failure("the file of SQL statements is missing", "restore it")
         } catch let reason as SmallFile.Failure {
             throw failure("the file of SQL statements is not readable: \(reason)", "check the file")
         } catch let reason as ConfigurationSyntax.Failure {
@@ -79,7 +79,8 @@ extension MigrationSteps {
 extension ConfigurationNode {
     /// Reads the `updates` dictionary.
     ///
-    /// - Parameter version: An app whose version is written with dots counts by its own versions.
+    /// - Parameter version: The configuration's version; if it is written with dots, steps are numbered by app
+    ///   versions.
     func steps(leadingTo version: ConfigurationNode) throws -> MigrationSteps {
         let section = try ConfigurationSection(self, keys: ["directory", "repeatable"])
         let node = try section.required("directory")
@@ -95,7 +96,7 @@ extension ConfigurationNode {
             guard places.contains(name) else {
                 throw place.failure(
                     "no step has a statement \(Self.shown(name))",
-                    advice: "write it as in the error, such as sql_update_3.plist[1]")
+                    advice: "write it as it appears in error messages, such as sql_update_3.plist[1]")
             }
             steps.repeatable.insert(name)
         }

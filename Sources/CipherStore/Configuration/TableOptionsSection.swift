@@ -3,7 +3,7 @@ internal import CipherSQLText
 internal import CipherSchemaMigration
 
 extension DeclaredTable {
-    /// Reads the `tableOptions` dictionary into the tables that it names.
+    /// Reads the `tableOptions` dictionary, and adds the options to the tables that it names.
     static func addOptions(_ node: ConfigurationNode, to tables: [DeclaredTable]) throws -> [DeclaredTable] {
         var tables = tables
         var seen: Set<SQLName> = []
@@ -61,7 +61,7 @@ extension DeclaredTable {
 }
 
 extension DeclaredTable.Index {
-    /// Reads a list of columns, or a dictionary with more.
+    /// Reads a list of columns, or a dictionary with further keys.
     fileprivate init(name: String, _ node: ConfigurationNode) throws {
         if let fault = SQLName.fault(of: name) { throw node.failure("the index's name \(fault)") }
         if let prefix = SQLName(name).reservedPrefix {
@@ -86,7 +86,7 @@ extension DeclaredTable.Index {
 }
 
 extension ConfigurationNode {
-    /// SQL that keeps to its place in a statement.
+    /// Reads SQL that must not extend beyond its place in a statement.
     fileprivate func sqlPart() throws -> String {
         let text = try text()
         guard !text.isEmpty else { throw failure("is empty") }

@@ -14,12 +14,12 @@ extension VersionedTable {
                 throw table.failure("the table is declared twice; names are not case-sensitive in SQLite")
             }
             guard SQLName(name) != SQLName(TableVersionRecord.table) else {
-                throw table.failure("the versions themselves are kept there", advice: "leave it out")
+                throw table.failure("this table stores the versions themselves", advice: "omit it")
             }
             tables.append(try VersionedTable(name, table))
         }
         guard !tables.isEmpty else {
-            throw node.failure("names no table", advice: "omit it if the app creates its tables itself")
+            throw node.failure("lists no tables", advice: "omit it if the app creates its tables itself")
         }
         return tables
     }
@@ -30,7 +30,7 @@ extension VersionedTable {
             keys: ["version", "sql", "columns", "renamedColumns", "indexes", "triggers", "leftover", "leftoverRows"])
         let definition: Definition
         if let sql = section["sql"] {
-            try section.forbid(["columns"], because: "beside \"sql\"")
+            try section.forbid(["columns"], because: "together with \"sql\"")
             definition = .sql(try sql.text())
         } else {
             guard let columns = section["columns"] else {
@@ -49,7 +49,7 @@ extension VersionedTable {
 }
 
 extension ConfigurationNode {
-    /// The version of one table: a number from 0 up, with or without a fraction, or the text of one.
+    /// Reads the version of one table: a number of at least 0, with or without a fraction, or its text.
     fileprivate func tableVersion() throws -> Double {
         let number: Double?
         switch value {

@@ -34,7 +34,7 @@ extension SchemaTemplate {
 }
 
 extension ConfigurationNode {
-    /// The path of a file, relative to the folder of the configuration where it does not begin with a slash.
+    /// Reads the path of a file, which is relative to the configuration's folder unless it begins with a slash.
     func path() throws -> String {
         let text = try text()
         guard !text.isEmpty else { throw failure("is empty") }
@@ -42,7 +42,7 @@ extension ConfigurationNode {
         return path.utf8.first == UInt8(ascii: "/") ? path : FileName.sibling(path, of: file)
     }
 
-    /// New names with the old ones.
+    /// Reads a dictionary of new names with the old ones.
     func renames() throws -> [String: String] {
         var names: [String: String] = [:]
         for (new, old) in try entries() {

@@ -9,25 +9,27 @@ internal import CipherSystemFiles
     public import Foundation
 #endif
 
-/// What the command line's `plan`, `validate`, `history`, `baseline` and `repair` do. None of them needs an open store.
+/// The operations behind the command line's `plan`, `validate`, `history`, `baseline` and `repair`. None of them needs
+/// an open store.
 extension EncryptedStore {
     // MARK: Planning
 
-    /// Plans what ``open(_:directory:keyProvider:options:progress:)`` would do, and changes nothing.
+    /// Plans what ``open(_:directory:keyProvider:options:progress:)`` would do, without changing anything.
     ///
-    /// The migration runs on the real rows with every change in memory, so that what opening would refuse is refused
-    /// here. What depends on the moment is not asked: free space, permissions, locks, and pages that only a conversion
-    /// reads. If there is no key yet, a note of the plan says so: opening asks the provider for one, which it may make.
+    /// The migration runs on the real rows with every change kept in memory, so anything that opening would refuse is
+    /// refused here too. Conditions that depend on the moment are not checked: free space, permissions, locks, and
+    /// pages that only a conversion reads. If there is no key yet, a note of the plan says so: opening requests a key
+    /// from the provider, which may create one.
     ///
     /// - Parameters:
-    ///   - configuration: What the app wants the database to be.
-    ///   - directory: The directory that holds the file, or is to hold it.
-    ///   - keyProvider: Provides the key that opening needs, on another thread; never creates one.
-    ///   - options: How long to wait for an answer of the key provider.
-    ///   - rehearsalLimit: How many bytes the migration may change in memory; with 0 it is not run.
-    /// - Throws: ``StoreError`` as opening would for a file that is refused, with `needsRecovery` if the journal of a
-    ///   writer that crashed must be rolled back first, and with `busy` if others continue writing;
-    ///   `CancellationError`.
+    ///   - configuration: The configuration of the database.
+    ///   - directory: The directory of the database file; the file need not exist yet.
+    ///   - keyProvider: The provider of the key that opening needs, called on another thread; it is never asked to
+    ///     create one.
+    ///   - options: The timeouts; only the wait for the key provider applies.
+    ///   - rehearsalLimit: The maximum number of bytes that the migration may change in memory; with 0 it is not run.
+    /// - Throws: ``StoreError`` as opening throws it for a file that is refused, with `needsRecovery` if the journal of
+    ///   a crashed writer must be rolled back first, and with `busy` if others keep writing; `CancellationError`.
     public static func plan(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options(),
         rehearsalLimit: Int = 256 << 20
@@ -37,9 +39,9 @@ extension EncryptedStore {
         }
     }
 
-    /// Plans as ``plan(_:directory:keyProvider:options:rehearsalLimit:)`` does, blocking the calling thread.
+    /// Plans as ``plan(_:directory:keyProvider:options:rehearsalLimit:)`` does, but blocks the calling thread.
     ///
-    /// - Throws: ``StoreError`` as that does.
+    /// - Throws: ``StoreError`` as that method does.
     @available(*, noasync, message: "await plan(_:directory:keyProvider:options:rehearsalLimit:) instead")
     public static func planBlocking(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options(),
@@ -50,14 +52,15 @@ extension EncryptedStore {
 
     // MARK: Reading the record
 
-    /// Compares a database's schema with the one that its history recorded, and changes nothing.
+    /// Compares a database's schema with the one recorded in its history, without changing anything.
     ///
     /// - Parameters:
-    ///   - configuration: What the app wants the database to be.
-    ///   - directory: The directory that holds the file.
-    ///   - keyProvider: Provides the key if the file is encrypted, on another thread; never creates one.
-    ///   - options: How long to wait for an answer of the key provider.
-    /// - Throws: ``StoreError`` where the file cannot be read, and with `migration` if no schema is recorded;
+    ///   - configuration: The configuration of the database.
+    ///   - directory: The directory of the database file.
+    ///   - keyProvider: The provider of the key if the file is encrypted, called on another thread; it is never asked
+    ///     to create one.
+    ///   - options: The timeouts; only the wait for the key provider applies.
+    /// - Throws: ``StoreError`` if the file cannot be read, and with `migration` if no schema is recorded;
     ///   `CancellationError`.
     public static func validate(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options()
@@ -65,9 +68,9 @@ extension EncryptedStore {
         try await maintain(configuration, directory, keyProvider, options) { try $0.validate() }
     }
 
-    /// Validates as ``validate(_:directory:keyProvider:options:)`` does, blocking the calling thread.
+    /// Validates as ``validate(_:directory:keyProvider:options:)`` does, but blocks the calling thread.
     ///
-    /// - Throws: ``StoreError`` as that does.
+    /// - Throws: ``StoreError`` as that method does.
     @available(*, noasync, message: "await validate(_:directory:keyProvider:options:) instead")
     public static func validateBlocking(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options()
@@ -75,23 +78,24 @@ extension EncryptedStore {
         try opening(configuration, directory, keyProvider, options).validate()
     }
 
-    /// Reads what was done to a database and what is pending, and changes nothing.
+    /// Reads what was done to a database and what is pending, without changing anything.
     ///
     /// - Parameters:
-    ///   - configuration: What the app wants the database to be.
-    ///   - directory: The directory that holds the file.
-    ///   - keyProvider: Provides the key if the file is encrypted, on another thread; never creates one.
-    ///   - options: How long to wait for an answer of the key provider.
-    /// - Throws: ``StoreError`` where the file cannot be read; `CancellationError`.
+    ///   - configuration: The configuration of the database.
+    ///   - directory: The directory of the database file.
+    ///   - keyProvider: The provider of the key if the file is encrypted, called on another thread; it is never asked
+    ///     to create one.
+    ///   - options: The timeouts; only the wait for the key provider applies.
+    /// - Throws: ``StoreError`` if the file cannot be read; `CancellationError`.
     public static func history(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options()
     ) async throws -> StoreHistory {
         try await maintain(configuration, directory, keyProvider, options) { try $0.history() }
     }
 
-    /// Reads as ``history(_:directory:keyProvider:options:)`` does, blocking the calling thread.
+    /// Reads as ``history(_:directory:keyProvider:options:)`` does, but blocks the calling thread.
     ///
-    /// - Throws: ``StoreError`` as that does.
+    /// - Throws: ``StoreError`` as that method does.
     @available(*, noasync, message: "await history(_:directory:keyProvider:options:) instead")
     public static func historyBlocking(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options()
@@ -101,22 +105,23 @@ extension EncryptedStore {
 
     // MARK: Writing the record
 
-    /// Declares the schema of a database to be that of a version, without running anything.
+    /// Declares that a database's schema is that of a version, without running anything.
     ///
-    /// For a database that has its schema already and whose version CipherStore has not recorded. Later migrations begin
-    /// there.
+    /// Use this for a database that already has its schema but whose version CipherStore has not recorded. Later
+    /// migrations start from that version.
     ///
     /// - Parameters:
     ///   - version: The version; the configuration's own by default.
-    ///   - configuration: What the app wants the database to be.
-    ///   - directory: The directory that holds the file.
-    ///   - keyProvider: Provides the key if the file is encrypted, on another thread; never creates one.
-    ///   - options: How long to wait.
-    /// - Throws: ``StoreError`` as opening would for a file that is refused; with `missingFile`, with `migration` if a
-    ///   version is recorded already, with `configuration` for a version after the configuration's, with
-    ///   `unexpectedPlaintext` if the file is to be encrypted first; `CancellationError`. No row was changed then; the
-    ///   journal of a writer that crashed may have been rolled back and a `-wal` merged into the file, as SQLite does
-    ///   at any opening.
+    ///   - configuration: The configuration of the database.
+    ///   - directory: The directory of the database file.
+    ///   - keyProvider: The provider of the key if the file is encrypted, called on another thread; it is never asked
+    ///     to create one.
+    ///   - options: The timeouts.
+    /// - Throws: ``StoreError`` as opening throws it for a file that is refused; with `missingFile`, with `migration`
+    ///   if a version is already recorded, with `configuration` for a version later than the configuration's, with
+    ///   `unexpectedPlaintext` if the file must be encrypted first; `CancellationError`. After an error no row has
+    ///   changed; the journal of a crashed writer may have been rolled back and a `-wal` merged into the file, as
+    ///   SQLite does whenever it opens a database.
     @discardableResult
     public static func baseline(
         at version: SchemaVersion? = nil, _ configuration: Configuration, directory: URL,
@@ -125,9 +130,9 @@ extension EncryptedStore {
         try await maintain(configuration, directory, keyProvider, options) { try $0.baseline(at: version) }
     }
 
-    /// Declares as ``baseline(at:_:directory:keyProvider:options:)`` does, blocking the calling thread.
+    /// Declares as ``baseline(at:_:directory:keyProvider:options:)`` does, but blocks the calling thread.
     ///
-    /// - Throws: ``StoreError`` as that does.
+    /// - Throws: ``StoreError`` as that method does.
     @available(*, noasync, message: "await baseline(at:_:directory:keyProvider:options:) instead")
     @discardableResult
     public static func baselineBlocking(
@@ -139,17 +144,18 @@ extension EncryptedStore {
 
     /// Records the present schema and steps after an intended drift, and clears failures of backfills.
     ///
-    /// Writes nothing if nothing is to be repaired.
+    /// Writes nothing if there is nothing to repair.
     ///
     /// - Parameters:
-    ///   - configuration: What the app wants the database to be.
-    ///   - directory: The directory that holds the file.
-    ///   - keyProvider: Provides the key if the file is encrypted, on another thread; never creates one.
-    ///   - options: How long to wait.
-    /// - Throws: ``StoreError`` as opening would for a file that is refused; with `missingFile`, with `migration` if no
-    ///   version is recorded, with `unexpectedPlaintext` if the file is to be encrypted first; `CancellationError`. No
-    ///   row was changed then; the journal of a writer that crashed may have been rolled back and a `-wal` merged into
-    ///   the file, as SQLite does at any opening.
+    ///   - configuration: The configuration of the database.
+    ///   - directory: The directory of the database file.
+    ///   - keyProvider: The provider of the key if the file is encrypted, called on another thread; it is never asked
+    ///     to create one.
+    ///   - options: The timeouts.
+    /// - Throws: ``StoreError`` as opening throws it for a file that is refused; with `missingFile`, with `migration`
+    ///   if no version is recorded, with `unexpectedPlaintext` if the file must be encrypted first;
+    ///   `CancellationError`. After an error no row has changed; the journal of a crashed writer may have been rolled
+    ///   back and a `-wal` merged into the file, as SQLite does whenever it opens a database.
     @discardableResult
     public static func repair(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options()
@@ -157,9 +163,9 @@ extension EncryptedStore {
         try await maintain(configuration, directory, keyProvider, options) { try $0.repair() }
     }
 
-    /// Repairs as ``repair(_:directory:keyProvider:options:)`` does, blocking the calling thread.
+    /// Repairs as ``repair(_:directory:keyProvider:options:)`` does, but blocks the calling thread.
     ///
-    /// - Throws: ``StoreError`` as that does.
+    /// - Throws: ``StoreError`` as that method does.
     @available(*, noasync, message: "await repair(_:directory:keyProvider:options:) instead")
     @discardableResult
     public static func repairBlocking(

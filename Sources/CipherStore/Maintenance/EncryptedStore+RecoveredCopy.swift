@@ -12,25 +12,25 @@ public import CipherSystemFiles
 #endif
 
 extension EncryptedStore {
-    /// Creates a new, encrypted database from what a damaged one still contains, with the schema of a configuration if
-    /// the damaged one's own is lost.
+    /// Creates a new, encrypted database from the recoverable content of a damaged one, with the schema of a
+    /// configuration if the damaged database's own schema is lost.
     ///
     /// Does what `DatabaseConverter.recover` does, with the cipher formats, collations, functions and tokenizers of the
-    /// configuration. The schema is the one that a first install has: the app's steps run in an empty database in
-    /// memory, its Swift too. If the damaged file has its schema, that counts. The damaged file is never written, and
-    /// the new one is migrated when it is opened.
+    /// configuration. If the damaged file still has its schema, that schema is used. Otherwise the schema is that of a
+    /// fresh install: the app's steps, including those in Swift, run in an empty in-memory database. The damaged file
+    /// is never written, and the new one is migrated when it is opened.
     ///
     /// - Parameters:
     ///   - damaged: The damaged database file, plaintext or encrypted.
-    ///   - recovered: Where the new database is to be. Its directory must exist, and no file may have its name.
-    ///   - configuration: What the app wants the database to be.
-    ///   - keyProvider: Gives the key of the damaged database where it is encrypted, and of the new one.
-    ///   - recoveredKeyProvider: Gives another key for the new database, and may create it.
-    ///   - options: How long to wait.
-    ///   - progress: Called with how far the recovery is, on the thread that works.
-    /// - Returns: What was recovered, and what is lost.
+    ///   - recovered: The location of the new database. Its directory must exist, and no file may have its name.
+    ///   - configuration: The configuration of the database.
+    ///   - keyProvider: The provider of the damaged database's key, if it is encrypted, and of the new database's key.
+    ///   - recoveredKeyProvider: The provider of a different key for the new database, which may create it.
+    ///   - options: The timeouts.
+    ///   - progress: A closure that receives the progress of the recovery, on the thread that does the work.
+    /// - Returns: A report of what was recovered and what is lost.
     /// - Throws: ``StoreError`` as `DatabaseConverter.recover` does, and with `configuration` or `migration` if the
-    ///   schema cannot be made; `CancellationError`. The new file does not exist then.
+    ///   schema cannot be created; `CancellationError`. After an error the new file does not exist.
     @discardableResult
     public static func recover(
         _ damaged: URL, to recovered: URL, configuration: Configuration, keyProvider: any KeyProvider,
@@ -44,12 +44,12 @@ extension EncryptedStore {
         }
     }
 
-    /// Recovers as ``recover(_:to:configuration:keyProvider:recoveredKeyProvider:options:progress:)`` does, blocking
+    /// Recovers as ``recover(_:to:configuration:keyProvider:recoveredKeyProvider:options:progress:)`` does, but blocks
     /// the calling thread.
     ///
-    /// The cancellation ends the recovery from another thread.
+    /// Use `cancellation` to end the recovery from another thread.
     ///
-    /// - Throws: ``StoreError`` as that does, with `cancelled` if the recovery was cancelled in time.
+    /// - Throws: ``StoreError`` as that method does, with `cancelled` if the recovery was cancelled in time.
     @available(*, noasync, message: "await recover(_:to:configuration:keyProvider:) instead")
     @discardableResult
     public static func recoverBlocking(
@@ -79,9 +79,9 @@ extension EncryptedStore {
 }
 
 extension Configuration {
-    /// Makes the schema of a first install in an empty database.
+    /// Creates the schema of a fresh install in an empty database.
     ///
-    /// - Throws: ``StoreError`` with `configuration` or `migration` if it cannot be made.
+    /// - Throws: ``StoreError`` with `configuration` or `migration` if the schema cannot be created.
     package func makeSchema(in connection: Connection) throws {
         _ = try SchemaMigrator(configuration: self).migrate(connection) { nil }
     }

@@ -10,24 +10,25 @@ public import CipherSystemFiles
 #endif
 
 extension EncryptedStore {
-    /// Replaces a configuration's damaged database with what it still contains, and keeps the damaged one beside it.
+    /// Replaces a configuration's damaged database with its recoverable content, and keeps the damaged file beside it.
     ///
-    /// Does what `DatabaseConverter.recover(inPlace:)` does, with the name, the cipher formats, the collations, functions and
-    /// tokenizers of the configuration: for an encrypted store whose reads or writes end with the code `corrupt`. Close the
-    /// store first. The schema is migrated when the database is opened next. With `encryption.onDamage: recover`, opening does
-    /// it by itself where it finds damage.
+    /// Does what `DatabaseConverter.recover(inPlace:)` does, with the name, cipher formats, collations, functions and
+    /// tokenizers of the configuration. Use it for an encrypted store whose reads or writes fail with the code
+    /// `corrupt`. Close the store first. The schema is migrated the next time the database is opened. With
+    /// `encryption.onDamage: recover`, opening does all this itself if it finds damage.
     ///
     /// - Parameters:
-    ///   - configuration: What the app wants the database to be.
-    ///   - directory: The directory that holds the file.
-    ///   - keyProvider: Gives the key of the database, on another thread.
-    ///   - template: A healthy database of the same schema, plaintext or with the same key, where the schema is lost.
-    ///   - options: How long to wait.
-    ///   - progress: Called with how far the run is, on the thread that works.
-    /// - Returns: What was recovered, what is lost, and the name that the damaged database has now.
+    ///   - configuration: The configuration of the database.
+    ///   - directory: The directory of the database file.
+    ///   - keyProvider: The provider of the database's key, called on another thread.
+    ///   - template: An undamaged database with the same schema, plaintext or with the same key, for use if the schema
+    ///     is lost.
+    ///   - options: The timeouts.
+    ///   - progress: A closure that receives the progress of the recovery, on the thread that does the work.
+    /// - Returns: A report of what was recovered and what is lost, with the present name of the damaged database.
     /// - Throws: ``StoreError`` as `DatabaseConverter.recover(inPlace:)` does, with `downgrade` or
-    ///   `unexpectedPlaintext` for what opening would refuse, and with `encryptionDisabled` if encryption is off;
-    ///   `CancellationError`. The file is unchanged then.
+    ///   `unexpectedPlaintext` for content that opening would refuse, and with `encryptionDisabled` if encryption is
+    ///   off; `CancellationError`. After an error the file is unchanged.
     @discardableResult
     public static func recover(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, template: URL? = nil,
@@ -39,11 +40,11 @@ extension EncryptedStore {
         }
     }
 
-    /// Recovers as ``recover(_:directory:keyProvider:template:options:progress:)`` does, blocking the calling thread.
+    /// Recovers as ``recover(_:directory:keyProvider:template:options:progress:)`` does, but blocks the calling thread.
     ///
-    /// The cancellation ends the run from another thread.
+    /// Use `cancellation` to end the recovery from another thread.
     ///
-    /// - Throws: ``StoreError`` as that does, with `cancelled` if the run was cancelled in time.
+    /// - Throws: ``StoreError`` as that method does, with `cancelled` if the recovery was cancelled in time.
     @available(*, noasync, message: "await recover(_:directory:keyProvider:template:options:progress:) instead")
     @discardableResult
     public static func recoverBlocking(
@@ -66,7 +67,7 @@ extension EncryptedStore {
 }
 
 extension StoreOpening {
-    /// Has what the file still contains take its place, unless opening would refuse that.
+    /// Replaces the file with its recoverable content, unless opening would refuse the result.
     fileprivate func recoverInPlace(template: String?) throws -> RecoveryReport {
         try checkInputs()
         guard configuration.encryption.isEnabled else {

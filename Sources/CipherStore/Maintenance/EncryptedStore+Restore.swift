@@ -13,21 +13,22 @@ public import CipherSystemFiles
 extension EncryptedStore {
     /// Replaces a configuration's database with a backup, or creates the database from it.
     ///
-    /// Does what `DatabaseConverter.restore` does, with the name, the cipher formats and the collations of the configuration.
-    /// The schema is migrated when the database is opened next. No store may have it open.
+    /// Does what `DatabaseConverter.restore` does, with the name, cipher formats and collations of the configuration.
+    /// The schema is migrated the next time the database is opened. No store may have the database open.
     ///
     /// - Parameters:
-    ///   - configuration: What the app wants the database to be.
-    ///   - directory: The directory that holds the file, or is to hold it. It must exist.
+    ///   - configuration: The configuration of the database.
+    ///   - directory: The directory of the database file. It must exist; the file need not.
     ///   - backup: The backup, with its `-wal` if it has one; it may be plaintext.
-    ///   - keyProvider: Gives the key of the database, on another thread; makes it where there is no database.
-    ///   - backupKeyProvider: Gives the key of the backup; `nil` for that of the database.
-    ///   - options: How long to wait.
-    ///   - progress: Called with how far the run is, on the thread that works.
-    /// - Returns: What was copied and compared.
+    ///   - keyProvider: The provider of the database's key, called on another thread; it creates the key if there is no
+    ///     database.
+    ///   - backupKeyProvider: The provider of the backup's key; `nil` if the backup has the database's key.
+    ///   - options: The timeouts.
+    ///   - progress: A closure that receives the progress of the restore, on the thread that does the work.
+    /// - Returns: A report of what was copied and compared.
     /// - Throws: ``StoreError`` as `DatabaseConverter.restore` does, with `downgrade` for a backup of a newer version
-    ///   than the configuration's, and with `encryptionDisabled` if encryption is off; `CancellationError`. Until the
-    ///   swap no row has changed.
+    ///   than the configuration's, and with `encryptionDisabled` if encryption is off; `CancellationError`. No row
+    ///   changes before the swap.
     @discardableResult
     public static func restore(
         _ configuration: Configuration, directory: URL, from backup: URL, keyProvider: any KeyProvider,
@@ -41,12 +42,12 @@ extension EncryptedStore {
         }
     }
 
-    /// Restores as ``restore(_:directory:from:keyProvider:backupKeyProvider:options:progress:)`` does, blocking the
+    /// Restores as ``restore(_:directory:from:keyProvider:backupKeyProvider:options:progress:)`` does, but blocks the
     /// calling thread.
     ///
-    /// The cancellation ends the run from another thread.
+    /// Use `cancellation` to end the restore from another thread.
     ///
-    /// - Throws: ``StoreError`` as that does, with `cancelled` if the run was cancelled in time.
+    /// - Throws: ``StoreError`` as that method does, with `cancelled` if the restore was cancelled in time.
     @available(*, noasync, message: "await restore(_:directory:from:keyProvider:) instead")
     @discardableResult
     public static func restoreBlocking(
@@ -70,7 +71,7 @@ extension EncryptedStore {
 }
 
 extension StoreOpening {
-    /// Has a backup, unless it is of a newer version, take the database's place.
+    /// Replaces the database with a backup, unless the backup is of a newer version.
     fileprivate func restore(
         from backup: String, _ backupProvider: (any KeyProvider)?
     ) throws -> EncryptionReport {
@@ -86,7 +87,7 @@ extension StoreOpening {
             of: backup, backupProvider: backupProvider, to: paths, provider: provider, formats: formats,
             backupFormats: formats, options: options
         ).run { connection in
-            // Opening would refuse it, and the database that it replaced would be gone.
+            // Opening would refuse the backup, and the database that it replaced would already be gone.
             guard let recorded = try resolver.recordedVersion(connection), recorded > configuration.version else {
                 return
             }

@@ -1,12 +1,12 @@
 public import CipherHistory
 
-/// What was written to a history.
+/// A change to a database's history.
 public struct HistoryChange: Sendable, Encodable {
-    /// The database, without symbolic links.
+    /// The path of the database, with symbolic links resolved.
     public let path: String
-    /// What the history calls it; `nil` if nothing was to do and nothing was written.
+    /// The event written to the history; `nil` if there was nothing to do and nothing was written.
     public let event: HistoryEvent?
-    /// The version that is recorded now.
+    /// The recorded version after the change.
     public let version: SchemaVersion
     /// What was done, as sentences.
     public let details: [String]

@@ -5,14 +5,14 @@ internal import CipherSQLite
 internal import CipherSchemaMigration
 
 extension StoreOpening {
-    /// Declares the schema of a database to be that of a version, without running anything.
+    /// Declares that the database's schema is that of a version, without running anything.
     ///
-    /// For a database that has its schema already and whose version CipherStore has not recorded.
+    /// Used for a database that already has its schema but whose version CipherStore has not recorded.
     ///
-    /// - Parameter version: The configuration's own by default.
-    /// - Throws: ``StoreError`` as ``run()`` for a file that is refused; with `migration` if a version is recorded
-    ///   already, with `configuration` for a version after the configuration's, with `unexpectedPlaintext` if the file
-    ///   is to be encrypted first.
+    /// - Parameter version: The version; the configuration's own by default.
+    /// - Throws: ``StoreError`` as ``run()`` throws it for a file that is refused; with `migration` if a version is
+    ///   already recorded, with `configuration` for a version later than the configuration's, with
+    ///   `unexpectedPlaintext` if the file must be encrypted first.
     package func baseline(at version: SchemaVersion? = nil) throws -> HistoryChange {
         let wanted = configuration.version
         let version = version ?? wanted
@@ -41,12 +41,13 @@ extension StoreOpening {
         }
     }
 
-    /// Records the present schema and steps anew, after what drifted was judged right, and forgets failures.
+    /// Records the present schema and steps again, after the drift was judged correct, and clears failures of
+    /// backfills.
     ///
-    /// Writes nothing if nothing is to be repaired.
+    /// Writes nothing if there is nothing to repair.
     ///
-    /// - Throws: ``StoreError`` as ``run()`` for a file that is refused, such as `downgrade`; with `migration` if no
-    ///   version is recorded, with `unexpectedPlaintext` if the file is to be encrypted first.
+    /// - Throws: ``StoreError`` as ``run()`` throws it for a file that is refused, such as `downgrade`; with
+    ///   `migration` if no version is recorded, with `unexpectedPlaintext` if the file must be encrypted first.
     package func repair() throws -> HistoryChange {
         try writing { connection in
             guard try HistoryTable.isAdopted(connection) else { throw notAdopted() }
@@ -73,7 +74,7 @@ extension StoreOpening {
         }
     }
 
-    /// What differs from the record, as sentences.
+    /// Returns the differences from the record, as sentences.
     private func accepted(_ connection: Connection) throws -> [String] {
         let hasRecord: Bool
         do {
@@ -90,7 +91,7 @@ extension StoreOpening {
             steps: try configuration.schemaSource.recordedSteps.filter { $0.version <= version })
     }
 
-    /// Lends a connection in a transaction, with the upgrade lock held.
+    /// Passes `body` a connection in a transaction, with the upgrade lock held.
     private func writing<Result>(_ body: (Connection) throws -> Result) throws -> Result {
         try UpgradeLock.withLock(paths, timeout: options.upgradeTimeout, cancellation: options.cancellation) {
             try Leftovers.putBackSidecars(paths)
@@ -102,7 +103,7 @@ extension StoreOpening {
         }
     }
 
-    /// Opens what opening would open as it is, or after another key or format.
+    /// Opens for writing a file that opening would open as it is, or after a change of key or format.
     private func openForWriting() throws -> Connection {
         let inspector = options.inspector(paths)
         let resolved = try resolver.resolve(inspector, rollsBackJournal: true) { _, facts, _ in

@@ -5,18 +5,18 @@ internal import CipherSQLText
 internal import CipherSQLite
 public import CipherSchemaMigration
 
-/// How a database's schema compares with the one that its history recorded.
+/// A comparison of a database's schema with the one recorded in its history.
 public struct SchemaValidation: Sendable, Encodable {
-    /// The database, without symbolic links.
+    /// The path of the database, with symbolic links resolved.
     public let path: String
-    /// What differs, object by object.
+    /// The differences between schema objects.
     public let differences: [SchemaMismatch]
     /// Other differences: versions and steps.
     public let complaints: [String]
     /// Remarks that are not drift.
     public let notes: [String]
 
-    /// Whether the database is as it was recorded.
+    /// Whether the database matches the record.
     public var isValid: Bool { differences.isEmpty && complaints.isEmpty }
 
     /// All differences, as sentences.
@@ -36,9 +36,9 @@ public struct SchemaValidation: Sendable, Encodable {
 }
 
 extension StoreOpening {
-    /// Compares the schema with the recorded one and changes nothing.
+    /// Compares the schema with the recorded one, without changing anything.
     ///
-    /// - Throws: ``StoreError`` where the file cannot be read, and with `migration` if no schema is recorded.
+    /// - Throws: ``StoreError`` if the file cannot be read, and with `migration` if no schema is recorded.
     package func validate() throws -> SchemaValidation {
         try reading { try validation($0) }
     }
@@ -47,7 +47,7 @@ extension StoreOpening {
         guard try HistoryTable.isAdopted(connection) else { throw notAdopted() }
         guard let (_, record) = try SchemaRecord.latest(connection) else {
             throw StoreError(
-                .migration, path: path, "an older release recorded a version, and no schema",
+                .migration, path: path, "an older release recorded a version but no schema",
                 advice: "repair the history, which records the present schema")
         }
         return SchemaValidation(
@@ -70,14 +70,14 @@ extension StoreOpening {
         let wanted = configuration.version
         if found > wanted {
             complaints.append(
-                "the database has version \(found), and the configuration supports versions up to \(wanted)")
+                "the database has version \(found), but the configuration supports versions up to \(wanted)")
         }
         return complaints
     }
 
     private func stepComplaints(_ applied: [SchemaStep], _ version: SchemaVersion) throws -> [String] {
         let known = try configuration.schemaSource.recordedSteps
-        // Without steps the source is another one now.
+        // If there are no steps, the configuration now uses a different kind of schema source.
         guard !known.isEmpty else { return [] }
         let changed = applied.compactMap { step -> String? in
             guard let same = known.first(where: { $0.version == step.version }) else {
@@ -90,7 +90,10 @@ extension StoreOpening {
             step.version <= version && !applied.contains { $0.version == step.version }
         }
         return changed
-            + added.map { "step \($0.version) (\($0.name)) came after version \(version) and was never applied" }
+            + added.map {
+                "step \($0.version) (\($0.name)) was added after version \(version) had been reached, "
+                    + "and was never applied"
+            }
     }
 
     private func notes(_ connection: Connection) throws -> [String] {
@@ -103,7 +106,8 @@ extension StoreOpening {
             }
     }
 
-    /// What names something that is not there, which formed a part of the recorded schema.
+    /// Returns notes about objects that refer to something that does not exist, as they already did in the recorded
+    /// schema.
     private func danglingNotes(_ connection: Connection) throws -> [String] {
         let state = try DatabaseState(of: connection, countsRows: false) { nil }
         let names = Set((state.tables.map(\.name) + state.objects.map(\.name)).map(SQLName.init))

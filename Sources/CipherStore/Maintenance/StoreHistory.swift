@@ -4,24 +4,24 @@ public import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 
-/// A database's history, with what the configuration wants.
+/// A database's history, and what the configuration still wants.
 public struct StoreHistory: Sendable, Encodable {
     /// The state of an item.
     ///
-    /// A migration is one transaction, and a failed one leaves no trace in the database: only a backfill can have
+    /// A migration is one transaction, and a failed one leaves no trace in the database, so only a backfill can have
     /// failed half-way.
     ///
-    /// Source of the words: Flyway.
+    /// Source of the terms: Flyway.
     public enum State: String, Sendable, Encodable {
-        /// The configuration has it, and the database does not yet.
+        /// The configuration contains it, but it has not been applied to the database yet.
         case pending
-        /// It was done.
+        /// It was applied.
         case applied
         /// Its version was reached, but the configuration no longer has it, or it was never applied.
         case missing
-        /// The database has it, and it belongs to a version after the configuration's.
+        /// It was applied to the database, and belongs to a version later than the configuration's.
         case future
-        /// It was begun, and ended with an error before it was done.
+        /// It was started, but ended with an error before it was complete.
         case failed
     }
 
@@ -29,42 +29,42 @@ public struct StoreHistory: Sendable, Encodable {
     public struct Item: Sendable, Encodable {
         /// What was or will be done.
         public enum Kind: String, Sendable, Encodable {
-            /// Something that happened to the database.
+            /// An event in the database's history.
             case event
-            /// A step of the configuration's.
+            /// A step of the configuration.
             case step
-            /// Long data work.
+            /// A backfill.
             case backfill
-            /// A version that the configuration wants, without steps of its own.
+            /// A version that the configuration wants and that has no steps of its own.
             case version
         }
 
         /// What was or will be done.
         public package(set) var kind: Kind
-        /// Its state.
+        /// The state of the item.
         public package(set) var state: State
-        /// An event's name, a step's or a backfill's.
+        /// The name of the event, step or backfill.
         public package(set) var name: String
-        /// The version that it leads to, where it leads to one.
+        /// The version that it leads to, if any.
         public package(set) var version: SchemaVersion?
-        /// What else the history tells of it.
+        /// Further details from the history.
         public package(set) var detail: String?
-        /// When it was done: ISO 8601, in UTC.
+        /// The date when it was done: ISO 8601, in UTC.
         public package(set) var date: String?
     }
 
-    /// The database, without symbolic links.
+    /// The path of the database, with symbolic links resolved.
     public let path: String
-    /// The version that counts; `nil` if none is recorded.
+    /// The recorded version; `nil` if there is none.
     public let version: SchemaVersion?
-    /// Events from the oldest to the newest, then steps, the version that the configuration wants, and backfills.
+    /// The events from the oldest to the newest, then steps, the version that the configuration wants, and backfills.
     public let items: [Item]
 }
 
 extension StoreOpening {
-    /// Reads the history and changes nothing.
+    /// Reads the history, without changing anything.
     ///
-    /// - Throws: ``StoreError`` where the file cannot be read.
+    /// - Throws: ``StoreError`` if the file cannot be read.
     package func history() throws -> StoreHistory {
         try reading { connection in
             let recorded = try resolver.recordedVersion(connection)
@@ -104,12 +104,12 @@ extension StoreOpening {
         }
     }
 
-    /// Lends a connection that only reads.
+    /// Passes `body` a read-only connection.
     func reading<Result>(_ body: (Connection) throws -> Result) throws -> Result {
         let inspector = options.inspector(paths)
         return try resolver.resolve(inspector) { connection, facts, _ in
             guard facts.surface != .missing else { throw StoreError.missingFile(path) }
-            // One moment's view, though another process writes meanwhile.
+            // A transaction gives the view of one moment even if another process writes meanwhile.
             return try connection.transaction(.deferred) { try body(connection) }
         }.result
     }

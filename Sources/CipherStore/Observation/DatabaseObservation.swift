@@ -1,6 +1,7 @@
 internal import CipherSQLite
 
-/// The values of a closure that reads the database: the present one, and another after each commit that may change it.
+/// The values of a closure that reads the database: the present value, and another after each commit that may change
+/// it.
 ///
 /// ```swift
 /// for try await chats in store.observe({ db in try db.rows(Chat.self, "SELECT * FROM chat ORDER BY id") }) {
@@ -8,20 +9,21 @@ internal import CipherSQLite
 /// }
 /// ```
 ///
-/// Each value is of one moment of the database. It is read when it is requested, so a slow consumer receives the latest
-/// value and skips those in between. Several tasks may iterate over the same observation independently. It ends with
-/// the first error, with the store, or when the task is cancelled. While the store is suspended it waits.
+/// Each value reflects one moment of the database. It is read when it is requested, so a slow consumer receives the
+/// latest value and skips those in between. Several tasks may iterate over the same observation independently. The
+/// observation ends with the first error, when the store is closed, or when the task is cancelled. While the store is
+/// suspended, the observation waits.
 public struct DatabaseObservation<Output: Sendable>: AsyncSequence, Sendable {
     let store: EncryptedStore
     let isSame: @Sendable (Output, Output) -> Bool
     let body: @Sendable (Connection) throws -> Output
 
-    /// Begins to observe.
+    /// Starts to observe.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(observation: self, changes: store.changes.signal(of: .everything, isChanged: true))
     }
 
-    /// The iterator of one task over an observation.
+    /// An iterator over an observation, for one task.
     public struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate let observation: DatabaseObservation
         /// `nil` once the observation has ended.
@@ -33,16 +35,16 @@ public struct DatabaseObservation<Output: Sendable>: AsyncSequence, Sendable {
             self.changes = changes
         }
 
-        /// The next value, as soon as there is one; `nil` after the task was cancelled.
+        /// Returns the next value as soon as there is one; `nil` after the task was cancelled.
         ///
-        /// - Throws: What the closure throws; ``DatabaseError``, with `SQLITE_READONLY` if it tries to write;
+        /// - Throws: Any error that the closure throws; ``DatabaseError``, with `SQLITE_READONLY` if it tries to write;
         ///   ``StoreError``, with `closed` after the store was closed.
         public mutating func next() async throws -> Output? {
             guard let changes else { return nil }
             do {
                 while true {
                     try await changes.wait()
-                    // The commits of a store that is suspended are told when it is resumed.
+                    // If the store is suspended, the signal comes when it is resumed.
                     guard let value = try await observation.store.read(telling: changes, observation.body) else {
                         continue
                     }
@@ -64,16 +66,16 @@ public struct TableChanges: AsyncSequence, Sendable {
     let store: EncryptedStore
     let tables: [String]
 
-    /// Begins to observe commits, from now on.
+    /// Starts to observe commits.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(
             sequence: self, changes: store.changes.signal(of: TableAccess(tables: tables), isChanged: false))
     }
 
-    /// The iterator of one task over the commits.
+    /// An iterator over the commits, for one task.
     public struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate let sequence: TableChanges
-        /// `nil` once it has ended.
+        /// `nil` once the sequence has ended.
         fileprivate var changes: ChangeSignal?
         private var isChecked = false
 
@@ -84,8 +86,8 @@ public struct TableChanges: AsyncSequence, Sendable {
 
         /// Returns after the next commit that touches the tables; `nil` after the task was cancelled.
         ///
-        /// - Throws: ``StoreError``, with `misuse` for a table that the database does not have, and with `closed` after the
-        ///   store was closed.
+        /// - Throws: ``StoreError``, with `misuse` if the database has no such table, and with `closed` after the store
+        ///   was closed.
         public mutating func next() async throws -> Void? {
             guard let changes else { return nil }
             do {

@@ -2,26 +2,29 @@ internal import CipherErrors
 public import CipherSQLite
 
 extension EncryptedStore {
-    /// The values of a closure that reads the database: the present one, and another after each commit that may change it.
+    /// Returns the values of a closure that reads the database: the present value, and another after each commit that
+    /// may change it.
     ///
-    /// A value that equals the one before is left out. Which commits count is known from what the closure's statements read:
-    /// those that changed the rows of such a table or a column of it that was read, also by a trigger, a foreign key, another
-    /// store or another process, and every change of the schema. What the closure takes from elsewhere is not observed.
+    /// A value that equals the previous one is skipped. The statements of the closure determine which commits count:
+    /// every change to the rows of a table that was read, or to a column that was read, even if made by a trigger, a
+    /// foreign key, another store or another process; and every change to the schema. Anything else that the closure
+    /// reads is not observed.
     ///
-    /// - Parameter body: Reads, as in ``read(_:)``; it runs once for each value.
+    /// - Parameter body: A closure that reads, as in ``read(_:)``; it runs once for each value.
     public func observe<Output: Sendable & Equatable>(
         _ body: @escaping @Sendable (Connection) throws -> Output
     ) -> DatabaseObservation<Output> {
         DatabaseObservation(store: self, isSame: ==, body: body)
     }
 
-    /// The values of a closure that reads the database: the present one, and another after each commit that may change it.
+    /// Returns the values of a closure that reads the database: the present value, and another after each commit that
+    /// may change it.
     ///
-    /// Which commits count is known from what the closure's statements read: those that changed the rows of such a table or a
-    /// column of it that was read, also by a trigger, a foreign key, another store or another process, and every change of the
-    /// schema. What the closure takes from elsewhere is not observed.
+    /// The statements of the closure determine which commits count: every change to the rows of a table that was read,
+    /// or to a column that was read, even if made by a trigger, a foreign key, another store or another process; and
+    /// every change to the schema. Anything else that the closure reads is not observed.
     ///
-    /// - Parameter body: Reads, as in ``read(_:)``; it runs once for each value.
+    /// - Parameter body: A closure that reads, as in ``read(_:)``; it runs once for each value.
     @_disfavoredOverload
     public func observe<Output: Sendable>(
         _ body: @escaping @Sendable (Connection) throws -> Output
@@ -29,17 +32,19 @@ extension EncryptedStore {
         DatabaseObservation(store: self, isSame: { _, _ in false }, body: body)
     }
 
-    /// The commits that touch some tables, from now on: one element stands for one commit or, if the task is slow, for
-    /// several.
+    /// Returns the future commits that touch any of the given tables.
     ///
-    /// Commits of other stores and processes count for all tables, and so does a change of the schema.
+    /// Each element stands for one commit or, if the task is slow, for several.
+    ///
+    /// Commits of other stores and processes count for all tables, and so does every change to the schema.
     public func changes(in tables: [String]) -> TableChanges { TableChanges(store: self, tables: tables) }
 
     // MARK: Reading what is observed
 
-    /// Reads, and tells the signal which commits are of interest afterwards.
+    /// Reads a value, and tells the signal which commits matter afterwards.
     ///
-    /// - Returns: `nil` if the store is suspended; all observers are told when it is resumed.
+    /// - Returns: The value; `nil` if the store is suspended, in which case all observers are notified when it is
+    ///   resumed.
     func read<Output: Sendable>(
         telling changes: ChangeSignal, _ body: @escaping @Sendable (Connection) throws -> Output
     ) async throws -> Output? {
@@ -57,7 +62,7 @@ extension EncryptedStore {
         }
     }
 
-    /// - Returns: Whether the tables were looked for; `false` if the store is suspended.
+    /// - Returns: Whether the tables were checked; `false` if the store is suspended.
     func checkTables(_ tables: [String]) async throws -> Bool {
         watchFiles()
         let missing = try await unlessSuspended {
@@ -76,12 +81,13 @@ extension EncryptedStore {
         if case .some(let table?) = missing {
             throw StoreError(
                 .misuse, path: path, "there is no table \(table) to observe",
-                advice: "name a table of the database")
+                advice: "specify an existing table")
         }
         return missing != nil
     }
 
-    /// What `body` gives, unless this store is suspended; a closure may ask another one.
+    /// Returns the result of `body`; `nil` if this store is suspended. The path is compared because a closure may call
+    /// another store.
     private func unlessSuspended<Output>(_ body: () async throws -> Output) async throws -> Output? {
         do {
             return try await body()
@@ -92,10 +98,11 @@ extension EncryptedStore {
 }
 
 extension Connection {
-    /// What must be observed to notice all that can change what was read.
+    /// Returns the region to observe so that no change to what was read goes unnoticed.
     ///
-    /// Column by column only where SQLite tells of each column: it does not tell of the columns that are computed from
-    /// another, nor of rows that a table's own conflict clause removes. And a virtual table may read others.
+    /// Tables are observed column by column only if SQLite reports every changed column. SQLite does not report columns
+    /// that are computed from others, or rows that a table's own conflict clause removes. A virtual table may also read
+    /// other tables.
     fileprivate func observable(_ reads: TableAccess) throws -> TableAccess {
         guard !reads.isEverything, !reads.tables.isEmpty else { return reads }
         guard !reads.tables.keys.contains(where: { $0.unicodeScalars.contains("\u{fffd}") }) else { return .everything }

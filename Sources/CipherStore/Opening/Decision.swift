@@ -2,25 +2,25 @@ package import CipherDatabaseConversion
 package import CipherErrors
 package import CipherHistory
 
-/// Whether a file may be touched, and what is to be done with it: the decision table, as one function without side effects.
+/// Whether a file may be changed, and what to do with it: the decision table as one function without side effects.
 package enum Decision: Equatable {
-    /// Do this.
+    /// Perform this step.
     case proceed(StorePlan.Step)
-    /// Touch nothing.
+    /// Change nothing, and throw an error with this code.
     case refuse(StoreError.Code)
 
-    /// What is known of a file before the decision.
+    /// The facts known about a file before the decision.
     package struct Facts: Equatable {
         var surface: Inspector.Surface
         /// The recorded version, `nil` if none is recorded.
         var recorded: SchemaVersion?
-        /// What CipherStore itself has recorded, where the file could be read.
+        /// The records of CipherStore itself, if the file could be read.
         var records: VersionRecords?
-        /// What the file's history says of its encryption, where it says anything.
+        /// The file's last history entry about encryption, if there is one.
         var stamp: HistoryTable.Stamp?
-        /// Whether the key was shown to fit.
+        /// Whether the key was proved to fit.
         var keyFits = false
-        /// Whether the file is to be given another key or cipher format than those that opened it.
+        /// Whether the file should get a different key or cipher format than the one that opened it.
         var isChangeWanted = false
 
         package init(
@@ -36,14 +36,14 @@ package enum Decision: Equatable {
         }
     }
 
-    /// The threshold and the header must agree; the header alone is no proof.
+    /// Decides from the header together with the threshold, because the header alone proves nothing.
     package static func make(_ facts: Facts, _ configuration: Configuration) -> Decision {
         let encryption = configuration.encryption
         switch facts.surface {
         case .staleSidecar: return .refuse(.staleSidecar)
         case .missing, .empty: return .proceed(encryption.isEnabled ? .create : .createPlaintext)
         case .plaintext:
-            // A database without any record is older than the records.
+            // A database without a record is older than any version record.
             let recorded = facts.recorded ?? .zero
             if recorded > configuration.version { return .refuse(.downgrade) }
             guard encryption.isEnabled else { return .proceed(.openPlaintext) }

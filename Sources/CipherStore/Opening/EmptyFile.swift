@@ -5,11 +5,13 @@ internal import CipherSQLite
 internal import CipherSchemaMigration
 
 extension StoreOpening {
-    /// What is to be told of an encrypted file that holds nothing and that CipherStore did not make; `nil` of any other.
+    /// Returns the warning about an encrypted file that holds no data and that CipherStore did not create; `nil` for
+    /// any other file.
     ///
-    /// An app that made the encrypted file first and then copied the rows leaves such where it did not end.
+    /// An app that created the encrypted file first and then copied the rows leaves such a file if it was interrupted.
     ///
-    /// - Parameter recorded: What the app recorded. A version and no table at all the migration tells of.
+    /// - Parameter recorded: The version that the app recorded. If a version is recorded but there are no tables, the
+    ///   schema migration warns about it instead.
     func emptiness(_ connection: Connection, recorded: SchemaVersion?) throws -> String? {
         let state = try DatabaseState(of: connection, countsRows: false) { recorded }
         guard !state.hasHistory else { return nil }

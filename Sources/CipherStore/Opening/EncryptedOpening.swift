@@ -6,14 +6,13 @@ internal import CipherSchemaMigration
 extension StoreOpening {
     var keyChange: KeyChange {
         var options = options
-        // A backup is of the plaintext file, and there is none here.
+        // A backup is made of a plaintext file only, and this file is not plaintext.
         options.keepBackup = false
         return KeyChange(
             paths: paths, provider: provider, formats: configuration.encryption.formats, options: options)
     }
 
-    /// Opens an encrypted file that its key has opened, and decrypts it or gives it another key or format where that is
-    /// wanted.
+    /// Opens an encrypted file that has been unlocked, and decrypts it or changes its key or format if required.
     func openEncrypted(
         _ step: StorePlan.Step, _ file: FileUnlocking.Unlocked, _ facts: Decision.Facts, _ inspector: Inspector,
         warnings: [String]
@@ -33,7 +32,7 @@ extension StoreOpening {
         }
     }
 
-    /// A schema that cannot be reached is refused before the file is built anew.
+    /// Checks that the schema can be reached before the file is rebuilt.
     private func checkPlan(_ fileKey: FileKey, _ inspector: Inspector, _ facts: Decision.Facts) throws {
         _ = try inspector.readingEncrypted(
             key: fileKey.key, settings: fileKey.settings, hasPlaintextHeader: fileKey.settings.plaintextHeaderSize > 0
@@ -53,14 +52,14 @@ extension StoreOpening {
                 return (report, fileKey)
             }
         } catch let error as StoreError where error.leavesFileUsable && !isRecovered(error) {
-            // The count of attempts stays, or a watchdog would end every launch here.
+            // The attempt counter stays after `repeatedFailure`; otherwise a watchdog would end every launch here.
             if error.code != .repeatedFailure { _ = try settleAttempts(file.fileKey) }
             return try migrate(file.fileKey, warnings: warnings + [StoreError.putOff(error)])
         }
         return retiringPreviousKey(changed)
     }
 
-    /// Whether a failure is damage that the file is recovered from, and that cannot wait.
+    /// Whether the failure is damage that recovery will handle and that cannot wait.
     private func isRecovered(_ error: StoreError) -> Bool { error.code == .corrupt && options.onDamage == .recover }
 
     private func retiringPreviousKey(_ opened: Opened) -> Opened {
@@ -70,16 +69,16 @@ extension StoreOpening {
 }
 
 extension StoreError {
-    /// What the report says of a change of key or format that failed.
+    /// Returns the report's warning about a failed change of key or format.
     static func putOff(_ error: StoreError) -> String {
-        "the change of key or format is put off: \(reason(error))"
+        "the change of key or format is postponed: \(reason(error))"
     }
 
-    /// Whether a change of key or format that failed so can wait, for the file is as it was: no user is locked out because
-    /// a disk is full or an extension of the app has the file open.
+    /// Whether a change of key or format that failed with this error can wait, because the file is unchanged. No user
+    /// is locked out because the disk is full or an extension of the app has the file open.
     ///
-    /// A new key that cannot be had, or that is the old one, can wait too. One that the provider gives in two ways is not put
-    /// off, nor is what was cancelled.
+    /// The change can also wait if the new key is unavailable or equals the old one. It is not postponed if the
+    /// provider returned two different keys, or if it was cancelled.
     var leavesFileUsable: Bool {
         if isOfKeyProvider { return true }
         return switch code {

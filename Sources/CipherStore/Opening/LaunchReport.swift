@@ -4,10 +4,10 @@ internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 
-/// One launch in numbers and names, for the statistics of a staged roll-out: made from what opening a store returned, or
-/// from what it threw.
+/// A summary of one launch in numbers and names, for the statistics of a staged roll-out. It is created from the report
+/// of an opened store, or from the error that opening threw.
 ///
-/// Contains no path, no message, no name of a table and nothing else of the database.
+/// Contains no path, message, table name or other content of the database.
 public struct LaunchReport: Sendable, Codable, Equatable {
     /// How the launch ended.
     public enum Outcome: String, Sendable, Codable {
@@ -17,17 +17,17 @@ public struct LaunchReport: Sendable, Codable, Equatable {
         case encrypted
         /// An encrypted file was opened.
         case opened
-        /// An encrypted file was given another key or cipher format.
+        /// The key or cipher format of an encrypted file was changed.
         case rekeyed
         /// A damaged file was recovered.
         case recovered
-        /// Encryption is off now: the file was decrypted.
+        /// Encryption is off, so the encrypted file was decrypted.
         case decrypted
         /// A plaintext file was opened.
         case openedPlaintext
-        /// The same, after a shadow proof of its encryption.
+        /// A plaintext file was opened after a successful shadow proof of its encryption.
         case shadow
-        /// The same, after a shadow proof that failed.
+        /// A plaintext file was opened after a failed shadow proof of its encryption.
         case shadowFailed
         /// The store could not be opened.
         case failed
@@ -37,34 +37,34 @@ public struct LaunchReport: Sendable, Codable, Equatable {
     public var outcome: Outcome
     /// The ``StoreError/Code`` of the failure; `database`, `key` or `other` for errors of other types.
     public var errorCode: String?
-    /// SQLite's own code of the failure, where SQLite reported it.
+    /// SQLite's extended result code, if SQLite reported the failure.
     public var sqliteCode: Int?
-    /// The stage of the upgrade that failed.
+    /// The stage at which the upgrade failed.
     public var stage: UpgradeStage?
-    /// How many tables were copied and compared.
+    /// The number of tables that were copied and compared.
     public var tables: Int?
-    /// How many rows were copied and compared.
+    /// The number of rows that were copied and compared.
     public var rows: Int64?
-    /// The size of the file before an upgrade, in bytes, with its log.
+    /// The size of the file before an upgrade, including its log, in bytes.
     public var bytesBefore: Int64?
-    /// The size of the file after it, in bytes; of a shadow proof, the size that it would have.
+    /// The size of the file after the upgrade, in bytes; for a shadow proof, the size that it would have had.
     public var bytesAfter: Int64?
     /// The wall time of the upgrade in seconds.
     public var seconds: Double?
-    /// The wall time of each of its stages in seconds; of a failed one, of the stages that were begun.
+    /// The wall time of each stage in seconds; for a failed upgrade, of the stages that had begun.
     public var stageSeconds: [String: Double] = [:]
     /// The schema's version before; `nil` if none was recorded.
     public var versionBefore: String?
     /// The schema's version after.
     public var versionAfter: String?
-    /// How many warnings the whole report holds.
+    /// The number of warnings in the whole report.
     public var warnings = 0
     /// The version of SQLCipher.
     public var cipherVersion: String
-    /// The version of SQLite in it.
+    /// The version of SQLite that it contains.
     public var sqliteVersion: String
 
-    /// The report of a launch that ended well.
+    /// Creates the report of a successful launch.
     public init(_ report: OpenReport) {
         let outcome = Outcome(report.outcome)
         self = report.shadow ?? LaunchReport(outcome, report.encryption)
@@ -73,17 +73,17 @@ public struct LaunchReport: Sendable, Codable, Equatable {
         warnings = report.warnings.count
     }
 
-    /// The report of a launch that failed, from what opening the store threw.
+    /// Creates the report of a failed launch from the error that opening the store threw.
     public init(_ error: any Error) {
         self.init(.failed, error)
     }
 
-    /// The report of a shadow proof.
+    /// Creates the report of a successful shadow proof.
     init(shadow: EncryptionReport) {
         self.init(.shadow, shadow)
     }
 
-    /// The report of a shadow proof that failed, while the launch continued.
+    /// Creates the report of a failed shadow proof; the launch itself continues.
     init(shadowError: any Error) {
         self.init(.shadowFailed, shadowError)
     }

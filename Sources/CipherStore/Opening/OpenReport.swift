@@ -1,46 +1,47 @@
 public import CipherDatabaseConversion
 public import CipherSchemaMigration
 
-/// What opening a store did, for logs and roll-out statistics.
+/// A report of what opening a store did, for logs and roll-out statistics.
 ///
-/// Contains no data of the database.
+/// Contains no data from the database.
 public struct OpenReport: Sendable, Codable {
-    /// What was found and what was done.
+    /// What was found on the disk, and what was done with it.
     public enum Outcome: String, Sendable, Codable {
-        /// There was nothing: a new database was created.
+        /// There was no file, so a new database was created.
         case created
         /// A legacy plaintext file was encrypted.
         case encrypted
-        /// The file was encrypted before.
+        /// The file was already encrypted and was opened.
         case opened
-        /// The encrypted file was given another key or cipher format.
+        /// The key or cipher format of the encrypted file was changed.
         case rekeyed
-        /// The file was damaged: it was replaced with what it still contained, and is kept beside it.
+        /// The file was damaged. It was replaced with the content that could be recovered, and the damaged file is kept
+        /// beside it.
         case recovered
-        /// Encryption is off now: the encrypted file was decrypted.
+        /// Encryption is off, so the encrypted file was decrypted.
         case decrypted
-        /// Encryption is off, or could not be done several times in a row: the file is plaintext.
+        /// The file was opened as plaintext, because encryption is off or failed several times in a row.
         case openedPlaintext
     }
 
-    /// What was found and what was done.
+    /// What was found on the disk, and what was done with it.
     public let outcome: Outcome
-    /// The encryption upgrade, the decryption, the change of key or format or the recovery, where there was one.
+    /// The encryption upgrade, decryption, change of key or format, or recovery, if there was one.
     public let encryption: EncryptionReport?
     /// The schema migration.
     public let migration: MigrationReport
-    /// What the app should log, such as an upgrade that was put off.
+    /// Warnings that the app should log, such as a postponed upgrade.
     public let warnings: [String]
-    /// The shadow proof, where the configuration asks for one: how the file's encryption would have gone.
+    /// The shadow proof, if the configuration asks for one: how the encryption of the file would have gone.
     public internal(set) var shadow: LaunchReport?
 
-    /// Which kind of launch this was.
+    /// The kind of launch.
     public var launch: LaunchKind { migration.launch }
 
-    /// Whether this launch brought the database to another version.
+    /// Whether this launch migrated the database to another version.
     public var isUpdate: Bool { migration.isUpdate }
 
-    /// The same report with one more warning.
+    /// Returns the same report with one more warning.
     func warning(_ text: String) -> OpenReport {
         OpenReport(
             outcome: outcome, encryption: encryption, migration: migration, warnings: warnings + [text],

@@ -2,7 +2,7 @@ internal import CipherDatabaseConversion
 internal import CipherErrors
 
 extension OpeningResolver {
-    /// Why a file is not touched, and what to do about it.
+    /// Returns the error that says why a file is refused, and what to do about it.
     func refusal(_ code: StoreError.Code, _ facts: Decision.Facts, _ inspector: Inspector) -> StoreError {
         switch code {
         case .staleSidecar: return inspector.staleSidecar()
@@ -19,12 +19,12 @@ extension OpeningResolver {
             }
             return StoreError(
                 .unexpectedPlaintext, path: paths.database,
-                "the file is plaintext and claims version \(facts.recorded ?? .zero), but according to "
-                    + "`encryption.sinceVersion` no version from \(threshold) on was plaintext: a swapped file or a "
-                    + "restored backup",
+                "the file is plaintext and records version \(facts.recorded ?? .zero), but according to "
+                    + "`encryption.sinceVersion` no version from \(threshold) on was plaintext: it was swapped in "
+                    + "or restored from a backup",
                 advice: "check its origin; sinceVersion is the first version that never shipped in plaintext, "
-                    + "and is omitted in the first release that encrypts; set encryption.unexpectedPlaintext to encrypt "
-                    + "to accept such a file")
+                    + "and is omitted in the first release that encrypts; set encryption.unexpectedPlaintext to "
+                    + "encrypt to accept such a file")
         case .encryptionDisabled:
             return StoreError(
                 .encryptionDisabled, path: paths.database,

@@ -6,37 +6,37 @@ internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherSystemFiles
 
-/// Finds out what a database file is, which key and cipher format open it, and which version is recorded in it: what opening,
-/// planning, validating, reading the history and repairing go by.
+/// Determines what a database file is, which key and cipher format open it, and which version it records. Opening,
+/// planning, validating, reading the history and repairing all rely on it.
 ///
-/// Keys and formats are tried in the order of ``FileUnlocking``. The version that counts is CipherStore's own once it has
-/// recorded one, the app's before.
+/// Keys and formats are tried in the order of ``FileUnlocking``. If CipherStore has recorded a version, that version
+/// counts; otherwise the app's own record does.
 struct OpeningResolver {
     let configuration: Configuration
     let paths: DatabasePaths
     let provider: any KeyProvider
     let options: ConversionOptions
 
-    /// What was found.
+    /// The result of resolving a file.
     struct Resolved<Result> {
         let facts: Decision.Facts
-        /// What opened the file; `nil` if it is not encrypted.
+        /// The key and format that opened the file; `nil` if it is not encrypted.
         let file: FileUnlocking.Unlocked?
-        /// What the caller read.
+        /// The result of the caller's closure.
         let result: Result
     }
 
-    /// What reads a file that was opened; an empty database in memory stands for one that is not there.
+    /// A closure that reads an opened file. If there is no file, it receives an empty in-memory database.
     typealias Reading<Result> = (Connection, Decision.Facts, FileUnlocking.Unlocked?) throws -> Result
 
-    /// Opens a file for reading, and lends the connection.
+    /// Opens a file for reading, and passes the connection to `body`.
     ///
     /// - Parameters:
-    ///   - inspector: Looks at the file.
-    ///   - rollsBackJournal: Whether the journal of a writer that crashed is rolled back, for it may hold the version;
-    ///     the upgrade lock is held then. Otherwise nothing is changed.
-    /// - Throws: ``StoreError``, with `staleSidecar`, with `keyDoesNotFit` and what else ``FileUnlocking`` throws, and
-    ///   with `needsRecovery` if a journal is not rolled back; what `body` throws.
+    ///   - inspector: The inspector of the file.
+    ///   - rollsBackJournal: Whether the journal of a crashed writer is rolled back, because it may contain the
+    ///     version; the upgrade lock must then be held. Otherwise nothing is changed.
+    /// - Throws: ``StoreError`` with `staleSidecar`, with `keyDoesNotFit` and the other errors of ``FileUnlocking``,
+    ///   and with `needsRecovery` if a journal is not rolled back; any error that `body` throws.
     func resolve<Result>(
         _ inspector: Inspector, rollsBackJournal: Bool = false, _ body: Reading<Result>
     ) throws -> Resolved<Result> {
@@ -59,9 +59,9 @@ struct OpeningResolver {
         }
     }
 
-    /// What is to be done with a file.
+    /// Returns the step that the file requires.
     ///
-    /// - Throws: ``StoreError``, of a file that this configuration may not open.
+    /// - Throws: ``StoreError`` for a file that this configuration may not open.
     func step(for facts: Decision.Facts, _ inspector: Inspector) throws -> StorePlan.Step {
         switch Decision.make(facts, configuration) {
         case .proceed(let step): return step
@@ -69,7 +69,7 @@ struct OpeningResolver {
         }
     }
 
-    /// The version that counts.
+    /// Returns the recorded version that counts.
     func recordedVersion(_ connection: Connection) throws -> SchemaVersion? {
         try VersionRecords(connection).version
             ?? configuration.readRecordedVersion(from: connection, databasePath: paths.database)
@@ -111,7 +111,7 @@ struct OpeningResolver {
         return Resolved(facts: facts, file: file, result: try body(connection, facts, file))
     }
 
-    /// Whether a file that was opened is to be given another key or format.
+    /// Whether an opened file should get another key or format.
     private func isChangeWanted(_ file: FileUnlocking.Unlocked) -> Bool {
         let encryption = configuration.encryption
         return file.hasPreviousKey

@@ -4,9 +4,10 @@ internal import CipherHistory
 internal import CipherSQLite
 
 extension StoreOpening {
-    /// Has what a damaged file still contains take its place, migrated, and opens that.
+    /// Replaces a damaged file with its migrated recoverable content, and opens the result.
     func recover(_ recovery: InPlaceRecovery) throws -> Opened {
-        // What is recorded is read of what came back: of the damaged file it may not be what it holds.
+        // The recorded version is read from the recovered content: the damaged file's record may not match what it
+        // contains.
         try replace(.recovered, Decision.Facts(surface: .missing)) { finishing in
             let (report, fileKey) = try recovery.run { recovered, found in
                 try prepare(recovered)
@@ -18,7 +19,7 @@ extension StoreOpening {
         }
     }
 
-    /// Refuses what was recovered where an undamaged file of such records would be refused.
+    /// Refuses recovered content if an undamaged file with the same records would be refused.
     func checkDecision(_ recovered: Connection, wasPlaintext: Bool) throws {
         _ = try resolver.step(
             for: Decision.Facts(

@@ -7,38 +7,39 @@ internal import CipherSQLite
 package import CipherSchemaMigration
 internal import CipherSystemFiles
 
-/// The whole flow for one database: inspect, decide, encrypt if it is a legacy file, migrate the schema.
+/// The complete opening of one database: inspect it, decide, encrypt it if it is a legacy file, and migrate the schema.
 ///
-/// Everything happens under the upgrade lock, so that of two processes that launch together one does the work and the
-/// other finds it done.
+/// Everything happens under the upgrade lock. If two processes launch together, one does the work and the other finds
+/// it done.
 package struct StoreOpening {
     let configuration: Configuration
     package let paths: DatabasePaths
     let provider: any KeyProvider
     let options: ConversionOptions
     private let mayCreate: Bool
-    /// Whether a legacy file may be opened as it is, to be encrypted while it is open.
+    /// Whether a legacy file may be opened as it is and encrypted while it is open.
     var mayEncryptLater = false
-    /// Other files that the run was given, such as that of the configuration.
+    /// Other files given to the run, such as the configuration file.
     private let inputFiles: [String]
 
-    /// The database, without symbolic links.
+    /// The path of the database, with symbolic links resolved.
     package var path: String { paths.database }
 
-    /// What was opened.
+    /// The result of opening.
     package struct Opened: Sendable {
-        /// The database, without symbolic links.
+        /// The path of the database, with symbolic links resolved.
         package let path: String
-        /// The key, derived for this file; `nil` for a plaintext one.
+        /// The key derived for this file; `nil` for a plaintext file.
         package let fileKey: FileKey?
         package fileprivate(set) var report: OpenReport
-        /// Whether it is a legacy file that is to be encrypted while it is open.
+        /// Whether this is a legacy file that will be encrypted while it is open.
         fileprivate(set) var isEncryptedLater = false
-        /// Keeps the log until the encryption continues with what an earlier launch left; else `nil`.
+        /// Preserves the write-ahead log until the encryption continues from what an earlier launch left; otherwise
+        /// `nil`.
         fileprivate(set) var logKeeper: LogKeeper?
     }
 
-    /// - Parameter mayCreate: Whether a database is created where there is no file.
+    /// - Parameter mayCreate: Whether a database is created if there is no file.
     package init(
         configuration: Configuration, directory: String, provider: any KeyProvider,
         options: ConversionOptions = ConversionOptions(), mayCreate: Bool = true,
@@ -71,7 +72,7 @@ package struct StoreOpening {
         self.options = options
     }
 
-    /// The opening of one file that exists, whatever name the configuration has for it.
+    /// Creates the opening of one existing file, whatever file name the configuration has.
     package init(
         configuration: Configuration, at paths: DatabasePaths, provider: any KeyProvider,
         options: ConversionOptions
@@ -83,10 +84,10 @@ package struct StoreOpening {
 
     package func run() throws -> Opened { try run { $0 } }
 
-    /// Runs, and lends what was opened while the upgrade lock is still held.
+    /// Runs, and passes the result to `body` while the upgrade lock is still held.
     ///
-    /// Until a connection is open, another process could take the lock and change the key; a connection with the old one
-    /// would then destroy the `-wal` of the new file.
+    /// Until a connection is open, another process could take the lock and change the key. A connection with the old
+    /// key would then destroy the `-wal` of the new file.
     package func run<Result>(_ body: (Opened) throws -> Result) throws -> Result {
         try typing { try runLocked(body) }
     }
@@ -120,20 +121,21 @@ package struct StoreOpening {
         try paths.checkInputs(inputFiles)
     }
 
-    /// What would be refused is refused before the copy of an interrupted upgrade gets the database's name, and so is what
-    /// cannot be encrypted for want of a key: the run that takes the copy is the one that tells of it.
+    /// Checks, before the copy of an interrupted upgrade gets the database's name, that opening would not refuse the
+    /// copy and that its key is available if it must be encrypted. Only the run that takes over the copy reports the
+    /// takeover, so that run should not fail afterwards.
     private func checkTakingOver() throws {
         var encrypts = configuration.encryption.isEnabled
         do {
             encrypts = try plan().step == .encrypt
         } catch let error as StoreError where error.code == .needsRecovery {
-            // Its journal is rolled back on the way, and only then can it be read.
+            // Its journal is rolled back later, and it can be read only then.
         }
         if encrypts { _ = try provider.checkedKey(for: .createOrExisting, database: paths.database) }
     }
 
     private func open() throws -> Opened {
-        // Recovered is what is encrypted then.
+        // A damaged file is recovered only if encryption is on.
         guard configuration.encryption.isEnabled else { return try openAsIs() }
         return try upgrade.recoveringDamage(formats: configuration.encryption.formats, openAsIs, by: recover)
     }
@@ -142,7 +144,7 @@ package struct StoreOpening {
         let inspector = options.inspector(paths)
         let resolved = try resolver.resolve(inspector, rollsBackJournal: true) { connection, facts, file in
             guard facts.surface != .missing || mayCreate else { throw StoreError.missingFile(paths.database) }
-            // Before anything is written: a file that this app may not open stays as it is.
+            // This is decided before anything is written: a file that this app may not open stays as it is.
             let step = try resolver.step(for: facts, inspector)
             return (step, try file.flatMap { _ in try emptiness(connection, recorded: facts.recorded) })
         }
@@ -161,7 +163,7 @@ package struct StoreOpening {
     // MARK: Rows of the decision table
 
     private func encrypt(_ inspector: Inspector, _ facts: Decision.Facts) throws -> Opened {
-        // A schema that cannot be reached is refused while nothing has been changed.
+        // A schema that cannot be reached is refused before anything is changed.
         _ = try inspector.readingPlaintext {
             try SchemaMigrator(configuration: configuration).plan($0, recorded: facts.recorded)
         }
@@ -176,11 +178,11 @@ package struct StoreOpening {
         }
     }
 
-    /// Opens a legacy file as it is, to be encrypted while it is open.
+    /// Opens a legacy file as it is; it is encrypted while it is open.
     private func openToEncryptLater() throws -> Opened {
         let attempts = Attempts(paths: paths, options: options)
         try attempts.check()
-        // Before any connection is closed: the last close would remove the log.
+        // This happens before any connection is closed, because closing the last one would remove the log.
         let keeper = try attempts.keepLog()
         var opened = try openPlaintext(warnings: attempts.giveBackJournalMode())
         opened.isEncryptedLater = true
@@ -188,17 +190,17 @@ package struct StoreOpening {
         return opened
     }
 
-    /// Whether a legacy file is opened as it is where its encryption failed so.
+    /// Whether a legacy file is opened as it is after its encryption failed with this error.
     func opensPlaintext(after error: StoreError) -> Bool {
         error.code == .repeatedFailure && configuration.encryption.onRepeatedFailure == .openPlaintext
     }
 
-    /// Builds a database beside the name and publishes it whole, at the current version.
+    /// Builds a database under a temporary name and publishes it complete, at the current version.
     private func create(isEncrypted: Bool) throws -> Opened {
         let fresh = FreshDatabase(paths: paths, upgrade: upgrade, isEncrypted: isEncrypted)
         let (unlocked, report, warnings) = try fresh.publish { connection in
             if !isEncrypted { try stampPlaintext(connection) }
-            // A record beside a database that is gone: this is no fresh install.
+            // If there is a version record beside a missing database, this is not a fresh install.
             return try SchemaMigrator(configuration: configuration).migrate(connection) {
                 try configuration.readOwnRecord(from: connection, databasePath: paths.database)
             }
@@ -209,7 +211,7 @@ package struct StoreOpening {
                 outcome: .created, encryption: nil, migration: report, warnings: warnings + report.warnings))
     }
 
-    /// Encryption is off: the file is opened as it is, after the shadow proof that may be asked for.
+    /// Opens the file as it is because encryption is off, after the shadow proof if the configuration asks for one.
     private func openPlaintextAsConfigured(_ inspector: Inspector) throws -> Opened {
         let shadow = try configuration.encryption.shadow ? proveShadow(inspector) : nil
         var opened = try openPlaintext(warnings: shadow == nil ? settleAttempts() : [])
@@ -217,9 +219,9 @@ package struct StoreOpening {
         return opened
     }
 
-    /// Ends what is left of an upgrade or a shadow proof that died before its flag was turned off.
+    /// Cleans up after an upgrade or a shadow proof that died before its flag was turned off.
     ///
-    /// Returns what is to be told.
+    /// - Returns: Warnings to report.
     private func settleAttempts() -> [String] {
         do {
             return try settleAttempts(nil)
@@ -228,19 +230,19 @@ package struct StoreOpening {
         }
     }
 
-    /// Ends what an earlier run left beside a file that stays as it is.
+    /// Cleans up what an earlier run left beside a file that stays as it is.
     ///
-    /// Returns what is to be told.
+    /// - Returns: Warnings to report.
     func settleAttempts(_ fileKey: FileKey?) throws -> [String] {
         try Attempts(paths: paths, options: options).settle(fileKey)
     }
 
-    /// Proves what encrypting the file would make of it.
+    /// Proves what encrypting the file would produce.
     ///
-    /// Nothing that goes wrong here keeps the app from its database. A proof that a watchdog or a crash ends is counted
-    /// as an attempt to upgrade is, so that it does not repeat permanently.
+    /// No failure here prevents the app from using its database. A proof that a watchdog or a crash ends is counted
+    /// like an attempt to upgrade, so that it does not repeat forever.
     ///
-    /// - Throws: ``StoreError`` with `cancelled`, for it is the launch that is cancelled.
+    /// - Throws: ``StoreError`` with `cancelled`, because the launch itself is cancelled.
     private func proveShadow(_ inspector: Inspector) throws -> LaunchReport {
         let attempts = Attempts(paths: paths, options: options)
         do {
@@ -263,9 +265,10 @@ package struct StoreOpening {
         }
     }
 
-    /// Encrypts and migrates a copy of the file, as ``run()`` would do with a legacy file, and discards it.
+    /// Encrypts and migrates a copy of the file, as ``run()`` would with a legacy file, and discards it.
     ///
-    /// - Returns: What the encryption did, and the rehearsed plan; `nil` if the file is no plaintext database.
+    /// - Returns: The report of the encryption, and the rehearsed plan; the plan is `nil` if the file is not a
+    ///   plaintext database.
     /// - Throws: ``StoreError`` as ``run()`` does.
     package func shadow() throws -> (report: EncryptionReport, schema: Plan?) {
         var schema: Plan?
@@ -273,7 +276,7 @@ package struct StoreOpening {
         return (report, schema)
     }
 
-    /// Migrates an encrypted copy that is thrown away.
+    /// Migrates an encrypted copy that will be discarded.
     private func rehearseEncrypted(_ copy: Connection) throws -> Plan {
         try prepare(copy)
         try HistoryTable.append(.encrypted, in: copy)
@@ -299,10 +302,10 @@ package struct StoreOpening {
 
     var upgrade: EncryptionUpgrade { EncryptionUpgrade(paths, provider: provider, options: options) }
 
-    /// Has a copy that already has the app's schema take the file's place: it is migrated once it is proven and before it
-    /// gets the name, so that a migration that fails leaves the file as it was.
+    /// Replaces the file with a copy that already has the app's schema. The copy is migrated after it is verified and
+    /// before it gets the file's name, so a failed migration leaves the file as it was.
     ///
-    /// - Parameter convert: Builds the copy, lends it, and swaps.
+    /// - Parameter convert: Builds the copy, passes it to its argument, and swaps.
     func replace(
         _ outcome: OpenReport.Outcome, _ facts: Decision.Facts, warnings: [String] = [],
         by convert: (@escaping (Connection) throws -> Void) throws -> (report: EncryptionReport, fileKey: FileKey?)
@@ -335,7 +338,7 @@ package struct StoreOpening {
                 outcome: .opened, encryption: nil, migration: report, warnings: warnings + report.warnings))
     }
 
-    /// Opens a file that was resolved, for writing.
+    /// Opens a resolved file for writing.
     func connect(_ fileKey: FileKey?) throws -> Connection {
         let connection = try ConnectionProfile.migrating.with(fileKey, configuration.extensions)
             .open(path, busyTimeout: options.busyTimeout)
@@ -354,14 +357,14 @@ package struct StoreOpening {
         }
     }
 
-    /// Migrates a database that is thrown away, up to the app's own Swift.
+    /// Migrates a database that will be discarded, up to the first step written in Swift.
     func rehearseSchema(_ connection: Connection) throws -> Plan {
         try SchemaMigrator(configuration: configuration).rehearse(connection) {
             try configuration.readRecordedVersion(from: connection, databasePath: paths.database)
         }
     }
 
-    /// Gives SQLite's failures their type.
+    /// Converts SQLite's failures to typed errors.
     private func typing<Result>(_ body: () throws -> Result) throws -> Result {
         try StoreError.typing(paths.database, body)
     }

@@ -5,9 +5,9 @@ internal import CipherPriorSystems
 internal import CipherSQLite
 public import CipherSchemaMigration
 
-/// What opening a store would do, found without changing anything.
+/// A plan of what opening a store would do, made without changing anything.
 public struct StorePlan: Sendable, Encodable {
-    /// What would happen to the file before its schema is looked at.
+    /// What would happen to the file before its schema is examined.
     public enum Step: String, Sendable, Encodable {
         /// A new encrypted database would be created.
         case create
@@ -17,15 +17,15 @@ public struct StorePlan: Sendable, Encodable {
         case encrypt
         /// The encrypted file would be opened.
         case open
-        /// The encrypted file would be given another key or cipher format first.
+        /// The key or cipher format of the encrypted file would be changed first.
         case rekey
         /// The encrypted file would be decrypted first, because encryption is off.
         case decrypt
-        /// The plaintext file would be opened as it is: encryption is off, or failed too often.
+        /// The plaintext file would be opened as it is, because encryption is off or has failed too often.
         case openPlaintext
     }
 
-    /// The database, without symbolic links.
+    /// The path of the database, with symbolic links resolved.
     public let path: String
     /// What would happen to the file.
     public let step: Step
@@ -34,15 +34,16 @@ public struct StorePlan: Sendable, Encodable {
 }
 
 extension StoreOpening {
-    /// Plans what ``run()`` would do, and runs the migration with its changes in memory.
+    /// Plans what ``run()`` would do, and rehearses the migration with its changes in memory.
     ///
-    /// What depends on the moment is not asked: free space, permissions, locks, and pages that only the conversion reads.
+    /// Conditions that depend on the moment are not checked: free space, permissions, locks, and pages that only the
+    /// conversion reads.
     ///
     /// - Parameters:
-    ///   - rehearsalLimit: How many bytes the rehearsal may change; with 0 there is none.
-    ///   - isAlone: Whether no other connection of this process is opened to the file meanwhile.
-    /// - Throws: ``StoreError`` as ``run()`` would for a file that is refused, and `needsRecovery` if a journal must be
-    ///   rolled back first.
+    ///   - rehearsalLimit: The maximum number of bytes that the rehearsal may change; 0 for no rehearsal.
+    ///   - isAlone: Whether no other connection of this process is open to the file meanwhile.
+    /// - Throws: ``StoreError`` as ``run()`` throws it for a file that is refused, and `needsRecovery` if a journal
+    ///   must be rolled back first.
     package func plan(rehearsalLimit: Int = 0, isAlone: Bool = false) throws -> StorePlan {
         try checkInputs()
         let inspector = options.inspector(paths, isAlone: isAlone)
@@ -73,9 +74,9 @@ extension StoreOpening {
         }.result
     }
 
-    /// What would be done at last, with what is to be told of it.
+    /// Returns the step that would finally be taken, with notes about it.
     ///
-    /// What a conversion would refuse is refused, put off or passed over as opening does. No key is made.
+    /// Where opening would refuse, postpone or skip a conversion, this does the same. No key is created.
     private func foresee(
         _ step: StorePlan.Step, _ connection: Connection, _ file: FileUnlocking.Unlocked?
     ) throws -> (StorePlan.Step, notes: [String]) {
@@ -130,13 +131,13 @@ extension StoreOpening {
         try prepare(connection)
         let migrator = SchemaMigrator(configuration: configuration)
         guard limit > 0 else { return try migrator.plan(connection, recorded: recorded) }
-        // What others commit meanwhile belongs to neither the plan nor the rehearsal.
+        // Commits that others make meanwhile belong to neither the plan nor the rehearsal.
         for _ in 0..<3 {
             let before = try connection.value(Int.self, "PRAGMA data_version")
             try connection.execute("BEGIN")
             let plan = Result {
                 try connection.proveReadable()
-                // Before a conversion a plan is tried without rows, and the migration itself comes at its end.
+                // Before a conversion, a plan is tried without rows, and the migration itself is rehearsed at the end.
                 let isConverted = [.encrypt, .decrypt, .rekey].contains(step)
                 let plan = try migrator.plan(connection, recorded: recorded, isTried: isConverted)
                 guard !plan.isEmpty || !plan.everyLaunch.isEmpty else { return plan }
@@ -165,7 +166,8 @@ extension StoreOpening {
     private func unrehearsed(_ plan: Plan, _ limit: Int) -> Plan {
         var plan = plan
         plan.notes.append(
-            "not rehearsed: the migration would change more than \(limit >> 20) MiB, so its effect on the rows is unknown"
+            "not rehearsed: the migration would change more than \(limit >> 20) MiB, "
+                + "so its effect on the rows is unknown"
         )
         return plan
     }

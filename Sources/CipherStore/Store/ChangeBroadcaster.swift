@@ -1,13 +1,13 @@
 internal import CipherSQLite
 internal import CipherSystemFiles
 
-/// Tells the observers of a store what was committed.
+/// Notifies a store's observers of commits.
 final class ChangeBroadcaster: @unchecked Sendable {
     // Read and written only under `lock`.
     private let lock = Lock()
     private var observers: [Observer] = []
     private var dataVersion: Int?
-    /// The connection of that number: those of two have nothing to do with each other.
+    /// The connection on which `dataVersion` was read: the numbers of two connections are unrelated.
     private weak var looked: Connection?
     private var closing: (any Error)?
 
@@ -15,14 +15,14 @@ final class ChangeBroadcaster: @unchecked Sendable {
         weak var signal: ChangeSignal?
     }
 
-    /// Whether somebody observes.
+    /// Whether there are observers.
     var isObserved: Bool { lock.withLock { !observers.isEmpty } }
 
-    /// A new observer, which is told until it is gone.
+    /// Adds an observer, which is notified until it is deallocated.
     ///
     /// - Parameters:
-    ///   - region: What it observes.
-    ///   - isChanged: Whether it is to look at once.
+    ///   - region: The observed tables and columns.
+    ///   - isChanged: Whether it should read at once.
     func signal(of region: TableAccess, isChanged: Bool) -> ChangeSignal {
         let signal = ChangeSignal(region: region, isChanged: isChanged)
         let closing = lock.withLock { () -> (any Error)? in
@@ -33,29 +33,31 @@ final class ChangeBroadcaster: @unchecked Sendable {
         return signal
     }
 
-    /// Tells of a commit.
+    /// Notifies observers of a commit.
     func committed(_ access: TableAccess) {
         guard !access.isEmpty else { return }
         for signal in signals() { signal.committed(access) }
     }
 
-    /// Tells of the commits of others.
+    /// Notifies observers if other connections have committed.
     ///
-    /// - Parameter connection: The writer: on it the number changes with the commits of other connections alone.
+    /// - Parameter connection: The writer's connection, on which the number changes only with other connections'
+    ///   commits.
     func look(_ connection: Connection) throws {
         let version = try connection.value(Int.self, "PRAGMA data_version")
         let isOther = lock.withLock { () -> Bool in
             defer { (dataVersion, looked) = (version, connection) }
-            // What happened before the first look is not known.
+            // Nothing is known about commits before the first check.
             return dataVersion != version || looked !== connection
         }
         if isOther { committed(.everything) }
     }
 
-    /// Has all observers look again after a time without a connection: nothing is known of the commits of others meanwhile.
+    /// Makes all observers read again after a time without a connection, because other connections' commits went
+    /// unnoticed meanwhile.
     func resume() { committed(.everything) }
 
-    /// Ends all observations, those to come too.
+    /// Ends all present and future observations.
     func close(_ error: any Error) {
         lock.withLock { closing = error }
         for signal in signals() { signal.end(error) }

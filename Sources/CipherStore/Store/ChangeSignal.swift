@@ -1,21 +1,21 @@
 internal import CipherSQLite
 internal import CipherSystemFiles
 
-/// Whether something was committed that an observer has not seen.
+/// Signals whether anything was committed that an observer has not seen.
 ///
-/// One task waits at a time. Commits are not queued: one that was not seen or a hundred make the same answer.
+/// Only one task may wait at a time. Commits are not queued: one unseen commit and a hundred give the same answer.
 final class ChangeSignal: @unchecked Sendable {
     // Read and written only under `lock`.
     private let lock = Lock()
     private var isChanged: Bool
-    /// What is observed.
+    /// The observed tables and columns.
     private var region: TableAccess
-    /// What is committed while the observer reads; `nil` while it does not.
+    /// The changes committed while the observer reads; `nil` while it does not.
     private var meanwhile: TableAccess?
     private var failure: (any Error)?
     private var waiter: CheckedContinuation<Void, any Error>?
 
-    /// - Parameter isChanged: Whether the first wait ends at once.
+    /// - Parameter isChanged: Whether the first wait returns at once.
     init(region: TableAccess, isChanged: Bool) {
         self.region = region
         self.isChanged = isChanged
@@ -23,9 +23,9 @@ final class ChangeSignal: @unchecked Sendable {
 
     // MARK: The observer
 
-    /// Returns as soon as something was committed since the last call.
+    /// Returns as soon as anything was committed since the last call.
     ///
-    /// - Throws: `CancellationError`; what ended the observation.
+    /// - Throws: `CancellationError`; the error that ended the observation.
     func wait() async throws {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
@@ -53,12 +53,12 @@ final class ChangeSignal: @unchecked Sendable {
         }
     }
 
-    /// Has commits remembered that come while the observer reads.
+    /// Starts to record the commits that arrive while the observer reads.
     func beginReading() { lock.withLock { meanwhile = TableAccess() } }
 
-    /// Ends it, with what was read.
+    /// Ends the reading, and sets the region to what was read.
     ///
-    /// A commit that the reading may have missed makes the next ``wait()`` return at once.
+    /// If the reading may have missed a commit, the next ``wait()`` returns at once.
     func endReading(_ region: TableAccess) {
         lock.withLock {
             self.region = region
@@ -69,7 +69,7 @@ final class ChangeSignal: @unchecked Sendable {
 
     // MARK: The store
 
-    /// Tells the observer of a commit, if it touched what is observed.
+    /// Notifies the observer of a commit if it touched the observed region.
     func committed(_ access: TableAccess) {
         let waiter = lock.withLock { () -> CheckedContinuation<Void, any Error>? in
             guard meanwhile == nil else {

@@ -1,12 +1,12 @@
 package import CipherSQLite
 internal import CipherSystemFiles
 
-/// One read or write on its way: it waits, runs on one connection, and is answered once.
+/// One read or write: it waits, runs on one connection, and is answered once.
 ///
-/// A cancellation reaches the connection only while this job's own closure runs on it: never `BEGIN` and `COMMIT`, and
-/// never the next job.
+/// A cancellation reaches the connection only while this job's own closure runs on it: never during `BEGIN` or
+/// `COMMIT`, and never during the next job.
 package final class ConnectionJob: @unchecked Sendable {
-    /// Hands the outcome to whoever waits for it.
+    /// Delivers the outcome to the caller that waits for it.
     typealias Delivery = @Sendable () -> Void
 
     /// What a job does.
@@ -15,23 +15,23 @@ package final class ConnectionJob: @unchecked Sendable {
         case withoutConnection(@Sendable (ConnectionJob) -> Delivery)
     }
 
-    // `reason` and `ending` are read and written only under `lock`; the rest but `awaited` never changes.
+    // `reason` and `ending` are read and written only under `lock`. All other properties except `awaited` never change.
     private let lock = Lock()
-    /// Why it was cancelled; `nil` while it was not.
+    /// The reason for the cancellation; `nil` if the job was not cancelled.
     private var reason: (any Error)?
-    /// Ends what the job does now.
+    /// Ends the job's current work.
     private var ending: (@Sendable () -> Void)?
     /// The job whose closure waits for this one.
     let caller: ConnectionJob?
-    /// What the closure waits for; read and written only by ``ConnectionQueue``, under the lock of its circles.
+    /// What the closure waits for; read and written only by ``ConnectionQueue``, under the lock of its wait cycles.
     var awaited: (any Awaitable)?
     let store: StoreIdentity
-    /// Whether the connection is not to be used again.
+    /// Whether the connection must not be used again.
     let spendsConnection: Bool
     private let work: Work
     private let refusal: @Sendable (any Error) -> Void
 
-    /// A job that answers with what `body` gives in a transaction.
+    /// Creates a job whose result is that of `body` in a transaction.
     package init<Output: Sendable>(
         _ transaction: StoreTransaction, of store: StoreIdentity, calledBy caller: ConnectionJob? = nil,
         _ body: @escaping @Sendable (Connection) throws -> Output,
@@ -47,7 +47,7 @@ package final class ConnectionJob: @unchecked Sendable {
         refusal = { completion(.failure($0)) }
     }
 
-    /// A job that answers with what `body` gives while its worker has no connection.
+    /// Creates a job whose result is that of `body`, which runs while the worker has no connection.
     init<Output: Sendable>(
         withoutConnectionOf store: StoreIdentity, calledBy caller: ConnectionJob?,
         _ body: @escaping @Sendable (ConnectionJob) throws -> Output,
@@ -63,12 +63,12 @@ package final class ConnectionJob: @unchecked Sendable {
         refusal = { completion(.failure($0)) }
     }
 
-    /// Whether it runs on a connection.
+    /// Whether the job runs on a connection.
     var needsConnection: Bool {
         if case .onConnection = work { true } else { false }
     }
 
-    /// Runs the job; the answer is delivered by the caller, who takes the connection back first.
+    /// Runs the job. The caller delivers the answer after taking back the connection.
     func run(on connection: Connection?) -> Delivery {
         switch (work, connection) {
         case (.onConnection(let work), let connection?): work(connection, self)
@@ -77,7 +77,7 @@ package final class ConnectionJob: @unchecked Sendable {
         }
     }
 
-    /// Runs `body` in a read transaction on a connection that is lent for it.
+    /// Runs `body` in a read transaction on a connection opened for this read.
     func read<Output>(
         on access: ConnectionAccess, _ body: @escaping (Connection) throws -> Output
     ) throws -> Output {
@@ -87,22 +87,22 @@ package final class ConnectionJob: @unchecked Sendable {
         return output
     }
 
-    /// Answers without running.
+    /// Answers with an error without running.
     func refuse(_ error: any Error) { refusal(error) }
 
-    /// Whether its closure, or one that waits for it, is one of this store.
+    /// Whether its closure, or one that waits for it, belongs to this store.
     func holds(_ store: StoreIdentity) -> Bool { self.store === store || caller?.holds(store) == true }
 
     // MARK: Cancellation
 
     var isCancelled: Bool { lock.withLock { reason != nil } }
 
-    /// What a job that was cancelled throws.
+    /// The error that a cancelled job throws.
     var cancellation: any Error { lock.withLock { reason } ?? CancellationError() }
 
-    /// Ends what it does now; the caller takes a waiting job out of its queue.
+    /// Ends the job's current work. The caller must remove a waiting job from its queue.
     ///
-    /// - Parameter reason: What the job throws; the first one counts.
+    /// - Parameter reason: The error that the job throws; the first one counts.
     func cancel(_ reason: any Error = CancellationError()) {
         lock.withLock {
             self.reason = self.reason ?? reason
@@ -110,9 +110,9 @@ package final class ConnectionJob: @unchecked Sendable {
         }
     }
 
-    /// Runs `body`, which a cancellation ends.
+    /// Runs `body`; a cancellation ends it.
     ///
-    /// - Throws: The reason where the job was cancelled before `body` ended, whatever `body` made of that.
+    /// - Throws: The reason if the job was cancelled before `body` ended, whatever the outcome of `body`.
     func whileInterruptible<Output>(
         _ connection: Connection, inTransaction: Bool = true, _ body: (Connection) throws -> Output
     ) throws -> Output {
@@ -120,14 +120,15 @@ package final class ConnectionJob: @unchecked Sendable {
         return try whileCancellable {
             interrupter.interrupt()
         } body: {
-            // An interrupt between two statements is lost on the second; this ends it after a thousand steps.
+            // An interrupt between two statements does not affect the second one; this handler ends it after a thousand
+            // steps.
             connection.setProgressHandler(every: 1_000) { [self] in !isCancelled }
             defer { connection.setProgressHandler(every: 0, nil) }
             return try connection.lend(inTransaction: inTransaction, body)
         }
     }
 
-    /// The same of what `ending` ends.
+    /// Runs `body`; a cancellation calls `ending` to end it.
     func whileCancellable<Output>(
         by ending: @escaping @Sendable () -> Void, body: () throws -> Output
     ) throws -> Output {
@@ -153,14 +154,14 @@ package final class ConnectionJob: @unchecked Sendable {
     }
 }
 
-/// Lends a connection to a closure, once.
+/// Provides a connection to a closure, once.
 typealias ConnectionAccess = @Sendable ((Connection) throws -> Void) throws -> Void
 
-/// Which store a job belongs to.
+/// Identifies the store to which a job belongs.
 package final class StoreIdentity: Sendable {
-    /// Who is to be told of its commits.
+    /// The broadcaster of its commits.
     let changes = ChangeBroadcaster()
-    /// Who is to be told what it does.
+    /// The log of its events.
     let events: EventLog
 
     package convenience init() { self.init(EventLog(database: "", tell: nil)) }

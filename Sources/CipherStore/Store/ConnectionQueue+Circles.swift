@@ -1,17 +1,17 @@
 internal import CipherErrors
 internal import CipherSystemFiles
 
-/// What the closure of a job can wait for.
+/// Something that a job's closure can wait for.
 protocol Awaitable: AnyObject {
-    /// Whether it never comes, for closures wait for each other.
+    /// Whether it will never happen, because closures wait for each other.
     ///
-    /// Asked under the lock of the circles.
+    /// Called under the `circles` lock.
     ///
-    /// - Parameter seen: What waits for it.
+    /// - Parameter seen: The awaited things that already depend on this one.
     func isStuck(_ seen: [any Awaitable]) -> Bool
 }
 
-/// The end of all that runs in some queues.
+/// The end of all jobs that run in some queues.
 final class QueuesEnd: Awaitable {
     private let queues: [ConnectionQueue]
 
@@ -26,7 +26,7 @@ final class QueuesEnd: Awaitable {
 
 /// A turn in the queue.
 extension ConnectionQueue: Awaitable {
-    /// Whether the closures on all its connections wait for what never comes, or that for which it is held.
+    /// Whether the closures on all its connections are stuck, or the job for which the queue is held is stuck.
     func isStuck(_ seen: [any Awaitable]) -> Bool {
         if seen.contains(where: { $0 === self }) { return true }
         if let holder { return holder.awaited?.isStuck(seen + [self]) == true }
@@ -37,7 +37,7 @@ extension ConnectionQueue: Awaitable {
         running.contains { $0.awaited?.isStuck(seen) == true }
     }
 
-    /// Waits until nothing runs in some queues of a store that take no more jobs, on the calling thread.
+    /// Blocks the calling thread until nothing runs in some queues of a store that accept no more jobs.
     static func waitForEnd(
         of queues: [ConnectionQueue], _ begin: (@escaping @Sendable () -> Void) -> Void
     ) throws {
@@ -49,7 +49,7 @@ extension ConnectionQueue: Awaitable {
         }
     }
 
-    /// Runs `body`, which waits for something of a store and knows the job whose closure calls it.
+    /// Runs `body`, which waits for something of a store, and passes it the job whose closure calls it.
     ///
     /// - Throws: ``StoreError`` with `misuse` if it would wait for itself.
     static func waiting<Output>(
@@ -59,14 +59,14 @@ extension ConnectionQueue: Awaitable {
         guard !caller.holds(identity) else {
             throw StoreError(
                 .misuse, path: path, "a closure of the store called the store again and would wait for itself",
-                advice: "use the connection that the closure is given")
+                advice: "use the connection that was passed to the closure")
         }
         try note(caller, waitsFor: awaited, path)
         defer { circles.withLock { caller.awaited = nil } }
         return try body(caller)
     }
 
-    /// Notes what a job's closure waits for, unless it would wait permanently.
+    /// Records what a job's closure waits for, unless it would wait forever.
     static func note(
         _ job: ConnectionJob, waitsFor awaited: any Awaitable, _ path: String, _ prepare: () -> Void = {}
     ) throws {

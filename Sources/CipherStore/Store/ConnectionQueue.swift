@@ -3,34 +3,34 @@ package import CipherSQLite
 internal import CipherSystemFiles
 internal import Dispatch
 
-/// Hands out connections of one kind, opened as they are needed: first come, first served.
+/// Provides connections of one kind, opened as they are needed, in first-come, first-served order.
 ///
-/// With room for one connection it makes a queue of writers; with room for several, a pool of readers.
+/// With a capacity of one connection it is a queue of writes; with a larger capacity, a pool of readers.
 package final class ConnectionQueue: @unchecked Sendable {
-    /// What is done with a job that comes.
+    /// How new jobs are treated.
     private enum Admission {
         case taken
         case suspended
         case closed
     }
 
-    // These are read and written only under `lock`; the rest never changes.
+    // The properties below are read and written only under `lock`; all other properties never change.
     private let lock = Lock()
     private var idle: [ConnectionWorker] = []
     private var waiting: ArraySlice<ConnectionJob> = []
-    /// Workers that exist, idle or not.
+    /// The number of workers, idle or not.
     private var workers = 0
     private var admission = Admission.taken
-    /// How often it took jobs again.
+    /// The number of times that the queue resumed after a suspension.
     private var resumptions = 0
-    /// Called once no job runs, none waits, and the connections are closed.
+    /// Called once no job runs or waits and the connections are closed.
     private var ends: [@Sendable () -> Void] = []
     private var isHeld = false
     /// Called once no job runs and the connections are closed, while the queue is held.
     private var held: (@Sendable () -> Void)?
-    /// The jobs that run: read and written only under `circles`, for a circle goes through several queues.
+    /// The running jobs, read and written only under `circles`, because a wait cycle may span several queues.
     private(set) var running: [ConnectionJob] = []
-    /// The job for which the queue is held; likewise.
+    /// The job for which the queue is held; also read and written only under `circles`.
     private(set) var holder: ConnectionJob?
     static let circles = Lock()
 
@@ -38,13 +38,13 @@ package final class ConnectionQueue: @unchecked Sendable {
     let path: String
     let capacity: Int
     let identity: StoreIdentity
-    /// Why it never takes a job; `nil` if it does.
+    /// The error with which the queue refuses every job; `nil` if it accepts jobs.
     private let refusal: StoreError?
     private let open: @Sendable () throws -> Connection
 
-    /// A queue without connections.
+    /// Creates a queue without open connections.
     ///
-    /// - Parameter refusal: What it refuses every job with.
+    /// - Parameter refusal: The error with which it refuses every job.
     package init(
         _ name: String, path: String, capacity: Int, identity: StoreIdentity, refusing refusal: StoreError? = nil,
         open: @escaping @Sendable () throws -> Connection
@@ -69,8 +69,8 @@ package final class ConnectionQueue: @unchecked Sendable {
 
     /// Runs `body` in a transaction and blocks the thread until it has ended.
     ///
-    /// - Throws: ``StoreError`` with `misuse` if it would wait for itself: inside a closure of the same store, by way
-    ///   of another store's closure, or where closures of several stores would wait for each other.
+    /// - Throws: ``StoreError`` with `misuse` if it would wait for itself: inside a closure of the same store, through
+    ///   another store's closure, or if closures of several stores would wait for each other.
     package func runBlocking<Output: Sendable>(
         _ transaction: StoreTransaction, _ body: @escaping @Sendable (Connection) throws -> Output
     ) throws -> Output {
@@ -79,7 +79,7 @@ package final class ConnectionQueue: @unchecked Sendable {
         }
     }
 
-    /// Runs `body` in a read transaction on a connection that `access` lends for it, and suspends until it has ended.
+    /// Runs `body` in a read transaction on a connection that `access` provides, and suspends until it has ended.
     func run<Output: Sendable>(
         on access: @escaping ConnectionAccess, _ body: @escaping @Sendable (Connection) throws -> Output
     ) async throws -> Output {
@@ -89,7 +89,7 @@ package final class ConnectionQueue: @unchecked Sendable {
         }
     }
 
-    /// The same, which blocks the thread meanwhile.
+    /// The same, but blocks the calling thread.
     func runBlocking<Output: Sendable>(
         on access: @escaping ConnectionAccess, _ body: @escaping @Sendable (Connection) throws -> Output
     ) throws -> Output {
@@ -105,7 +105,7 @@ package final class ConnectionQueue: @unchecked Sendable {
     private func run<Output: Sendable>(
         _ makeJob: (@escaping Completion<Output>) -> ConnectionJob
     ) async throws -> Output {
-        // The handler of a cancelled task runs beside the job, which could end first.
+        // The handler of a cancelled task runs concurrently with the job, which could end first.
         try Task.checkCancellation()
         let cancellation = JobCancellation()
         return try await withTaskCancellationHandler {
@@ -145,11 +145,11 @@ package final class ConnectionQueue: @unchecked Sendable {
 
     private typealias Start = (job: ConnectionJob, worker: ConnectionWorker)
 
-    /// The job that may run now, with its worker; under `lock`.
+    /// Returns the job that may run now, with its worker; call under `lock`.
     private func next() -> Start? {
         guard !isHeld, let job = waiting.first, let worker = idle.popLast() ?? newWorker() else { return nil }
         waiting.removeFirst()
-        // The slice would keep the job, and what its closure holds.
+        // Otherwise the empty slice would retain the job and everything that its closure captures.
         if waiting.isEmpty { waiting = [] }
         Self.circles.withLock { running.append(job) }
         return (job, worker)
@@ -166,7 +166,7 @@ package final class ConnectionQueue: @unchecked Sendable {
         worker.run(job) { [self] worker in
             Self.circles.withLock {
                 running.removeAll { $0 === job }
-                // At once: the next job of this queue may look before the caller goes on.
+                // Cleared at once, because the next job of this queue may check for cycles before the caller continues.
                 job.caller?.awaited = nil
             }
             let (start, rest) = lock.withLock { () -> (Start?, Rest?) in
@@ -190,10 +190,10 @@ package final class ConnectionQueue: @unchecked Sendable {
 
     // MARK: Ending
 
-    /// Whether it takes no more jobs.
+    /// Whether the queue is closed to new jobs.
     var isStopped: Bool { lock.withLock { admission == .closed } }
 
-    /// Refuses the jobs that wait and those to come.
+    /// Refuses waiting and future jobs.
     func stop() {
         let refused = lock.withLock { () -> ArraySlice<ConnectionJob> in
             admission = .closed
@@ -203,13 +203,13 @@ package final class ConnectionQueue: @unchecked Sendable {
         for job in refused { job.refuse(closedError) }
     }
 
-    /// Closes the connections as soon as the jobs have ended, and calls `closed` then.
+    /// Closes the connections as soon as the jobs have ended, and then calls `closed`.
     package func close(_ closed: @escaping @Sendable () -> Void) {
         stop()
         whenEnded(closed)
     }
 
-    /// Calls `body` once no job runs or waits and the connections are closed; at once where the queue takes jobs.
+    /// Calls `body` once no job runs or waits and the connections are closed; at once if the queue accepts jobs.
     func whenEnded(_ body: @escaping @Sendable () -> Void) {
         let (rest, takesJobs) = lock.withLock { () -> (Rest?, Bool) in
             guard admission != .taken else { return (nil, true) }
@@ -222,7 +222,8 @@ package final class ConnectionQueue: @unchecked Sendable {
 
     private typealias Rest = (workers: [ConnectionWorker], waiters: [@Sendable () -> Void])
 
-    /// The workers whose connections are to be closed now, and who waits for that; under `lock`.
+    /// Returns the workers whose connections should be closed now, and the callbacks that wait for it; call under
+    /// `lock`.
     private func resting() -> Rest? {
         guard idle.count == workers else { return nil }
         if let held {
@@ -234,10 +235,10 @@ package final class ConnectionQueue: @unchecked Sendable {
         return (idle, ends)
     }
 
-    /// Closes the workers' connections, and calls who waits then.
+    /// Closes the workers' connections, and then calls the waiting callbacks.
     ///
-    /// One after the other: the last one to close brings the log into the file, and of two that close at the same time each
-    /// takes the other for one that still uses it.
+    /// The connections close one after the other. The last one to close moves the log into the file, and if two closed
+    /// at the same time, each would take the other for a connection that still uses the file.
     private func close(_ rest: Rest?) {
         guard let rest else { return }
         guard let worker = rest.workers.last else {
@@ -254,14 +255,14 @@ package final class ConnectionQueue: @unchecked Sendable {
 
     var isSuspended: Bool { lock.withLock { admission == .suspended } }
 
-    /// Whether a suspension lasts.
+    /// Whether a suspension is still in effect.
     func isSuspended(_ suspension: Int) -> Bool {
         lock.withLock { admission == .suspended && resumptions == suspension }
     }
 
-    /// Refuses jobs from now on; those that it has taken end.
+    /// Refuses jobs from now on; jobs already accepted run to their end.
     ///
-    /// - Returns: What ``interrupt(_:)`` knows this suspension by.
+    /// - Returns: The number by which ``interrupt(_:)`` identifies this suspension.
     package func suspend() -> Int {
         lock.withLock {
             if admission == .taken { admission = .suspended }
@@ -269,7 +270,7 @@ package final class ConnectionQueue: @unchecked Sendable {
         }
     }
 
-    /// Ends the jobs that run and those that wait, where a suspension lasts.
+    /// Cancels the running and waiting jobs if a suspension is still in effect.
     package func interrupt(_ suspension: Int) {
         let refused = lock.withLock { () -> ArraySlice<ConnectionJob> in
             guard admission == .suspended, resumptions == suspension else { return [] }
@@ -280,7 +281,7 @@ package final class ConnectionQueue: @unchecked Sendable {
         for job in refused { job.refuse(suspendedError) }
     }
 
-    /// Takes jobs again, unless it was closed.
+    /// Accepts jobs again, unless the queue was closed.
     package func resume() {
         let waiters = lock.withLock { () -> [@Sendable () -> Void] in
             guard admission == .suspended else { return [] }
@@ -298,10 +299,10 @@ package final class ConnectionQueue: @unchecked Sendable {
 
     // MARK: Holding
 
-    /// Runs `body` while neither this queue, which has one worker, nor another one has a connection; meanwhile jobs wait.
+    /// Runs `body` while neither this queue, which has one worker, nor `other` has a connection; jobs wait meanwhile.
     ///
-    /// - Parameter limit: How long to wait for the other's jobs that run; `nil` for no limit.
-    /// - Throws: What `body` throws; ``ReadsGoOn`` after the limit.
+    /// - Parameter limit: How long to wait for running jobs of `other`; `nil` for no limit.
+    /// - Throws: Any error that `body` throws; ``ReadsGoOn`` after the limit.
     func runAlone<Output: Sendable>(
         with other: ConnectionQueue, waiting limit: Duration? = nil,
         _ body: @escaping @Sendable (UpgradeCancellation) throws -> Output
@@ -313,7 +314,7 @@ package final class ConnectionQueue: @unchecked Sendable {
         }
     }
 
-    /// The same, which blocks the thread meanwhile.
+    /// The same, but blocks the calling thread.
     func runAloneBlocking<Output: Sendable>(
         with other: ConnectionQueue, waiting limit: Duration? = nil,
         _ body: @escaping @Sendable (UpgradeCancellation) throws -> Output
@@ -327,7 +328,7 @@ package final class ConnectionQueue: @unchecked Sendable {
 
     /// Runs `body` while no job of this queue runs and no connection is open.
     ///
-    /// What `body` has done is done, although the job was cancelled at its end.
+    /// If `body` succeeded, its result counts even if the job was cancelled at its end.
     private func holdingBack<Output>(
         for job: ConnectionJob, _ limit: Duration?, _ body: (UpgradeCancellation) throws -> Output
     ) throws -> Output {
@@ -345,7 +346,7 @@ package final class ConnectionQueue: @unchecked Sendable {
                 if let limit, isFree.wait(until: .now + limit) == nil, Self.circles.withLock({ !running.isEmpty }) {
                     throw ReadsGoOn()
                 }
-                // Where nothing runs any more, the connections are about to be closed.
+                // If nothing runs any more, the connections are about to be closed.
                 try isFree.wait()
                 Self.circles.withLock { job.awaited = nil }
                 output = try body(cancellation)
@@ -380,5 +381,5 @@ package final class ConnectionQueue: @unchecked Sendable {
     }
 }
 
-/// Jobs of a queue continued for longer than they were waited for.
+/// Jobs of a queue continued for longer than the limit.
 package struct ReadsGoOn: Error {}

@@ -1,12 +1,12 @@
 internal import CipherSQLite
 internal import Dispatch
 
-/// One connection with a queue of its own, on which everything happens that touches it: opened when a job needs it, and
-/// again after it was closed.
+/// A connection with its own dispatch queue, on which everything that touches it runs. The connection is opened when a
+/// job needs it, and reopened after it was closed.
 ///
-/// A serial queue gets a thread of its own when it has work: nothing here blocks Swift's cooperative threads.
+/// A serial queue gets its own thread when it has work, so nothing here blocks Swift's cooperative threads.
 final class ConnectionWorker: @unchecked Sendable {
-    /// The job of the queue that a thread runs on.
+    /// The job of the queue on which a thread runs.
     private static let current = DispatchSpecificKey<CurrentJob>()
 
     // `connection` is touched only on `queue`; the rest never changes.
@@ -15,7 +15,7 @@ final class ConnectionWorker: @unchecked Sendable {
     private let queue: DispatchQueue
     private let open: @Sendable () throws -> Connection
 
-    /// A worker that opens its connection when it first has a job.
+    /// Creates a worker that opens its connection for its first job.
     init(_ name: String, open: @escaping @Sendable () throws -> Connection) {
         self.open = open
         queue = DispatchQueue(label: "CipherStore \(name)", qos: .userInitiated)
@@ -25,7 +25,7 @@ final class ConnectionWorker: @unchecked Sendable {
     /// The job whose closure the calling thread runs.
     static var currentJob: ConnectionJob? { DispatchQueue.getSpecific(key: current)?.job }
 
-    /// Runs a job, calls `finished`, and delivers the answer then.
+    /// Runs a job, calls `finished`, and then delivers the answer.
     func run(_ job: ConnectionJob, finished: @escaping @Sendable (ConnectionWorker) -> Void) {
         queue.async { [self] in
             current.job = job
@@ -47,7 +47,7 @@ final class ConnectionWorker: @unchecked Sendable {
             connection.claim()
             defer { connection.takeBack() }
             let deliver = job.run(on: connection)
-            // A connection that could not roll back does so by closing; the next job opens another.
+            // Closing a connection that could not roll back rolls back; the next job opens another connection.
             if connection.isInTransaction || job.spendsConnection { closeConnection() }
             return deliver
         } catch {
@@ -69,8 +69,8 @@ final class ConnectionWorker: @unchecked Sendable {
     }
 }
 
-/// What a queue runs.
+/// The job that a queue runs.
 private final class CurrentJob: @unchecked Sendable {
-    // Touched only on the queue.
+    // Accessed only on the queue.
     var job: ConnectionJob?
 }

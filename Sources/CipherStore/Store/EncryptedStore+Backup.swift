@@ -10,25 +10,25 @@ public import CipherSystemFiles
 #endif
 
 extension EncryptedStore {
-    /// Makes a proven, encrypted copy of the database under another name, while it is read and written.
+    /// Creates a verified, encrypted copy of the database under another name, while the database is read and written.
     ///
-    /// The backup is one commit of the database, compared with it row by row as an encryption is, and appears under its
-    /// name whole, in one step that replaces nothing. It needs no `-wal` beside it, and opens like the database itself:
-    /// if it has the store's own key, with that key and cipher format. Writers wait for a moment only, and the log
-    /// grows meanwhile; where the file is not in WAL mode they wait until the backup is there. A backup that has begun
-    /// ends well when the store is closed.
+    /// The backup is the state of one commit, compared with the database row by row as in an encryption. It appears
+    /// under its name complete, in one step that never replaces a file. It needs no `-wal` beside it, and opens like
+    /// the database itself; with the store's own key, it has the store's key and cipher format. Writers wait only for a
+    /// moment, and the log grows meanwhile. If the file is not in WAL mode, writers wait until the backup is finished.
+    /// A backup that has begun finishes even if the store is closed.
     ///
-    /// Cancelling the task ends the backup until it has its name; nothing is left of it then.
+    /// Cancelling the task ends the backup at any time before it has its name; nothing is then left of it.
     ///
     /// - Parameters:
-    ///   - backup: Where the backup is to be. Its directory must exist, and no file may have its name.
-    ///   - keyProvider: Gives the key of the backup, and may create it; `nil` for the store's own key. A store that is
-    ///     not encrypted has none.
-    ///   - progress: Called with how far the backup is, on the thread that works.
-    /// - Returns: What was copied and compared; its path is that of the backup.
+    ///   - backup: The location of the backup. Its directory must exist, and no file may have its name.
+    ///   - keyProvider: The provider of the backup's key, which may create it; `nil` for the store's own key. A store
+    ///     that is not encrypted has no key.
+    ///   - progress: A closure that receives the progress of the backup, on the thread that does the work.
+    /// - Returns: A report of what was copied and compared; its path is that of the backup.
     /// - Throws: ``StoreError``, with `nameTaken` if something has the name of the backup, with `missingFile` if its
     ///   directory is missing, with `noSpace`, with `unexpectedPlaintext` if the store is not encrypted and no key was
-    ///   given, with `busy` if another process keeps the lock of a writer, with `closed` after the store was closed;
+    ///   given, with `busy` if another process holds the write lock, with `closed` after the store was closed;
     ///   `CancellationError`.
     @discardableResult
     public func backup(
@@ -37,12 +37,12 @@ extension EncryptedStore {
         try await DetachedThread.cancellable { [self] in try backupHere(backup, keyProvider, progress, $0) }
     }
 
-    /// Backs the database up as ``backup(to:keyProvider:progress:)`` does, blocking the calling thread.
+    /// Backs up the database as ``backup(to:keyProvider:progress:)`` does, but blocks the calling thread.
     ///
-    /// The cancellation ends the backup from another thread.
+    /// Use `cancellation` to end the backup from another thread.
     ///
-    /// - Throws: ``StoreError`` as that does, with `cancelled` if the backup was cancelled in time, and with `misuse`
-    ///   inside a closure of this store.
+    /// - Throws: ``StoreError`` as that method does, with `cancelled` if the backup was cancelled in time, and with
+    ///   `misuse` inside a closure of this store.
     @available(*, noasync, message: "await backup(to:keyProvider:progress:) instead")
     @discardableResult
     public func backupBlocking(

@@ -16,17 +16,17 @@ extension EncryptedStore {
         try await writer.run(.read) { [changes] in try changes.look($0) }
     }
 
-    /// From now on the commits of others are looked for when the files change.
+    /// Starts to look for other connections' commits whenever the files change.
     func watchFiles() {
         watch.begin { lookForOthers(beginning: $0) {} }
     }
 
-    /// Tells of the commits of others after a file has changed.
+    /// Notifies observers of other connections' commits after a file has changed.
     ///
-    /// A file is written before its commit can be seen, and nothing is told of that moment. But the other writer has the lock
-    /// until then, so it is waited for.
+    /// A file is written before its commit becomes visible, and nothing signals the moment when it does. But the other
+    /// writer holds the lock until then, so this waits for the lock.
     ///
-    /// - Parameter files: Are watched from now on; for the writer has made the log by then.
+    /// - Parameter files: A watch to begin now, because the writer has created the log by then.
     private func lookForOthers(beginning files: FileWatch? = nil, _ finished: @escaping @Sendable () -> Void) {
         let look = ConnectionJob(.outside, of: identity) { [changes, path, weak self] connection throws -> Void in
             try connection.execute("BEGIN IMMEDIATE")
@@ -48,25 +48,25 @@ extension EncryptedStore {
 
     private static func watchedFiles(_ path: String) -> [String] {
         #if canImport(Darwin)
-            // SQLite never locks the log, and all that others commit gets into it.
+            // SQLite never locks the log, and everything that others commit goes into it.
             [path + "-wal"]
         #else
-            // Without a log it is the database that is written.
+            // Without a log, the database file itself is written.
             [path, path + "-wal"]
         #endif
     }
 }
 
-/// The watch on the files of a store, which is recreated after a time without connections: the log is another file
-/// then.
+/// The watch on the files of a store. It is recreated after a time without connections, because the log is then a
+/// different file.
 final class StoreWatch: @unchecked Sendable {
-    // These are read and written only under `lock`.
+    // The properties below are read and written only under `lock`.
     private let lock = Lock()
     private var files = FileWatch()
     private var isBegun = false
     private var isEnded = false
 
-    /// Runs `body` with a watch that is to begin, unless it has.
+    /// Runs `body` with a watch to begin, unless one has begun already.
     func begin(_ body: (FileWatch) -> Void) {
         let files = lock.withLock { () -> FileWatch? in
             guard !isBegun, !isEnded else { return nil }
@@ -76,10 +76,10 @@ final class StoreWatch: @unchecked Sendable {
         if let files { body(files) }
     }
 
-    /// The present watch.
+    /// The current watch.
     var current: FileWatch { lock.withLock { files } }
 
-    /// Ends a watch; if it was the present one, another may begin.
+    /// Ends a watch; if it was the current one, another may begin.
     func renew(_ files: FileWatch) {
         files.end()
         lock.withLock {
@@ -89,7 +89,7 @@ final class StoreWatch: @unchecked Sendable {
         }
     }
 
-    /// Ends it for good.
+    /// Ends watching permanently.
     func end() {
         lock.withLock { () -> FileWatch in
             isEnded = true

@@ -4,9 +4,9 @@ internal import CipherKeyProviders
 internal import CipherSystemFiles
 
 extension EncryptedStore {
-    /// Begins to encrypt the database, on a thread in the background.
+    /// Starts to encrypt the database on a background thread.
     ///
-    /// - Parameter logKeeper: Keeps the log until the first copy, or until it fails.
+    /// - Parameter logKeeper: Preserves the log until the first copy is complete or has failed.
     func beginConversion(
         _ provider: any KeyProvider, _ options: ConversionOptions, _ logKeeper: LogKeeper?
     ) {
@@ -30,9 +30,10 @@ extension EncryptedStore {
         }
     }
 
-    /// How long other calls wait for the reads that run, before the switch is put off.
+    /// How long other calls wait for running reads before the switch is postponed.
     private static let patienceWithReads = Duration.milliseconds(100)
-    /// How many copies are made before the next launch tries again: each is made anew because of what others did.
+    /// The maximum number of copies, each needed because of other connections' writes, before the encryption is left to
+    /// the next launch.
     private static let mostCopies = 3
 
     private func encrypt(
@@ -40,7 +41,7 @@ extension EncryptedStore {
     ) throws -> EncryptionReport {
         var options = options
         options.cancellation = cancellation
-        // Also where the key cannot be had.
+        // This also runs if the key is unavailable.
         defer { conversion?.keep(nil) }
         let encryption = try OpenEncryption(DatabasePaths(path), provider: provider, options: options)
         defer { encryption.end() }
@@ -50,10 +51,10 @@ extension EncryptedStore {
             conversion?.rest()
             do {
                 try file.requireSame()
-                // While another process has it open, a copy would be made in vain.
+                // While another process has the database open, a copy would be useless.
                 try encryption.checkUse()
                 if !encryption.hasCopy {
-                    // Another copy would soon be as far behind.
+                    // Another copy would soon be as far behind as the last one.
                     if logWasTooLong { try emptyLog() }
                     copies += 1
                 }
@@ -68,13 +69,13 @@ extension EncryptedStore {
                     try encryption.finish(&$0, UpgradeCancellation(anyOf: [cancellation, $1]))
                 }
             } catch is ReadsGoOn {
-                postpone(.busy(path, "reads of the store go on", retry: .afterReads))
+                postpone(.busy(path, "reads of the store are still running", retry: .afterReads))
             } catch let error as StoreError
                 where error.code == .busy && (encryption.hasCopy || copies < Self.mostCopies)
             {
                 postpone(error)
             } catch {
-                // Whatever a file is that another program has put in the place.
+                // Another program may have replaced the file, which is then the reason.
                 try file.requireSame()
                 throw error
             }
@@ -87,13 +88,13 @@ extension EncryptedStore {
         }
     }
 
-    /// Whether the log, which does not begin anew while a copy follows it, has become larger than the database.
+    /// Whether the log has become larger than the database; it does not restart while a copy follows it.
     private func logIsTooLong() throws -> Bool {
         let log = try FileSystem.size(path + "-wal") ?? 0
         return try log > max(Self.mostLog, FileSystem.size(path) ?? 0)
     }
 
-    /// In bytes.
+    /// The log size that is always accepted, in bytes.
     private static let mostLog: Int64 = 64 << 20
 
     /// - Throws: ``StoreError`` with `busy` if reads keep the log from being written into the file.
@@ -106,7 +107,7 @@ extension EncryptedStore {
     }
 
     private func postpone(_ reason: StoreError) {
-        // It may take long, and the log would grow.
+        // The wait may be long, and the log would grow.
         conversion?.keep(nil)
         conversion?.wait(for: reason)
         events(.encryptionPostponed(reason))
@@ -116,7 +117,7 @@ extension EncryptedStore {
         try StoreWriterHold(writer, path: path, calledBy: nil, cancellation)
     }
 
-    /// Runs `body`, which has the file open and which a suspension ends.
+    /// Runs `body`, which has the file open and is ended by a suspension.
     private func running<Output>(_ cancellation: UpgradeCancellation, _ body: () throws -> Output) throws -> Output {
         try backups.run(cancellation, interrupted: writer.suspendedError) {
             if isClosed { throw writer.closedError }

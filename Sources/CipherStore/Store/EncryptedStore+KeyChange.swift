@@ -4,28 +4,30 @@ public import CipherKeyProviders
 public import CipherSystemFiles
 
 extension EncryptedStore {
-    /// Gives the database another key while it is read and written.
+    /// Changes the key of the database while it is read and written.
     ///
-    /// The file is copied beside itself page by page, each opened with the present key and sealed with the new one, and
-    /// compared; what is written meanwhile is copied again. Then the copy takes the file's place, as in a change of key
-    /// of a closed file: reads that run end, writes wait for what has changed last, and all continue with the new key.
-    /// So it is in SQLCipher 4's own format, with an engine of SQLite 3.33 or above, on a file system that has files
-    /// without a name, as Linux's do; elsewhere all of it is done in the last step, while other calls wait.
+    /// The file is copied page by page to a new file: each page is decrypted with the present key, encrypted with the
+    /// new one, and compared. Pages written meanwhile are copied again. Then the copy replaces the file, as in a key
+    /// change of a closed file: running reads finish, writes wait until the latest changes are copied, and all continue
+    /// with the new key. This requires SQLCipher 4's own format, SQLite 3.33 or later, and a file system that supports
+    /// files without a name, as on Linux. Otherwise all of it is done in the last step, while other calls wait.
     ///
-    /// The app must be able to open the file with either key until this returns: after a crash at any moment it has the one
-    /// or the other. ``KeyRotation`` opens it, and finishes: `.rotation(from: old, to: new)`. Given here, it is told when the
-    /// old key can be dropped. A copy that was not finished is gone after a crash.
+    /// Until this returns, the app must be able to open the file with either key: after a crash at any moment, it has
+    /// one or the other. ``KeyRotation`` opens it and finishes the change: `.rotation(from: old, to: new)`. If such a
+    /// rotation is passed here, it is notified when the old key can be dropped. After a crash, an unfinished copy is
+    /// gone.
     ///
-    /// Cancelling the task, and suspending the store, ends it until the copy takes the file's place.
+    /// Cancelling the task or suspending the store ends the change at any time before the copy replaces the file.
     ///
     /// - Parameters:
-    ///   - newKey: Gives the new key, and may create it; asked on another thread.
-    ///   - progress: Called with how far it is, on the thread that works.
-    /// - Returns: What was done. Tables are counted; rows are not, because pages are compared.
-    /// - Throws: ``StoreError``, with `keyUnchanged` if the database has that key, with `unexpectedPlaintext` if it is
-    ///   not encrypted, with `busy` if another process, another store or a backup has the file open, or a read
-    ///   continues for longer than ``Options/busyTimeout``, with `noSpace`, with `closed` or `suspended`; what the
-    ///   provider throws; `CancellationError`. The database has the old key then, and the store continues with it.
+    ///   - newKey: The provider of the new key, which may create it; called on another thread.
+    ///   - progress: A closure that receives the progress, on the thread that does the work.
+    /// - Returns: A report of what was done. It counts tables but not rows, because pages are compared.
+    /// - Throws: ``StoreError``, with `keyUnchanged` if the database already has that key, with `unexpectedPlaintext`
+    ///   if it is not encrypted, with `busy` if another process, another store or a backup has the file open or a read
+    ///   continues for longer than ``Options/busyTimeout``, with `noSpace`, and with `closed` or `suspended`; any error
+    ///   of the provider; `CancellationError`. After an error the database still has the old key, and the store
+    ///   continues with it.
     @discardableResult
     public func changeKey(
         to newKey: any KeyProvider, progress: (@Sendable (UpgradeProgress) -> Void)? = nil
@@ -45,12 +47,12 @@ extension EncryptedStore {
         }
     }
 
-    /// Changes the key as ``changeKey(to:progress:)`` does, blocking the calling thread.
+    /// Changes the key as ``changeKey(to:progress:)`` does, but blocks the calling thread.
     ///
-    /// The cancellation ends it from another thread.
+    /// Use `cancellation` to end it from another thread.
     ///
-    /// - Throws: ``StoreError`` as that does, with `cancelled` if it was cancelled in time, and with `misuse` inside a
-    ///   closure of this store.
+    /// - Throws: ``StoreError`` as that method does, with `cancelled` if it was cancelled in time, and with `misuse`
+    ///   inside a closure of this store.
     @available(*, noasync, message: "await changeKey(to:progress:) instead")
     @discardableResult
     public func changeKeyBlocking(
@@ -74,10 +76,10 @@ extension EncryptedStore {
         }
     }
 
-    /// How often other calls are held up for reads that do not end.
+    /// How many times other calls are held up to wait for reads that do not end.
     private static let triesToSwitch = 3
 
-    /// Copies what can be copied while the store works.
+    /// Copies everything that can be copied while the store stays in use.
     private func prepareKeyChange(
         to newKey: any KeyProvider, _ progress: (@Sendable (UpgradeProgress) -> Void)?,
         _ cancellation: UpgradeCancellation
@@ -107,9 +109,10 @@ extension EncryptedStore {
         try copying(cancellation) { try change.catchUp(cancellation, $0) }
     }
 
-    /// Runs `body`, which has the file open and which a suspension ends.
+    /// Runs `body`, which has the file open and is ended by a suspension.
     ///
-    /// - Parameter body: Is given what brings the log into the file, as far as that is possible.
+    /// - Parameter body: A closure that receives a function that moves the log into the file, as far as that is
+    ///   possible.
     private func copying<Output>(
         _ cancellation: UpgradeCancellation, _ body: (() throws -> Void) throws -> Output
     ) throws -> Output {
@@ -128,14 +131,14 @@ extension EncryptedStore {
 }
 
 extension EncryptionReport {
-    /// The file has the new key by now, so that nothing is an error.
+    /// Retires the previous key. The file already has the new key, so no failure here is an error.
     fileprivate func retiringOnThread(_ change: OpenKeyChange) async -> EncryptionReport {
         do {
             return try await DetachedThread.run { retiring(change) }
         } catch {
             var report = self
             report.warnings.append(
-                "the previous key is still kept; the next opening tells the provider again: no thread could be started")
+                "the previous key is still kept: no thread could be started; the next opening notifies the provider")
             return report
         }
     }

@@ -14,18 +14,20 @@ internal import CipherSystemFiles
 extension EncryptedStore {
     // MARK: In memory
 
-    /// Makes a new store in memory with the configuration's schema, for tests and previews: nothing of it is on the disk, and
-    /// it is not encrypted.
+    /// Creates an in-memory store with the configuration's schema, for tests and previews.
     ///
-    /// It is a first install: the hooks of one run. Reads and writes take turns on one connection, so that a read never runs
-    /// beside another closure of the store. It ends when it is closed, and lasts while it is suspended.
+    /// Nothing of it is on the disk, and it is not encrypted.
     ///
-    /// - Throws: ``StoreError``, with `configuration` and `migration` if the schema cannot be made.
+    /// It is a fresh install, so the hooks for a fresh install run. Reads and writes take turns on one connection, so a
+    /// read never runs at the same time as another closure of the store. Its content survives suspension and is
+    /// discarded when the store is closed.
+    ///
+    /// - Throws: ``StoreError``, with `configuration` or `migration` if the schema cannot be created.
     public static func inMemory(_ configuration: Configuration) async throws -> EncryptedStore {
         try await DetachedThread.run { try makeInMemory(configuration) }
     }
 
-    /// Makes a store as ``inMemory(_:)`` does, blocking the calling thread.
+    /// Creates a store as ``inMemory(_:)`` does, but blocks the calling thread.
     ///
     /// - Throws: As ``inMemory(_:)``.
     @available(*, noasync, message: "await inMemory(_:) instead")
@@ -48,23 +50,24 @@ extension EncryptedStore {
 
     // MARK: Reading only
 
-    /// Opens a database that an app has made and brought up to date, for reading only: in a widget, an extension, a tool.
+    /// Opens a database read-only that an app has created and brought up to date: in a widget, an extension or a tool.
     ///
-    /// Nothing is written, migrated or recorded. Each read opens a connection and closes it, so that between two reads no lock
-    /// is held and no file is open; one runs at a time. What SQLite makes beside the file to read it, a `-shm` and an empty
-    /// `-wal`, is removed after the read, unless another process uses it. A file that has another key or cipher format than
-    /// the wanted one, which `open` would change, is read as it is. An observation gives the present value, and another one
-    /// after ``checkForChanges()``.
+    /// Nothing is written, migrated or recorded. Each read opens and closes a connection, so between two reads no lock
+    /// is held and no file is open; one read runs at a time. The files that SQLite creates to read the database, a
+    /// `-shm` and an empty `-wal`, are removed after the read unless another process uses them. If the file has another
+    /// key or cipher format than the wanted one, which `open` would change, it is read as it is. An observation returns
+    /// the present value, and further values only after ``checkForChanges()``.
     ///
     /// - Parameters:
-    ///   - configuration: What the app wants the database to be.
-    ///   - directory: The directory that holds the file.
-    ///   - keyProvider: Provides the key, on a separate thread; never creates one.
-    ///   - options: How long to wait.
-    /// - Throws: ``StoreError``: with `missingFile` where there is no file; with `upgradeNeeded` if the file is
-    ///   plaintext and must be encrypted, or its schema is not the wanted one: the app must open it with
-    ///   ``open(_:directory:keyProvider:options:progress:)`` first; with `needsRecovery` if the journal of a writer
-    ///   that crashed must be rolled back, likewise; otherwise as `open` does; `CancellationError`.
+    ///   - configuration: The configuration of the database.
+    ///   - directory: The directory of the database file.
+    ///   - keyProvider: The provider of the key, called on a separate thread; it is never asked to create one.
+    ///   - options: The timeouts.
+    /// - Throws: ``StoreError``: with `missingFile` if there is no file; with `upgradeNeeded` if the file is plaintext
+    ///   and must be encrypted, or if its schema is not the wanted one; with `needsRecovery` if the journal of a
+    ///   crashed writer must be rolled back; otherwise as `open` does. After `upgradeNeeded` and `needsRecovery`, the
+    ///   app must first open the file with ``open(_:directory:keyProvider:options:progress:)``. Also throws
+    ///   `CancellationError`.
     public static func openReadOnly(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options()
     ) async throws -> EncryptedStore {
@@ -77,9 +80,9 @@ extension EncryptedStore {
         }
     }
 
-    /// Opens a database as ``openReadOnly(_:directory:keyProvider:options:)`` does, blocking the calling thread.
+    /// Opens a database as ``openReadOnly(_:directory:keyProvider:options:)`` does, but blocks the calling thread.
     ///
-    /// - Throws: ``StoreError`` as that does.
+    /// - Throws: ``StoreError`` as that method does.
     @available(*, noasync, message: "await openReadOnly(_:directory:keyProvider:options:) instead")
     public static func openReadOnlyBlocking(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options()
@@ -92,7 +95,7 @@ extension EncryptedStore {
 }
 
 extension StoreOpening {
-    /// Finds a file that can be read as it is, and changes nothing.
+    /// Opens a file that can be read as it is; changes nothing.
     fileprivate func openReadOnly(_ tell: (@Sendable (StoreEvent) -> Void)?) throws -> EncryptedStore {
         let events = EventLog(database: path, tell: tell)
         return try events.opening {
@@ -136,8 +139,8 @@ extension StoreOpening {
             let plan = try SchemaMigrator(configuration: configuration)
                 .plan(connection, recorded: facts.recorded, isTried: false)
             guard plan.operations.isEmpty || plan.isRecordOnly else {
-                let recorded = facts.recorded.map { "of version \($0)" } ?? "of no recorded version"
-                throw upgradeNeeded("its schema is \(recorded), and must be migrated to version \(plan.to) first")
+                let recorded = facts.recorded.map { "version \($0)" } ?? "no recorded version"
+                throw upgradeNeeded("its schema has \(recorded) and must be migrated to version \(plan.to) first")
             }
             return plan
         }

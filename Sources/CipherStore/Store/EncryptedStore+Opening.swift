@@ -10,23 +10,23 @@ public import CipherSystemFiles
 #endif
 
 extension EncryptedStore {
-    /// Opens the database of a configuration, encrypted and up to date, whatever is on the disk.
+    /// Opens the database of a configuration, encrypted and up to date, whatever file exists.
     ///
     /// If there is no file, a new database is created. A legacy plaintext file is encrypted and replaced in one step by
-    /// its proven copy. Then the schema is migrated to the configuration's version. Everything runs on a separate
+    /// its verified copy. Then the schema is migrated to the configuration's version. Everything runs on a separate
     /// thread.
     ///
-    /// Cancelling the task ends the wait for a key, and an encryption upgrade until the copy takes the original's
-    /// place; rows and journal mode are then unchanged. After that the store opens despite the cancellation. A `-wal`
-    /// may have been merged into the file and a journal rolled back, as SQLite does at any opening, which changes the
-    /// change counter in the file's header.
+    /// Cancelling the task ends the wait for a key, and ends an encryption upgrade at any time before the copy replaces
+    /// the original; rows and journal mode are then unchanged. After the copy has replaced the original, the store
+    /// opens despite the cancellation. A `-wal` may have been merged into the file and a journal rolled back, as SQLite
+    /// does whenever it opens a database; this changes the change counter in the file's header.
     ///
     /// - Parameters:
-    ///   - configuration: What the app wants the database to be.
-    ///   - directory: The directory that holds the file, or is to hold it. It must exist.
-    ///   - keyProvider: Provides the key, on a separate thread.
+    ///   - configuration: The configuration of the database.
+    ///   - directory: The directory of the database file. It must exist.
+    ///   - keyProvider: The provider of the key, called on a separate thread.
     ///   - options: Timeouts, and the number of readers.
-    ///   - progress: Called with how far an encryption upgrade is, on the thread that opens.
+    ///   - progress: A closure that receives the progress of an encryption upgrade, on the thread that opens.
     /// - Throws: ``StoreError``; `CancellationError` if the task was cancelled in time.
     public static func open(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options(),
@@ -48,10 +48,10 @@ extension EncryptedStore {
         }
     }
 
-    /// Opens the database as ``open(_:directory:keyProvider:options:progress:)`` does, blocking the calling thread.
+    /// Opens the database as ``open(_:directory:keyProvider:options:progress:)`` does, but blocks the calling thread.
     ///
-    /// For programs that cannot await. An upgrade of a large file takes seconds, so do not call it on the main thread
-    /// of an app. The cancellation ends it from another thread.
+    /// This is for programs that cannot await. An upgrade of a large file takes seconds, so do not call this on the
+    /// main thread of an app. Use `cancellation` to end it from another thread.
     ///
     /// - Throws: ``StoreError``, with `cancelled` if the upgrade was cancelled in time.
     @available(*, noasync, message: "await open(_:directory:keyProvider:options:progress:) instead")
@@ -70,7 +70,7 @@ extension EncryptedStore {
     ) throws -> EncryptedStore {
         guard options.maximumReaders > 0 else {
             throw StoreError(
-                .configuration, "maximumReaders is \(options.maximumReaders)", advice: "leave room for one reader")
+                .configuration, "maximumReaders is \(options.maximumReaders)", advice: "set it to 1 or more")
         }
         let events = EventLog(database: folder + "/" + configuration.databaseName, tell: options.events)
         return try events.opening {
@@ -96,7 +96,7 @@ extension EncryptedStore {
 }
 
 extension EncryptedStore.Options {
-    /// The same for the encryption upgrade.
+    /// Returns the corresponding options for the encryption upgrade.
     func upgrade(
         _ progress: (@Sendable (UpgradeProgress) -> Void)?, _ cancellation: UpgradeCancellation?
     ) -> ConversionOptions {

@@ -1,7 +1,7 @@
 extension EncryptedStore {
     /// The timeouts of a store and the number of its connections.
     public struct Options: Sendable {
-        /// How many readers may run at the same time; each has a connection, opened when it is first needed.
+        /// The number of readers that may run at the same time; each has a connection, opened when it is first needed.
         public var maximumReaders = 4
         /// How long opening, and then each statement, waits for other connections to the same file.
         public var busyTimeout: Duration = .seconds(5)
@@ -13,11 +13,11 @@ extension EncryptedStore {
 
         /// Called with each event of the store, for a log.
         ///
-        /// The events are opening and its warnings, checkpoints, long waits, suspension and closing. It is called on
-        /// the thread of the event, which waits for it; it must not call the store.
+        /// The events include opening and its warnings, checkpoints, long waits, suspension and closing. The closure is
+        /// called on the thread of the event, which waits for it; it must not call the store.
         public var events: (@Sendable (StoreEvent) -> Void)?
 
-        /// The defaults.
+        /// Creates the default options.
         public init() {}
     }
 }

@@ -4,29 +4,29 @@ package import CipherSystemFiles
 internal import Dispatch
 
 extension EncryptedStore {
-    /// Closes all connections while the app sleeps, and refuses calls made meanwhile.
+    /// Closes all connections while the app is suspended, and refuses calls made meanwhile.
     ///
-    /// After it has returned, the store has no file open and holds no lock: iOS ends an app that sleeps with a lock on
-    /// a file that other processes share. The log is in the database file then, unless another process has it open.
-    /// Earlier calls finish first. Every call after it fails with `suspended`, until ``resume()``; an observation
-    /// waits, and continues with what was committed meanwhile.
+    /// After this returns, the store has no file open and holds no lock: iOS ends a suspended app that holds a lock on
+    /// a file shared with other processes. The log has then been moved into the database file, unless another process
+    /// has it open. Earlier calls finish first. Every later call fails with `suspended` until ``resume()``; an
+    /// observation waits, and then continues with what was committed meanwhile.
     ///
-    /// A second call waits for that too. If the store is resumed meanwhile, this returns at once, and where it is
-    /// closed, after that.
+    /// A second call waits for the same. If the store is resumed meanwhile, this returns at once; if the store is
+    /// closed meanwhile, this returns once it is closed.
     ///
-    /// - Parameter limit: How long reads, writes and backups may continue. Then those that wait, and those that run a
-    ///   statement or wait for a lock, fail with `suspended`; a write is undone, but for a commit that has begun. Of a
-    ///   backup nothing is left, unless it has its name. A closure that does something else is waited for. `nil` for no
-    ///   limit.
+    /// - Parameter limit: How long reads, writes and backups may continue; `nil` for no limit. After the limit, calls
+    ///   that wait, run a statement or wait for a lock fail with `suspended`. A write is rolled back unless its commit
+    ///   has begun. A backup leaves nothing behind unless it already has its name. A closure that is doing anything
+    ///   else is waited for.
     public func suspend(interruptingAfter limit: Duration? = nil) async {
         beginSuspension(limit)
         await waitUntilSuspended()
     }
 
-    /// Suspends the store as ``suspend(interruptingAfter:)`` does, blocking the calling thread.
+    /// Suspends the store as ``suspend(interruptingAfter:)`` does, but blocks the calling thread.
     ///
-    /// - Throws: ``StoreError`` with `misuse` inside a closure of this store, also by way of another store's, and where
-    ///   a backup of it tells its progress.
+    /// - Throws: ``StoreError`` with `misuse` inside a closure of this store, even if called through another store's
+    ///   closure, and inside the progress callback of one of its backups or of its encryption.
     @available(*, noasync, message: "await suspend(interruptingAfter:) instead")
     public func suspendBlocking(interruptingAfter limit: Duration? = nil) throws {
         guard !backups.encloseCaller, conversion?.waitsForCaller != true else {
@@ -41,11 +41,11 @@ extension EncryptedStore {
         }
     }
 
-    /// Serves calls again after ``suspend(interruptingAfter:)``; of a store that is not suspended it changes nothing.
+    /// Accepts calls again after ``suspend(interruptingAfter:)``; does nothing if the store is not suspended.
     ///
-    /// Connections are opened when they are needed, with the key that the store has. The next call fails with
-    /// `replaced`, `missingFile`, `keyDoesNotFit` or `staleSidecar` if the file, its key or its log is another one by
-    /// then: close the store and open it again.
+    /// Connections are opened when they are needed, with the key that the store has. If the file, its key or its log
+    /// was replaced meanwhile, the next call fails with `replaced`, `missingFile`, `keyDoesNotFit` or `staleSidecar`;
+    /// close the store and open it again.
     public func resume() {
         let wasSuspended = suspension.withLock { () -> Bool in
             guard readers.isSuspended else { return false }
@@ -62,28 +62,29 @@ extension EncryptedStore {
         events(.resumed)
     }
 
-    /// Has calls refused from now on.
+    /// Refuses calls from now on.
     func beginSuspension(_ limit: Duration?) {
         conversion?.suspend()
         let (reading, writing) = suspension.withLock { (readers.suspend(), writer.suspend()) }
         guard let limit else { return }
         DispatchQueue.global().asyncAfter(deadline: .now() + max(0, limit.inSeconds)) {
             [suspension, readers, writer, backups] in
-            // Under the lock, so that the store is not resumed in between.
+            // This runs under the lock so that the store is not resumed in between.
             suspension.withLock { if writer.isSuspended(writing) { backups.interrupt() } }
             readers.interrupt(reading)
             writer.interrupt(writing)
         }
     }
 
-    /// Returns once a suspension that has begun, or closing, has ended; at once where there is none.
+    /// Returns once a running suspension or closing has ended; at once if there is none.
     func waitUntilSuspended() async {
         await withCheckedContinuation { continuation in
             whenSuspended { continuation.resume() }
         }
     }
 
-    /// The writer's connection is the last one, and brings the log into the file.
+    /// Runs `body` once the connections are closed. The writer's connection closes last and moves the log into the
+    /// file.
     private func whenSuspended(_ body: @escaping @Sendable () -> Void) {
         let files = watch.current
         let end: @Sendable () -> Void = { [readers, watch, events] in
@@ -105,15 +106,15 @@ extension EncryptedStore {
 
     /// Runs `body` while the store has no connection to the file; other calls wait meanwhile.
     ///
-    /// It takes its turn among the writes. What reads run end first.
+    /// It takes its turn among the writes. Running reads finish first.
     ///
     /// - Parameters:
-    ///   - limit: How long to wait for the reads that run, while others wait; `nil` for no limit.
-    ///   - body: May put another database in the file's place, and then changes the key that it is given to that of the
-    ///     other. The cancellation is that of the task, and that of a suspension whose limit has passed. If it ends
-    ///     without an error it has succeeded, cancelled or not.
-    /// - Throws: What `body` throws; ``ReadsGoOn`` after the limit; ``StoreError`` with `closed`, `suspended`, and
-    ///   `misuse` if closures of several stores wait for each other; `CancellationError`.
+    ///   - limit: How long to wait for running reads while other calls wait; `nil` for no limit.
+    ///   - body: A closure that may replace the file with another database, and must then change the key that it
+    ///     receives to the new database's key. Its cancellation combines the task's with that of a suspension whose
+    ///     limit has passed. If it returns without an error it has succeeded, whether or not it was cancelled.
+    /// - Throws: Any error that `body` throws; ``ReadsGoOn`` after the limit; ``StoreError`` with `closed`, with
+    ///   `suspended`, and with `misuse` if closures of several stores wait for each other; `CancellationError`.
     package func withConnectionsClosed<Output: Sendable>(
         waitingForReads limit: Duration? = nil,
         _ body: @escaping @Sendable (inout FileKey?, UpgradeCancellation) throws -> Output
@@ -122,9 +123,9 @@ extension EncryptedStore {
         return try await writer.runAlone(with: readers, waiting: limit, alone(body))
     }
 
-    /// The same, which blocks the thread meanwhile.
+    /// Does the same as ``withConnectionsClosed(waitingForReads:_:)``, but blocks the calling thread.
     ///
-    /// - Throws: As the other; ``StoreError`` with `misuse` inside a closure of this store.
+    /// - Throws: As that method; ``StoreError`` with `misuse` inside a closure of this store.
     package func withConnectionsClosedBlocking<Output: Sendable>(
         waitingForReads limit: Duration? = nil,
         _ body: @escaping @Sendable (inout FileKey?, UpgradeCancellation) throws -> Output

@@ -3,27 +3,27 @@ internal import CipherErrors
 internal import CipherSystemFiles
 
 extension EncryptedStore {
-    /// Replaces the file with a proven copy that has no free pages.
+    /// Replaces the file with a verified copy that has no free pages.
     ///
-    /// Rows, rowids and all else are the same; the copy is built beside the file, compared with it row by row, and
-    /// swapped in one step, as in an encryption. It takes its turn among the writes, after the reads that run; calls
-    /// made meanwhile wait, and the store has no connection. No other process may have the file open. A store that was
-    /// opened to read only finds another file afterwards, and must be opened again.
+    /// Rows, rowids and all other content stay the same. The copy is built beside the file, compared with it row by
+    /// row, and swapped in one step, as in an encryption. The operation takes its turn among the writes, after running
+    /// reads finish; meanwhile the store has no connection, and calls wait. No other process may have the file open. A
+    /// store that was opened read-only finds a different file afterwards, and must be opened again.
     ///
-    /// Cancelling the task ends it until the copy takes the file's place.
+    /// Cancelling the task ends the operation at any time before the copy replaces the file.
     ///
-    /// - Parameter progress: Called with how far it is, on the thread that works.
-    /// - Returns: What was copied and compared, and the sizes before and after.
+    /// - Parameter progress: A closure that receives the progress, on the thread that does the work.
+    /// - Returns: A report of what was copied and compared, including the sizes before and after.
     /// - Throws: ``StoreError``, with `busy` if another process, another store or a backup has the file open, with
-    ///   `noSpace`, with `closed` or `suspended`; `CancellationError`. Until the swap no row has changed.
+    ///   `noSpace`, with `closed` or `suspended`; `CancellationError`. No row changes before the swap.
     @discardableResult
     public func vacuum(progress: (@Sendable (UpgradeProgress) -> Void)? = nil) async throws -> EncryptionReport {
         try await withConnectionsClosed(vacuuming(ownConnections(), progress))
     }
 
-    /// Vacuums as ``vacuum(progress:)`` does, blocking the calling thread.
+    /// Vacuums as ``vacuum(progress:)`` does, but blocks the calling thread.
     ///
-    /// - Throws: ``StoreError`` as that does, and with `misuse` inside a closure of this store.
+    /// - Throws: ``StoreError`` as that method does, and with `misuse` inside a closure of this store.
     @available(*, noasync, message: "await vacuum(progress:) instead")
     @discardableResult
     public func vacuumBlocking(progress: (@Sendable (UpgradeProgress) -> Void)? = nil) throws -> EncryptionReport {

@@ -13,42 +13,42 @@ internal import CipherSystemFiles
 /// }
 /// ```
 ///
-/// Each connection works on its own queue, so that no thread of Swift's cooperative pool is ever blocked. The key is
-/// derived once for all of them. The file is in WAL mode, in which readers and the writer do not wait for each other;
-/// if the file system cannot do it, they do, and ``report`` says so.
+/// Each connection works on its own queue, so no thread of Swift's cooperative pool is ever blocked. The key is derived
+/// once for all connections. The file is in WAL mode, in which readers and the writer do not wait for each other. If
+/// the file system does not support it, they do wait, and ``report`` contains a warning.
 public final class EncryptedStore: Sendable {
-    /// What opening did.
+    /// The report of what opening did.
     public let report: OpenReport
-    /// The database file, without symbolic links.
+    /// The path of the database file, with symbolic links resolved.
     public let path: String
-    /// The encryption in the background, if the configuration asks for it and the file was a legacy file; otherwise
+    /// The encryption in the background if the configuration asks for it and the file was a legacy file; otherwise
     /// `nil`.
     public let conversion: StoreConversion?
     let writer: ConnectionQueue
     let readers: ConnectionQueue
-    /// Which file the connections are opened to.
+    /// The file to which the connections are opened.
     let file: StoreFile
     let identity: StoreIdentity
-    /// Held while both queues begin or end to be suspended.
+    /// Held while suspension begins or ends for both queues.
     let suspension = Lock()
     let watch = StoreWatch()
     let backups = RunningBackups()
 
-    /// How it reads.
+    /// How the store reads.
     private let reading: Reading
 
     private enum Reading: Sendable {
-        /// On connections of its own.
+        /// On separate reader connections.
         case readers(StoreConnections)
-        /// On the connection that writes: there is one.
+        /// On the writer's connection, which is the only one.
         case writer
-        /// On a connection that is opened for each read.
+        /// On a connection opened for each read.
         case eachByItself(ConnectionAccess)
     }
 
-    /// Opens the writer, so that what it cannot do is known now.
+    /// Creates a store, and opens the writer so that its failures are known at once.
     ///
-    /// - Parameter isConverted: Whether its database is to be encrypted while it is open.
+    /// - Parameter isConverted: Whether the database will be encrypted while it is open.
     init(
         _ connections: StoreConnections, maximumReaders: Int, report: OpenReport, isConverted: Bool = false
     ) throws {
@@ -70,7 +70,7 @@ public final class EncryptedStore: Sendable {
             mode == "wal" ? report : report.warning("readers wait for the writer: the file is not in WAL mode")
     }
 
-    /// A store on a database in memory.
+    /// Creates a store on a database in memory.
     init(inMemory connections: StoreConnections, report: OpenReport) {
         conversion = nil
         path = connections.path
@@ -80,11 +80,11 @@ public final class EncryptedStore: Sendable {
         self.report = report
         writer = ConnectionQueue("memory", path: path, capacity: 1, identity: identity) { try connections.writer() }
         readers = writer
-        // Nobody else can write.
+        // No one else can write.
         watch.end()
     }
 
-    /// A store that only reads, one read at a time.
+    /// Creates a read-only store that runs one read at a time.
     init(readOnly file: StoreFile, _ events: EventLog, report: OpenReport, _ access: @escaping ConnectionAccess) {
         conversion = nil
         path = file.path
@@ -93,7 +93,7 @@ public final class EncryptedStore: Sendable {
         reading = .eachByItself(access)
         self.report = report
         let refusal = StoreError(
-            .readOnly, path: file.path, "the store was opened for reading only", advice: "open it with open()",
+            .readOnly, path: file.path, "the store was opened read-only", advice: "open it with open()",
             changed: .nothing)
         readers = ConnectionQueue("reader", path: file.path, capacity: 1, identity: identity) { throw refusal }
         writer = ConnectionQueue(
@@ -102,7 +102,7 @@ public final class EncryptedStore: Sendable {
         watch.end()
     }
 
-    /// Closes, in the background, what was not closed before.
+    /// Closes the connections in the background if the store was not closed.
     deinit {
         watch.end()
         let isOpen = !isClosed
@@ -113,12 +113,13 @@ public final class EncryptedStore: Sendable {
 
     /// Runs `body` on a reader, with a consistent view of the database.
     ///
-    /// Up to ``Options/maximumReaders`` run at the same time, beside the writer; others wait in order. Cancelling the
-    /// task removes a waiting read, and interrupts a running one's statement and its wait for a lock.
+    /// Up to ``Options/maximumReaders`` reads run at the same time, alongside the writer; others wait in order.
+    /// Cancelling the task removes a waiting read, and interrupts the statement of a running one and its wait for a
+    /// lock.
     ///
-    /// - Throws: What `body` throws; ``DatabaseError``, with `SQLITE_READONLY` if it tries to write and `SQLITE_AUTH`
-    ///   if it runs what would outlast the transaction; ``StoreError``, with `closed` after the store was closed;
-    ///   `CancellationError`.
+    /// - Throws: Any error that `body` throws; ``DatabaseError``, with `SQLITE_READONLY` if `body` tries to write and
+    ///   `SQLITE_AUTH` if it runs a statement whose effect would outlast the transaction; ``StoreError``, with `closed`
+    ///   after the store was closed; `CancellationError`.
     public func read<Output: Sendable>(
         _ body: @escaping @Sendable (Connection) throws -> Output
     ) async throws -> Output {
@@ -129,16 +130,18 @@ public final class EncryptedStore: Sendable {
         }
     }
 
-    /// Runs `body` on the writer in a transaction: on the disk when this returns, undone when `body` throws.
+    /// Runs `body` on the writer in a transaction, which is on the disk when this returns and is rolled back if `body`
+    /// throws.
     ///
-    /// One write runs at a time; others wait in order. Cancelling the task takes a waiting write out, and interrupts and
-    /// undoes a running one; a commit that has begun is not undone, and returns.
+    /// One write runs at a time; others wait in order. Cancelling the task removes a waiting write, and interrupts and
+    /// rolls back a running one. A commit that has begun is not rolled back, and this returns normally.
     ///
-    /// - Throws: What `body` throws; ``DatabaseError``, with `SQLITE_AUTH` if `body` runs what would outlast the
-    ///   transaction, such as COMMIT or a pragma that sets something else; ``StoreError``, with `misuse` if `body`
-    ///   continued after SQLite had rolled back, and `closed` after the store was closed; `CancellationError`. Nothing
-    ///   was changed then, but for one case: if the commit itself fails with `SQLITE_IOERR`, its pages may be in the
-    ///   log, and if the process ends before another write the next opening finds them committed.
+    /// - Throws: Any error that `body` throws; ``DatabaseError``, with `SQLITE_AUTH` if `body` runs a statement whose
+    ///   effect would outlast the transaction, such as COMMIT or a pragma that changes a setting; ``StoreError``, with
+    ///   `misuse` if `body` continued after SQLite had rolled back, and `closed` after the store was closed;
+    ///   `CancellationError`. After an error nothing was changed, with one exception: if the commit itself fails with
+    ///   `SQLITE_IOERR`, its pages may be in the log, and if the process ends before another write, the next opening
+    ///   finds them committed.
     @discardableResult
     public func write<Output: Sendable>(
         _ body: @escaping @Sendable (Connection) throws -> Output
@@ -146,8 +149,10 @@ public final class EncryptedStore: Sendable {
         try await writer.run(.write, body)
     }
 
-    /// Runs `body` on the writer without a transaction around it, for what SQLite does only there: `VACUUM` and
-    /// `PRAGMA foreign_keys`, or several transactions in one turn, each with `Connection.transaction`.
+    /// Runs `body` on the writer without a transaction around it.
+    ///
+    /// Use this for statements that SQLite runs only outside a transaction, such as `VACUUM` and `PRAGMA foreign_keys`,
+    /// or for several transactions in one turn, each with `Connection.transaction`.
     ///
     /// ```swift
     /// try await store.writeWithoutTransaction { db in
@@ -156,23 +161,24 @@ public final class EncryptedStore: Sendable {
     /// }
     /// ```
     ///
-    /// Each statement outside a transaction is committed by itself, and stays whatever is thrown afterwards. The
-    /// connection is closed after `body`, so that its settings and temporary tables are gone. Other writes wait
-    /// meanwhile. Cancelling the task interrupts the statement that runs. Afterwards observations look once more.
+    /// Each statement outside a transaction is committed on its own, and stays committed even if an error is thrown
+    /// later. The connection is closed after `body`, which discards its settings and temporary tables. Other writes
+    /// wait meanwhile. Cancelling the task interrupts the running statement. Afterwards, every observation reads again.
     ///
-    /// - Throws: What `body` throws; ``DatabaseError`` with `SQLITE_AUTH` for `ATTACH`, for pragmas that change a key,
-    ///   the journal or how commits reach the disk, and for `PRAGMA wal_checkpoint`; ``StoreError``, with `misuse` if
-    ///   `body` left a transaction open, which is rolled back, and as ``write(_:)``; `CancellationError`.
+    /// - Throws: Any error that `body` throws; ``DatabaseError`` with `SQLITE_AUTH` for `ATTACH`, for pragmas that
+    ///   change a key, the journal or how commits reach the disk, and for `PRAGMA wal_checkpoint`; ``StoreError``, with
+    ///   `misuse` if `body` left a transaction open, which is rolled back, and otherwise as ``write(_:)``;
+    ///   `CancellationError`.
     public func writeWithoutTransaction<Output: Sendable>(
         _ body: @escaping @Sendable (Connection) throws -> Output
     ) async throws -> Output {
         try await writer.run(.perStatement, body)
     }
 
-    /// Runs `body` as ``writeWithoutTransaction(_:)`` does, blocking the calling thread.
+    /// Runs `body` as ``writeWithoutTransaction(_:)`` does, but blocks the calling thread.
     ///
     /// - Throws: As ``writeWithoutTransaction(_:)``; ``StoreError`` with `misuse` inside another closure of this store,
-    ///   also by way of another store's.
+    ///   even if called through another store's closure.
     @available(*, noasync, message: "await writeWithoutTransaction(_:) instead")
     public func writeWithoutTransactionBlocking<Output: Sendable>(
         _ body: @escaping @Sendable (Connection) throws -> Output
@@ -180,10 +186,10 @@ public final class EncryptedStore: Sendable {
         try writer.runBlocking(.perStatement, body)
     }
 
-    /// Runs `body` as ``read(_:)`` does, blocking the calling thread.
+    /// Runs `body` as ``read(_:)`` does, but blocks the calling thread.
     ///
-    /// - Throws: As ``read(_:)``; ``StoreError`` with `misuse` inside another closure of this store, also by way of
-    ///   another store's.
+    /// - Throws: As ``read(_:)``; ``StoreError`` with `misuse` inside another closure of this store, even if called
+    ///   through another store's closure.
     @available(*, noasync, message: "await read(_:) instead")
     public func readBlocking<Output: Sendable>(
         _ body: @escaping @Sendable (Connection) throws -> Output
@@ -195,10 +201,10 @@ public final class EncryptedStore: Sendable {
         }
     }
 
-    /// Runs `body` as ``write(_:)`` does, blocking the calling thread.
+    /// Runs `body` as ``write(_:)`` does, but blocks the calling thread.
     ///
-    /// - Throws: As ``write(_:)``; ``StoreError`` with `misuse` inside another closure of this store, also by way of
-    ///   another store's.
+    /// - Throws: As ``write(_:)``; ``StoreError`` with `misuse` inside another closure of this store, even if called
+    ///   through another store's closure.
     @available(*, noasync, message: "await write(_:) instead")
     @discardableResult
     public func writeBlocking<Output: Sendable>(
@@ -207,23 +213,23 @@ public final class EncryptedStore: Sendable {
         try writer.runBlocking(.write, body)
     }
 
-    /// Writes the whole log into the database file, and empties the log where no connection reads it.
+    /// Writes the whole write-ahead log into the database file, and empties the log if no connection reads it.
     ///
-    /// A store does the first by itself when the log has 1,000 pages, and both as the last one to close. This is for the
-    /// moments between, such as before an app is suspended or the file is copied. It runs between writes, and waits for
-    /// those of other processes up to ``Options/busyTimeout``. Cancelling the task ends the waiting. Afterwards observations
-    /// look once more.
+    /// A store writes the log into the file on its own when the log has 1,000 pages, and also empties it when the last
+    /// connection closes. Call this at other moments, such as before an app is suspended or the file is copied. It runs
+    /// between writes, and waits for writes of other processes for up to ``Options/busyTimeout``. Cancelling the task
+    /// ends the wait. Afterwards, every observation reads again.
     ///
-    /// - Returns: Whether the whole log is in the file; `false` if a reader of an older state or another process holds
-    ///   it off, which nothing is thrown for.
-    /// - Throws: ``DatabaseError`` where the file cannot be written; ``StoreError`` with `closed` after the store was closed;
-    ///   `CancellationError`.
+    /// - Returns: Whether the whole log is in the file; `false` if a reader of an older state or another process
+    ///   prevents it, which is not an error.
+    /// - Throws: ``DatabaseError`` if the file cannot be written; ``StoreError`` with `closed` after the store was
+    ///   closed; `CancellationError`.
     @discardableResult
     public func checkpoint() async throws -> Bool {
         try await writer.run(.outside) { try $0.checkpointer?.truncateLog() ?? true }
     }
 
-    /// Checkpoints as ``checkpoint()`` does, blocking the calling thread.
+    /// Checkpoints as ``checkpoint()`` does, but blocks the calling thread.
     ///
     /// - Throws: As ``checkpoint()``; ``StoreError`` with `misuse` inside a closure of this store.
     @available(*, noasync, message: "await checkpoint() instead")
@@ -234,7 +240,7 @@ public final class EncryptedStore: Sendable {
 
     /// Refuses waiting and new calls, lets running ones finish, and closes the connections.
     ///
-    /// The last one to close moves the log into the database file. A second call waits for that too.
+    /// Closing the last connection moves the log into the database file. A second call waits for this too.
     public func close() async {
         if let conversion {
             conversion.cancel()
@@ -249,7 +255,7 @@ public final class EncryptedStore: Sendable {
         if wasOpen { events(.closed) }
     }
 
-    /// Closes the store as ``close()`` does, blocking the calling thread.
+    /// Closes the store as ``close()`` does, but blocks the calling thread.
     ///
     /// - Throws: ``StoreError`` with `misuse` inside a closure of this store.
     @available(*, noasync, message: "await close() instead")
@@ -269,12 +275,12 @@ public final class EncryptedStore: Sendable {
         if wasOpen { events(.closed) }
     }
 
-    /// Whether it was closed, or is closing.
+    /// Whether the store is closed or closing.
     var isClosed: Bool { readers.isStopped }
 
-    /// The writer closes last, but takes nothing more as soon as the readers do not.
+    /// Stops both queues. The writer closes last, but refuses new calls as soon as the readers do.
     ///
-    /// - Returns: Whether it was open.
+    /// - Returns: Whether the store was open.
     private func stop() -> Bool {
         let wasOpen = !isClosed
         readers.stop()
@@ -284,12 +290,12 @@ public final class EncryptedStore: Sendable {
         return wasOpen
     }
 
-    /// Who is told of commits.
+    /// The broadcaster of commits.
     var changes: ChangeBroadcaster { identity.changes }
-    /// Who is told what the store does.
+    /// The log of the store's events.
     var events: EventLog { identity.events }
 
-    /// - Throws: ``StoreError`` with `misuse` where there is no file of which the store could close all connections.
+    /// - Throws: ``StoreError`` with `misuse` if there is no file of which the store could close all connections.
     @discardableResult
     func ownConnections() throws -> StoreConnections {
         guard case .readers(let connections) = reading else {

@@ -2,44 +2,47 @@ internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSystemFiles
 
-/// A check of a store's database, one piece after the other: ``EncryptedStore/integrityCheck()``.
+/// A check of a store's database in pieces, one after the other; see ``EncryptedStore/integrityCheck()``.
 ///
-/// Each piece is read when it is asked for, on its own connection that takes the place of one reader and is closed
-/// again. Between the pieces nothing is held: an app asks for the next one when it is idle, and each is of its own
-/// moment.
+/// Each piece is checked when it is requested, on its own connection, which takes the place of one reader and is then
+/// closed. Between pieces nothing is held, so an app can request the next one whenever it is idle. Each piece is
+/// checked as of the moment of its request.
 public struct IntegrityCheck: AsyncSequence, Sendable {
     let store: EncryptedStore
 
-    /// What was found in one piece.
+    /// The result of checking one piece.
     public struct Slice: Sendable, Equatable {
-        /// What a piece is.
+        /// The part of the database that a piece covers.
         public enum Part: Sendable, Equatable {
-            /// Whether every page of the file, used or not, is authentic; where the file is encrypted and the engine can tell.
+            /// The authentication of every page of the file, used or unused; only if the file is encrypted and the
+            /// engine can check it.
             case pages
             /// The schema, and the list of free pages.
             case schema
             /// A table with its indexes.
             case table(String)
-            /// Everything at once: engines before SQLite 3.33 check no table alone.
+            /// The whole database at once: SQLite before 3.33 cannot check a single table.
             case structure
         }
 
-        /// What was checked.
+        /// The part that was checked.
         public let part: Part
-        /// What is wrong, as the engine says it: names of tables and indexes, no values; at most 100 messages.
+        /// The problems that the engine reported, at most 100 messages; they name tables and indexes but contain no
+        /// values.
         public let complaints: [String]
-        /// Why the piece could not be checked, such as a function of the app that an index computes with.
+        /// The reason that the piece could not be checked, such as an unregistered function of the app that an index
+        /// uses.
         public let unchecked: String?
-        /// The number of the piece, from 1.
+        /// The number of the piece, starting with 1.
         public let number: Int
-        /// How many pieces there were when the check began.
+        /// The number of pieces when the check began.
         public let count: Int
 
-        /// Whether nothing is wrong.
+        /// Whether no problem was found.
         public var isSound: Bool { complaints.isEmpty }
     }
 
-    /// The iterator of one task over the check.
+    /// An iterator over the pieces, for one task.
     public struct Iterator: AsyncIteratorProtocol {
         private let store: EncryptedStore
         private var parts: [Piece]?
@@ -49,10 +52,10 @@ public struct IntegrityCheck: AsyncSequence, Sendable {
             self.store = store
         }
 
-        /// Checks the next piece; `nil` after the last.
+        /// Checks the next piece and returns the result; `nil` after the last piece.
         ///
-        /// - Throws: ``StoreError`` with `closed` or `suspended`; ``DatabaseError`` where the database is busy or memory is
-        ///   short; `CancellationError`. The same piece is next then.
+        /// - Throws: ``StoreError`` with `closed` or `suspended`; ``DatabaseError`` if the database is busy or memory
+        ///   is short; `CancellationError`. After an error, the next call checks the same piece again.
         public mutating func next() async throws -> Slice? {
             let parts: [Piece]
             if let known = self.parts { parts = known } else { parts = try await store.checking(Piece.all) }
@@ -61,7 +64,7 @@ public struct IntegrityCheck: AsyncSequence, Sendable {
             let piece = parts[done]
             var found = try await store.checking(piece.findings)
             if piece.part == .pages, !found.complaints.isEmpty {
-                // A checkpoint may have been writing the page; none begins while nobody else can commit.
+                // A checkpoint may have been writing the page. None begins while no one else can commit.
                 found = try await store.checking(holdingWriters: true, piece.findings)
             }
             done += 1
@@ -71,12 +74,12 @@ public struct IntegrityCheck: AsyncSequence, Sendable {
         }
     }
 
-    /// A new iterator over the check.
+    /// Returns a new iterator over the check.
     public func makeAsyncIterator() -> Iterator { Iterator(store) }
 }
 
 extension EncryptedStore {
-    /// Checks the database in pieces, for moments in which the app is idle.
+    /// Returns a check of the database in pieces, for moments when the app is idle.
     ///
     /// ```swift
     /// for try await slice in store.integrityCheck() {
@@ -84,13 +87,14 @@ extension EncryptedStore {
     /// }
     /// ```
     ///
-    /// First every page is authenticated, in one piece; then come the schema, and each table with its indexes. What is wrong
-    /// ends nothing: it is in the slice. A table that is dropped meanwhile has nothing wrong. A store in memory, or one that
-    /// only reads, is not checked: the first slice throws ``StoreError`` with `misuse`.
+    /// First every page is authenticated, in one piece; then the schema is checked, and then each table with its
+    /// indexes. A problem does not end the check; it is reported in the slice. For a table that is dropped meanwhile,
+    /// no problem is reported. An in-memory or read-only store cannot be checked: requesting the first slice throws
+    /// ``StoreError`` with `misuse`.
     public func integrityCheck() -> IntegrityCheck { IntegrityCheck(store: self) }
 
-    /// Runs `body` on its own connection in the place of a reader, or of the writer: one that met a damaged page runs
-    /// nothing more.
+    /// Runs `body` on a separate connection in the place of a reader or the writer, because a connection that met a
+    /// damaged page must not be used again.
     fileprivate func checking<Output: Sendable>(
         holdingWriters: Bool = false, _ body: @escaping @Sendable (Connection) throws -> Output
     ) async throws -> Output {
@@ -114,10 +118,10 @@ extension EncryptedStore {
 /// A piece of the check.
 private struct Piece: Sendable {
     let part: IntegrityCheck.Slice.Part
-    /// What checks it.
+    /// The statement that checks it.
     let check: SQL
 
-    /// The pieces that the database has now.
+    /// Returns the pieces of the database as it is now.
     static func all(_ connection: Connection) throws -> [Piece] {
         var pieces: [Piece] = []
         if connection.hasKey, Engine.current.hasCipherIntegrityCheck {
@@ -126,7 +130,7 @@ private struct Piece: Sendable {
         guard Engine.current.checksTables else {
             return pieces + [Piece(part: .structure, check: "PRAGMA main.integrity_check(100)")]
         }
-        // The free pages are checked with the schema table.
+        // The free pages are checked together with the schema table.
         pieces.append(Piece(part: .schema, check: "PRAGMA main.integrity_check(sqlite_master)"))
         try connection.forEachRow(
             "SELECT name FROM main.sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY rowid"
@@ -150,7 +154,7 @@ private struct Piece: Sendable {
         } catch let error as DatabaseError where error.isBusy || error.isOutOfMemory || error.isInterrupted {
             throw error
         } catch let error as DatabaseError where error.code == DatabaseError.generic {
-            // A table that was dropped meanwhile has nothing wrong.
+            // For a table that was dropped meanwhile, no problem is reported.
             return (complaints, error.message.hasPrefix("no such table") ? nil : error.message)
         } catch let error as DatabaseError {
             return (complaints + ["the check ended early: \(error.message)"], nil)

@@ -1,6 +1,6 @@
 internal import CipherSystemFiles
 
-/// Joins a task's cancellation, which may come before there is a job, with the job.
+/// Forwards a task's cancellation to its job, even if the cancellation comes before the job exists.
 final class JobCancellation: @unchecked Sendable {
     // Both are read and written only under `lock`.
     private let lock = Lock()

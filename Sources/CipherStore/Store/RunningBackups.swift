@@ -1,7 +1,7 @@
 internal import CipherErrors
 internal import CipherSystemFiles
 
-/// The backups that a store makes: they have connections of their own, which a suspension waits for.
+/// The running backups of a store. They have their own connections, so a suspension must wait for them.
 final class RunningBackups: @unchecked Sendable {
     private struct Run {
         let cancellation: UpgradeCancellation
@@ -9,17 +9,17 @@ final class RunningBackups: @unchecked Sendable {
         var isInterrupted = false
     }
 
-    // These are read and written only under `lock`.
+    // The properties below are read and written only under `lock`.
     private let lock = Lock()
     private var running: [Run] = []
-    /// Called once none runs.
+    /// Called once no backup runs.
     private var ends: [@Sendable () -> Void] = []
 
-    /// Runs `body`, which makes a backup.
+    /// Runs `body`, which performs a backup.
     ///
     /// - Parameters:
-    ///   - cancellation: Ends the backup; an interruption asks for that.
-    ///   - refusal: What is thrown where it was interrupted.
+    ///   - cancellation: The cancellation of the backup; an interruption triggers it.
+    ///   - refusal: The error to throw if the backup was interrupted.
     func run<Output>(
         _ cancellation: UpgradeCancellation, interrupted refusal: StoreError, _ body: () throws -> Output
     ) throws -> Output {
@@ -35,7 +35,7 @@ final class RunningBackups: @unchecked Sendable {
         }
     }
 
-    /// Takes a backup out, and returns whether it was interrupted and who waits; under `lock`.
+    /// Removes a backup, and returns whether it was interrupted and which callbacks wait; call under `lock`.
     private func end(_ job: EnclosingJobs.Job) -> (Bool, [@Sendable () -> Void]) {
         var isInterrupted = false
         if let index = running.firstIndex(where: { $0.job === job }) {
@@ -46,13 +46,13 @@ final class RunningBackups: @unchecked Sendable {
         return (isInterrupted, ends)
     }
 
-    /// Whether the code that asks is run by one of them, which cannot end before it.
+    /// Whether the calling code is run by one of the backups, which cannot end before it.
     var encloseCaller: Bool {
         let current = EnclosingJobs.current
         return lock.withLock { running.contains { current.contains($0.job) } }
     }
 
-    /// Calls `body` once none runs, or once no one waits for that any more.
+    /// Calls `body` once no backup runs, or once ``release()`` is called.
     func whenEnded(_ body: @escaping @Sendable () -> Void) {
         let isFree = lock.withLock { () -> Bool in
             if !running.isEmpty { ends.append(body) }
@@ -61,7 +61,7 @@ final class RunningBackups: @unchecked Sendable {
         if isFree { body() }
     }
 
-    /// Ends those that run.
+    /// Cancels the running backups.
     func interrupt() {
         let interrupted = lock.withLock { () -> [Run] in
             for index in running.indices { running[index].isInterrupted = true }
@@ -70,7 +70,7 @@ final class RunningBackups: @unchecked Sendable {
         for run in interrupted { run.cancellation.cancel() }
     }
 
-    /// Lets no one wait any more.
+    /// Calls all waiting callbacks at once.
     func release() {
         let waiters = lock.withLock {
             defer { ends = [] }

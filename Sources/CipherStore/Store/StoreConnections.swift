@@ -5,15 +5,15 @@ package import CipherSQLite
 /// Opens the connections of one store, all with the same key and settings.
 package struct StoreConnections: Sendable {
     let path: String
-    /// Which file it is, and its key.
+    /// The file and its key.
     let file: StoreFile
     let extensions: SQLExtensions
     let columnForms: ColumnForms
-    /// How long a statement waits for a lock of another process.
+    /// How long a statement waits for another process's lock.
     let busyTimeout: Duration
-    /// Who is told of checkpoints.
+    /// The log to which checkpoints are reported.
     var events: EventLog?
-    /// The database where it is none of a file.
+    /// The in-memory database, if the store has no file.
     private var memory: MemoryDatabase?
 
     package init(
@@ -36,7 +36,7 @@ package struct StoreConnections: Sendable {
         self.busyTimeout = busyTimeout
     }
 
-    /// The connections to a database in memory, of which there may be one at a time.
+    /// Creates connections to an in-memory database, of which only one may exist at a time.
     init(_ memory: MemoryDatabase, _ configuration: Configuration) {
         self.init(
             path: ":memory:", fileKey: nil, extensions: configuration.extensions,
@@ -44,7 +44,7 @@ package struct StoreConnections: Sendable {
         self.memory = memory
     }
 
-    /// The connection that writes, in WAL mode where that is possible.
+    /// Opens the writer's connection, in WAL mode if possible.
     package func writer() throws -> Connection {
         guard memory == nil else { return try open() }
         var connection = try open()
@@ -58,7 +58,7 @@ package struct StoreConnections: Sendable {
         connection.checkpointer?.didEnd = { [events] in
             switch $0 {
             case .success(let isWhole): events?(.checkpointed(isWhole: isWhole))
-            // Another connection has the lock of a writer.
+            // Another connection holds the write lock.
             case .failure(let error as DatabaseError) where error.isBusy: events?(.checkpointed(isWhole: false))
             case .failure(let error): events?(.checkpointFailed(error))
             }
@@ -66,7 +66,7 @@ package struct StoreConnections: Sendable {
         return connection
     }
 
-    /// A connection that only reads.
+    /// Opens a read-only connection.
     package func reader() throws -> Connection {
         let connection = try open()
         try StoreError.typing(path) {
@@ -82,7 +82,7 @@ package struct StoreConnections: Sendable {
             try connection.proveReadable()
             // An acknowledged transaction is on the disk, whatever happens to the machine.
             try connection.execute("PRAGMA synchronous = FULL")
-            // Only Apple's systems know a sync that empties the disk's own cache; elsewhere this does nothing.
+            // Only Apple's systems have a sync that empties the disk's own cache; elsewhere this does nothing.
             try connection.execute("PRAGMA fullfsync = ON")
             try connection.execute("PRAGMA checkpoint_fullfsync = ON")
             try connection.execute("PRAGMA foreign_keys = ON")
@@ -102,10 +102,11 @@ package struct StoreConnections: Sendable {
 
     // MARK: Journal mode
 
-    /// Turns WAL mode on, and tells whether the file can be used afterwards.
+    /// Turns on WAL mode, and returns whether the file can be used afterwards.
     ///
-    /// It stays off, which is no failure, while another process uses the file, and where SQLite knows that the file
-    /// system cannot do it. If only the attempt shows it, the file is in WAL mode and cannot be read.
+    /// WAL mode stays off, which is not an error, while another process uses the file, and if SQLite knows that the
+    /// file system cannot support it. If this becomes apparent only after the attempt, the file is in WAL mode and
+    /// cannot be read.
     private func writesAhead(_ connection: Connection) throws -> Bool {
         do {
             _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")
@@ -124,8 +125,8 @@ package struct StoreConnections: Sendable {
         }
     }
 
-    /// Goes back to a rollback journal on a file system without shared memory, which a connection that has the file
-    /// alone can do without.
+    /// Switches back to a rollback journal on a file system without shared memory. A connection with exclusive access
+    /// to the file does not need shared memory.
     private func leaveWriteAheadLog() throws {
         let connection = try connect()
         defer { connection.close() }

@@ -2,61 +2,62 @@ public import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherSystemFiles
 
-/// The encryption of a store's legacy database while the store is read and written.
+/// The encryption of a store's legacy database while the store remains in use.
 ///
 /// ```swift
 /// for await progress in store.conversion?.progress ?? .finished { bar.value = progress.fraction }
 /// let report = try await store.conversion?.value
 /// ```
 ///
-/// It begins when the store is opened, and ends when the encrypted copy has taken the database's place, when something keeps
-/// it from that, or when it is cancelled or the store is closed. Whatever ends it, the store goes on, and the next launch
-/// begins anew where the database is still plaintext. While the store is suspended it is given up, and begins anew afterwards.
+/// It begins when the store is opened. It ends when the encrypted copy has replaced the database, when an error
+/// prevents that, or when it is cancelled or the store is closed. In every case the store continues, and the next
+/// launch starts again if the database is still plaintext. When the store is suspended, the attempt is abandoned, and a
+/// new one begins after the store is resumed.
 public final class StoreConversion: @unchecked Sendable {
-    /// How far it is.
+    /// The state of the encryption.
     public enum State: Sendable {
-        /// It works; the progress is that of the latest step.
+        /// The encryption is running; the progress is that of the latest step.
         case running(UpgradeProgress?)
-        /// It cannot go on now, for the reason given, and tries again within ten seconds: most often another process has the
-        /// database open.
+        /// The encryption cannot continue now, for the given reason, and tries again within ten seconds. Most often,
+        /// another process has the database open.
         case waiting(any Error)
         /// The database is encrypted.
         case finished(EncryptionReport)
-        /// It ended without that, and the database is plaintext.
+        /// The encryption ended without success, and the database is plaintext.
         case failed(any Error)
     }
 
-    // These are read and written only under `lock`.
+    // The properties below are read and written only under `lock`.
     private let lock = Lock()
     private var current = State.running(nil)
     private var waiting: [CheckedContinuation<EncryptionReport, any Error>] = []
     private var followers: [AsyncStream<UpgradeProgress>.Continuation] = []
     private var attempt: UpgradeCancellation?
     private var isPausedNow = false
-    /// Whether it may have the database open.
+    /// Whether the encryption may have the database open.
     private var isWorking = false
-    /// Called once it has not.
+    /// Called once it no longer has the database open.
     private var idleWaiters: [@Sendable () -> Void] = []
-    /// Keeps the log until the first copy.
+    /// Preserves the log until the first copy.
     private var logKeeper: LogKeeper?
     private var isSuspended = false
     private var isCancelled = false
     private var hasEnded = false
     private var limits = Budget()
-    /// When it last rested, and how far it was.
+    /// The time of the last rest, and the progress at that time.
     private var latestRest = (at: ContinuousClock.now, stage: UpgradeStage?.none, bytes: Int64(0))
 
     private let job = EnclosingJobs.Job()
 
     init() {}
 
-    /// How far it is.
+    /// The state of the encryption.
     public var state: State { lock.withLock { current } }
 
-    /// Its report, once it has ended.
+    /// The report of the encryption, once it has ended.
     ///
-    /// - Throws: What ended it: ``StoreError``, with `cancelled` after ``cancel()`` and when the store was closed. The
-    ///   database is plaintext then.
+    /// - Throws: The error that ended the encryption: ``StoreError``, with `cancelled` after ``cancel()`` and if the
+    ///   store was closed. The database is then plaintext.
     public var value: EncryptionReport {
         get async throws {
             try await withCheckedThrowingContinuation { continuation in
@@ -74,9 +75,9 @@ public final class StoreConversion: @unchecked Sendable {
         }
     }
 
-    /// How far it is from now on; ends when it has ended.
+    /// The progress from now on; the sequence ends when the encryption ends.
     ///
-    /// Who is slower than the conversion gets the latest.
+    /// A slow consumer receives only the latest progress.
     public var progress: AsyncStream<UpgradeProgress> {
         AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
             let isOver = lock.withLock { () -> Bool in
@@ -92,9 +93,9 @@ public final class StoreConversion: @unchecked Sendable {
         }
     }
 
-    /// Ends it; the database stays plaintext until the next launch.
+    /// Cancels the encryption; the database stays plaintext until the next launch.
     ///
-    /// Once the copy takes the database's place it is too late.
+    /// This has no effect once the copy is replacing the database.
     public func cancel() {
         let attempt = lock.withLock { () -> UpgradeCancellation? in
             isCancelled = true
@@ -104,9 +105,9 @@ public final class StoreConversion: @unchecked Sendable {
         attempt?.cancel()
     }
 
-    /// Whether it is to wait where it is.
+    /// Whether the encryption is paused.
     ///
-    /// The log grows meanwhile, for it tells what has changed.
+    /// The log grows meanwhile, because it records what has changed.
     public var isPaused: Bool {
         get { lock.withLock { isPausedNow } }
         set {
@@ -117,28 +118,29 @@ public final class StoreConversion: @unchecked Sendable {
         }
     }
 
-    /// What it may use of the machine while the store works; all of it at first.
+    /// The limits on the encryption's use of the machine while the store is in use; no limits by default.
     ///
-    /// The last step, for which other calls wait, takes what it needs.
+    /// The last step, during which other calls wait, ignores the budget.
     public var budget: Budget {
         get { lock.withLock { limits } }
         set { lock.withLock { limits = newValue } }
     }
 
-    /// What a conversion may use of the machine.
+    /// A limit on the work of an encryption.
     public struct Budget: Sendable, Equatable {
-        /// The share of the time in which it works, above 0 and up to 1: with 0.25 it rests for three quarters.
+        /// The fraction of the time in which it works, above 0 and up to 1: with 0.25 it rests for three quarters of
+        /// the time.
         public var share: Double
-        /// How much of the database it goes through in a second, in bytes, in each of its stages; `nil` for no limit.
+        /// The number of bytes of the database that each stage may process per second; `nil` for no limit.
         public var bytesPerSecond: Int64?
 
-        /// Makes a budget; without parameters, one without limits.
+        /// Creates a budget; without arguments, one without limits.
         public init(share: Double = 1, bytesPerSecond: Int64? = nil) {
             self.share = share
             self.bytesPerSecond = bytesPerSecond
         }
 
-        /// How long to rest after some work.
+        /// Returns how long to rest after some work.
         fileprivate func rest(after work: Duration, on bytes: Int64) -> Duration {
             let byShare = work * (1 / min(1, max(0.01, share)) - 1)
             guard let bytesPerSecond else { return byShare }
@@ -148,12 +150,12 @@ public final class StoreConversion: @unchecked Sendable {
 
     // MARK: For the store
 
-    /// Runs `body` again and again until it succeeds, fails for another reason than a suspension, or is cancelled.
+    /// Runs `body` repeatedly until it succeeds, fails for a reason other than a suspension, or is cancelled.
     func run(_ body: (UpgradeCancellation) throws -> EncryptionReport) {
         job.run { runHere(body) }
     }
 
-    /// Whether it waits for the code that asks, such as a handler of events.
+    /// Whether the encryption waits for the calling code, such as an event handler.
     var waitsForCaller: Bool { EnclosingJobs.current.waits(job) }
 
     private func runHere(_ body: (UpgradeCancellation) throws -> EncryptionReport) {
@@ -191,7 +193,7 @@ public final class StoreConversion: @unchecked Sendable {
         for follower in followers { follower.finish() }
     }
 
-    /// Keeps the log by one more connection, or lets it go.
+    /// Replaces the connection that preserves the log, or with `nil` ends it.
     func keep(_ keeper: LogKeeper?) {
         let former = lock.withLock { () -> LogKeeper? in
             defer { logKeeper = keeper }
@@ -200,7 +202,7 @@ public final class StoreConversion: @unchecked Sendable {
         former?.end()
     }
 
-    /// Takes note of how far it is.
+    /// Records the progress.
     func update(_ progress: UpgradeProgress) {
         let followers = lock.withLock {
             current = .running(progress)
@@ -209,10 +211,10 @@ public final class StoreConversion: @unchecked Sendable {
         for follower in followers { follower.yield(progress) }
     }
 
-    /// Takes note of what it waits for.
+    /// Records the reason for waiting.
     func wait(for reason: any Error) { lock.withLock { current = .waiting(reason) } }
 
-    /// Waits as long as pauses and the budget say.
+    /// Waits for as long as a pause and the budget require.
     func rest() {
         lock.withLock {
             while isPausedNow, mayGoOn { lock.wait() }
@@ -227,7 +229,7 @@ public final class StoreConversion: @unchecked Sendable {
 
     private var mayGoOn: Bool { !isCancelled && attempt?.isCancelled != true }
 
-    /// Gives the attempt up, and has the next one wait for ``resume()``.
+    /// Abandons the attempt; the next one waits for ``resume()``.
     func suspend() {
         let attempt = lock.withLock { () -> UpgradeCancellation? in
             isSuspended = true
@@ -246,7 +248,7 @@ public final class StoreConversion: @unchecked Sendable {
         }
     }
 
-    /// Calls `body` once it has no file open, or once nobody waits for that any more.
+    /// Calls `body` once the encryption has no file open, or once the store is resumed.
     func whenIdle(_ body: @escaping @Sendable () -> Void) {
         let isIdle = lock.withLock { () -> Bool in
             if isWorking { idleWaiters.append(body) }
@@ -255,7 +257,7 @@ public final class StoreConversion: @unchecked Sendable {
         if isIdle { body() }
     }
 
-    /// Runs `change` under the lock, and calls who waits.
+    /// Runs `change` under the lock, and then calls the waiting callbacks.
     private func letGo(_ change: () -> Void) {
         let waiters = lock.withLock {
             change()
@@ -265,7 +267,7 @@ public final class StoreConversion: @unchecked Sendable {
         for waiter in waiters { waiter() }
     }
 
-    /// Cancels it, and waits for its end.
+    /// Cancels the encryption, and waits for it to end.
     func endBlocking() {
         cancel()
         lock.withLock { while !hasEnded { lock.wait() } }

@@ -8,7 +8,7 @@ internal import CipherSystemFiles
 /// options.events = { event in logger.info("\(event)") }
 /// ```
 ///
-/// Contains no key, no bound value and nothing that a table holds.
+/// Contains no key, bound value or table content.
 public struct StoreEvent: Sendable {
     /// The kind of event.
     public enum Kind: Sendable {
@@ -20,36 +20,37 @@ public struct StoreEvent: Sendable {
         case opened(OpenReport)
         /// The legacy database was encrypted while the store was open.
         case encrypted(EncryptionReport)
-        /// It cannot be encrypted now, for another process has it open or a read continues; it is tried again soon.
+        /// The database cannot be encrypted now, because another process has it open or a read continues; it is tried
+        /// again soon.
         case encryptionPostponed(any Error)
-        /// It could not be, and the store continues with the plaintext file.
+        /// The database could not be encrypted, and the store continues with the plaintext file.
         case encryptionFailed(any Error)
         /// A warning of the report.
         case warning(String)
         /// The store could not be opened.
         case openingFailed(any Error)
-        /// The log was written into the file: the whole of it, or as far as other connections allow.
+        /// The log was written into the file, either completely or as far as other connections allow.
         case checkpointed(isWhole: Bool)
-        /// The log could not be written into the file; after a commit it is tried again at the next one.
+        /// The log could not be written into the file; after a commit, this is tried again at the next commit.
         case checkpointFailed(any Error)
-        /// A write waited for another connection's lock for a tenth of a second or longer, whether it got it or not.
+        /// A write waited at least a tenth of a second for another connection's lock, whether or not it got the lock.
         case waited(Duration)
-        /// All connections are closed until the store is resumed.
+        /// All connections were closed until the store is resumed.
         case suspended
-        /// Calls are served again.
+        /// The store was resumed and accepts calls again.
         case resumed
         /// The store was closed.
         case closed
     }
 
-    /// The database file.
+    /// The path of the database file.
     public let database: String
     /// The kind of event.
     public let kind: Kind
 }
 
 extension StoreEvent: CustomStringConvertible {
-    /// One line: the file, and what happened.
+    /// One line with the file and what happened.
     public var description: String { "\(SystemPath.printable(database)): \(text)" }
 
     private var text: String {
@@ -63,7 +64,7 @@ extension StoreEvent: CustomStringConvertible {
         case .encryptionFailed(let error): "could not be encrypted, and stays plaintext: \(error)"
         case .warning(let warning): "warning: \(warning)"
         case .openingFailed(let error): "could not be opened: \(error)"
-        case .checkpointed(let isWhole): isWhole ? "checkpoint" : "checkpoint of a part of the log"
+        case .checkpointed(let isWhole): isWhole ? "checkpoint" : "partial checkpoint"
         case .checkpointFailed(let error): "checkpoint failed: \(error)"
         case .waited(let duration): "a write waited \(duration) for another connection"
         case .suspended: "suspended"
@@ -73,19 +74,19 @@ extension StoreEvent: CustomStringConvertible {
     }
 }
 
-/// Whom a store tells of its events.
+/// Reports a store's events to the app.
 struct EventLog: Sendable {
     let database: String
     let tell: (@Sendable (StoreEvent) -> Void)?
 
-    /// How long a wait for a lock is worth telling.
+    /// The shortest wait for a lock that is reported.
     static let noticeableWait = Duration.milliseconds(100)
 
     func callAsFunction(_ kind: @autoclosure () -> StoreEvent.Kind) {
         if let tell { tell(StoreEvent(database: database, kind: kind())) }
     }
 
-    /// Tells of an opening.
+    /// Reports an opening.
     func opening<Store>(_ open: () throws -> Store, report: (Store) -> OpenReport) throws -> Store {
         self(.opening)
         do {
@@ -100,7 +101,7 @@ struct EventLog: Sendable {
         }
     }
 
-    /// What tells of each stage when it begins, besides `progress`.
+    /// Returns a closure that reports the beginning of each stage and then calls `progress`.
     func progress(
         _ progress: (@Sendable (UpgradeProgress) -> Void)?
     ) -> (@Sendable (UpgradeProgress) -> Void)? {

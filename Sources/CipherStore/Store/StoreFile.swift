@@ -2,20 +2,21 @@ package import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherSystemFiles
 
-/// The file that the connections of a store are opened to, with its key: a store that had no connection for a while
-/// must not continue with another file that has the name by then.
+/// The file to which a store's connections are opened, and its key.
+///
+/// A store that had no connection for a while must not continue with another file that has taken the name meanwhile.
 package final class StoreFile: @unchecked Sendable {
     let path: String
-    // These are read and written only under `lock`.
+    // The properties below are read and written only under `lock`.
     private let lock = Lock()
     /// The key, derived once; `nil` for a plaintext file.
     private var fileKey: FileKey?
     /// `nil` before the first connection.
     private var identity: FileIdentity?
-    /// Whether the file may be another one although its number is the same, or have another key or log.
+    /// Whether the file may have been replaced although its inode number is the same, or may have another key or log.
     private var isDoubtful = false
 
-    /// Whether the store itself is putting another file in the place.
+    /// Whether the store itself is replacing the file.
     private var isReplacing = false
 
     package init(_ path: String, _ fileKey: FileKey?) {
@@ -23,14 +24,13 @@ package final class StoreFile: @unchecked Sendable {
         self.fileKey = fileKey
     }
 
-    /// Has the file looked at before the next connection is opened, for there was none meanwhile.
+    /// Requires the file to be checked before the next connection is opened, because there was no connection meanwhile.
     func doubt() { lock.withLock { isDoubtful = true } }
 
-    /// Runs `body`, which may put another file in the place, while no connection is open and none is opened.
+    /// Runs `body`, which may replace the file, while no connection is open and none is opened.
     ///
-    /// - Parameter body: Is given the key, and changes it where the file has another one afterwards.
-    /// - Throws: What `body` throws; ``StoreError`` with `missingFile` or `replaced` if the name does not lead to the file
-    ///   any more.
+    /// - Parameter body: A closure that receives the key, and must change it if the file has another key afterwards.
+    /// - Throws: What `body` throws; ``StoreError`` with `missingFile` or `replaced` if the name no longer refers to the file.
     package func replacing<Output>(_ body: (inout FileKey?) throws -> Output) throws -> Output {
         var fileKey = try lock.withLock { () -> FileKey? in
             _ = try sameFile()
@@ -43,20 +43,21 @@ package final class StoreFile: @unchecked Sendable {
             self.fileKey = fileKey
             switch result {
             case .success: identity = nil
-            // Nobody had it open for a while: it is the same file, or another program's.
+            // No one had the file open for a while: it may be the same file, or another program's.
             case .failure: isDoubtful = true
             }
         }
         return try result.get()
     }
 
-    /// The key for a new connection.
+    /// Returns the key for a new connection.
     ///
-    /// - Throws: ``StoreError`` with `missingFile` or `replaced` if the name does not lead to the file any more, with
+    /// - Throws: ``StoreError`` with `missingFile` or `replaced` if the path no longer refers to the file, with
     ///   `keyDoesNotFit` if the file was given another key, and with `staleSidecar` if it was given another log.
     package func key(busyTimeout: Duration) throws -> FileKey? {
         try lock.withLock {
-            // A backup asks before its turn, and connects after it: the file that has the name meanwhile is the store's own.
+            // A backup asks for the key before its turn, and connects after it: the file that has the name meanwhile is
+            // the store's own.
             guard !isReplacing else { return fileKey }
             let found = try sameFile()
             if isDoubtful { try look(busyTimeout) }
@@ -66,7 +67,7 @@ package final class StoreFile: @unchecked Sendable {
         }
     }
 
-    /// - Throws: ``StoreError`` with `missingFile` or `replaced` if the name does not lead to the file any more.
+    /// - Throws: ``StoreError`` with `missingFile` or `replaced` if the name no longer refers to the file.
     func requireSame() throws { _ = try lock.withLock { try sameFile() } }
 
     private func sameFile() throws -> FileSystem.Status {
@@ -77,7 +78,7 @@ package final class StoreFile: @unchecked Sendable {
         return found
     }
 
-    /// Reads the file with its key, before a connection that writes could harm it with another one.
+    /// Reads the file with its key, before a writing connection could damage it by using the wrong key.
     private func look(_ busyTimeout: Duration) throws {
         let inspector = Inspector(try DatabasePaths(path), busyTimeout: busyTimeout)
         let surface = try inspector.surface()
@@ -91,12 +92,12 @@ package final class StoreFile: @unchecked Sendable {
                     key: fileKey.key, settings: fileKey.settings, hasPlaintextHeader: hasPlaintextHeader
                 ) { _, _ in }
             } catch let error as StoreError where error.code == .needsRecovery {
-                // SQLite rolls back once it is opened for writing.
+                // SQLite rolls back the journal once the file is opened for writing.
                 return
             }
             guard fits != nil else { throw inspector.keyDoesNotFit() }
         case (.missing, _), (.empty, _): throw replaced("the file is empty now")
-        case (.plaintext, _): throw replaced("the file is not encrypted any more")
+        case (.plaintext, _): throw replaced("the file is no longer encrypted")
         case (.opaque, nil): throw replaced("the file is encrypted now, or damaged")
         }
     }

@@ -4,18 +4,19 @@ internal import CipherSQLite
 /// The transaction around the closure of a read or write.
 package enum StoreTransaction: Sendable {
     case read
-    /// Of the connection that writes too.
+    /// A read on the writer's connection.
     case readOnWriter
     case write
-    /// None: each statement of the closure commits by itself, or the closure begins its own. The connection is closed after it.
+    /// No transaction: each statement of the closure commits on its own, or the closure begins its own transactions.
+    /// The connection is closed afterwards.
     case perStatement
-    /// None: what runs is no closure of an app's, and begins its own.
+    /// No transaction: the job is not a closure of the app, and begins its own.
     case outside
 
     /// Runs `body` in its transaction.
     ///
-    /// - Throws: What `body` throws, ``StoreError`` with `misuse` if it ended the transaction, and why the job was
-    ///   cancelled.
+    /// - Throws: Any error that `body` throws, ``StoreError`` with `misuse` if `body` ended the transaction, and the
+    ///   reason if the job was cancelled.
     func run<Output>(
         on connection: Connection, as job: ConnectionJob, _ body: (Connection) throws -> Output
     ) throws -> Output {
@@ -37,10 +38,10 @@ package enum StoreTransaction: Sendable {
             throw job.cancellation
         }
         let changes = job.store.changes
-        // Where that fails, so does the next write, and loses nothing.
+        // If this fails, so does the next write, and nothing is lost.
         defer { if self == .readOnWriter { try? connection.execute("PRAGMA query_only = OFF") } }
         do {
-            // Of a commit that nobody was to be told of when it began, everything is told.
+            // If there was no observer when a write began, its commit is reported as a change of everything.
             if self == .write, changes.isObserved {
                 try changes.look(connection)
                 connection.recordWrites()
@@ -52,7 +53,7 @@ package enum StoreTransaction: Sendable {
             switch self {
             case .read, .readOnWriter, .outside, .perStatement: try connection.execute("ROLLBACK")
             case .write:
-                // Before, for COMMIT itself would count.
+                // This is done before COMMIT, because COMMIT itself would count as a write.
                 let writes = connection.takeWrites()
                 try connection.execute("COMMIT")
                 changes.committed(writes)
@@ -61,7 +62,7 @@ package enum StoreTransaction: Sendable {
             return output
         } catch {
             _ = connection.takeWrites()
-            // SQLite may have rolled back by itself. Where it cannot, the worker closes the connection.
+            // SQLite may already have rolled back. If it cannot, the worker closes the connection.
             if connection.isInTransaction { try connection.execute("ROLLBACK") }
             throw error
         }
@@ -76,13 +77,13 @@ package enum StoreTransaction: Sendable {
         }
     }
 
-    /// Runs a closure that has no transaction, and ends one that it left open.
+    /// Runs a closure without a transaction, and rolls back a transaction that it left open.
     private func runEachByItself<Output>(
         on connection: Connection, as job: ConnectionJob, _ body: (Connection) throws -> Output
     ) throws -> Output {
         let outcome = Result { try job.whileInterruptible(connection, inTransaction: false, body) }
         let wasOpen = connection.isInTransaction
-        // Where it cannot be rolled back, that happens as the connection is closed.
+        // If the rollback fails, closing the connection rolls back.
         if wasOpen { try? connection.execute("ROLLBACK") }
         job.store.changes.committed(.everything)
         connection.checkpointer?.didCommit()

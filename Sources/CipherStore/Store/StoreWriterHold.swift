@@ -2,9 +2,9 @@ internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherSystemFiles
 
-/// Keeps the writer of a store, and with its lock those of other processes, from committing.
+/// Prevents the store's writer from committing and, by holding the write lock, other processes too.
 ///
-/// Takes its turn among the writes of the store: no stream of them keeps it waiting for longer than its share.
+/// It waits for its turn among the store's writes, so later writes cannot delay it.
 final class StoreWriterHold: WriterHold {
     let isWriteAheadLog: Bool
     private let ended: BlockingAnswer<Void>
@@ -12,8 +12,8 @@ final class StoreWriterHold: WriterHold {
     /// Waits for the writer, blocking the calling thread.
     ///
     /// - Parameter caller: The job whose closure waits for this.
-    /// - Throws: ``StoreError`` with `closed`, `suspended` or `cancelled`; ``DatabaseError`` where another process keeps the
-    ///   lock.
+    /// - Throws: ``StoreError`` with `closed`, `suspended` or `cancelled`; ``DatabaseError`` if another process holds
+    ///   the lock.
     init(
         _ writer: ConnectionQueue, path: String, calledBy caller: ConnectionJob?, _ cancellation: UpgradeCancellation?
     ) throws {

@@ -47,7 +47,7 @@ extension FaultSeries {
 
     /// Whether the change of the file waits for the next launch, as this one said.
     private func isPutOff(_ found: Finding, _ output: String) -> Bool {
-        found.form == trial.scenario.waiting && output.contains("is put off")
+        found.form == trial.scenario.waiting && output.contains("is postponed")
     }
 
     /// SQLCipher 4.6.1 writes through its provider's memory without asking whether it got any.

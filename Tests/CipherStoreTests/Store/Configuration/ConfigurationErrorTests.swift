@@ -134,7 +134,7 @@ struct ConfigurationErrorTests {
                 #"{"source": "table", "table": "t", "column": "v", "offset": 0.5}"#,
                 "recordedVersion.offset: must be a whole number"
             ),
-            (#"{"source": "userVersion", "table": "t"}"#, "recordedVersion.table: has no meaning where the source is"),
+            (#"{"source": "userVersion", "table": "t"}"#, "recordedVersion.table: has no meaning if the source is"),
             (#"{"source": "migrations"}"#, "recordedVersion: the key \"identifiers\" is missing"),
             (#"{"source": "migrations", "identifiers": []}"#, "recordedVersion.identifiers: names no migration"),
             (
@@ -148,7 +148,7 @@ struct ConfigurationErrorTests {
             (#"{"source": "migrations", "identifiers": [true]}"#, "recordedVersion.identifiers[0]: must be text"),
             (
                 #"{"source": "migrations", "identifiers": ["a"], "where": {}}"#,
-                "recordedVersion.where: has no meaning where the source is"
+                "recordedVersion.where: has no meaning if the source is"
             ),
             (#"{"source": "plist", "file": "a.plist"}"#, "recordedVersion: the key \"key\" is missing"),
             (#"{"source": "plist", "file": "../a", "key": "v"}"#, "recordedVersion.file: must be a file name without"),
@@ -164,7 +164,7 @@ struct ConfigurationErrorTests {
         "A wrong table is refused by its place",
         arguments: [
             (#"{}"#, "dbTables: must be a list, not a dictionary"),
-            (#"[]"#, "dbTables: names no table"),
+            (#"[]"#, "dbTables: lists no tables"),
             (#"["chat"]"#, "dbTables[0]: must be a dictionary of one table, not text"),
             (#"[{}]"#, "dbTables[0]: must be a dictionary of one table, but has 0 keys"),
             (#"[{"a": [{"x": ""}], "b": [{"x": ""}]}]"#, "dbTables[0]: must be a dictionary of one table, but has 2"),
@@ -174,9 +174,12 @@ struct ConfigurationErrorTests {
             (#"[{"a": [{"x": "", "y": ""}]}]"#, "dbTables[0].a[0]: must be a dictionary of one column, but has 2 keys"),
             (
                 #"[{"a": [{"x": ""}]}, {"A": [{"x": ""}]}]"#,
-                "dbTables[1]: the table \"A\" is declared at dbTables[0] to"
+                "dbTables[1]: the table \"A\" is also declared at dbTables[0]"
             ),
-            (#"[{"a": [{"x": ""}, {"X": ""}]}]"#, "dbTables[0].a[1]: the column \"X\" is declared at dbTables[0].a[0]"),
+            (
+                #"[{"a": [{"x": ""}, {"X": ""}]}]"#,
+                "dbTables[0].a[1]: the column \"X\" is also declared at dbTables[0].a[0]"
+            ),
             (#"[{"": [{"x": ""}]}]"#, "dbTables[0]: the table's name is empty"),
             (#"[{"SQLite_x": [{"x": ""}]}]"#, "dbTables[0]: the table's name \"SQLite_x\" begins with sqlite_, which"),
             (#"[{"CipherStore_x": [{"x": ""}]}]"#, "dbTables[0]: the table's name \"CipherStore_x\" begins with cip"),

@@ -87,7 +87,7 @@ struct SchemaSourceSectionTests {
                 "tableOptions.a.renamedFrom: A is renamed to itself"
             ),
             (#""template": { "file": "x" }, "tableVersions": {}"#, "tableVersions: a configuration has one"),
-            (#""tableVersions": {}"#, "tableVersions: names no table"),
+            (#""tableVersions": {}"#, "tableVersions: lists no tables"),
             (
                 #""tableVersions": { "t": { "version": 1 } }"#,
                 "tableVersions.t: the key \"columns\" or \"sql\" is missing"

@@ -74,7 +74,7 @@ struct StepHistoryTests {
         #expect(try steps(opening) == ["applied sql_update_2.plist", "future sql_update_3.plist"])
         #expect(
             try opening.validate().sentences == [
-                "the database has version 3, and the configuration supports versions up to 2",
+                "the database has version 3, but the configuration supports versions up to 2",
                 "step 3 (sql_update_3.plist) was applied but is missing now",
             ])
     }
@@ -91,7 +91,7 @@ struct StepHistoryTests {
         #expect(try steps(opening()) == ["missing sql_update_2.plist", "applied sql_update_3.plist"])
         #expect(
             try opening().validate().sentences == [
-                "step 2 (sql_update_2.plist) came after version 3 and was never applied"
+                "step 2 (sql_update_2.plist) was added after version 3 had been reached, and was never applied"
             ])
     }
 }

@@ -96,7 +96,7 @@ struct StoreHistoryTests {
         later.version = 20
         #expect(
             try validate(later).sentences.last
-                == "the database has version 25, and the configuration supports versions up to 20")
+                == "the database has version 25, but the configuration supports versions up to 20")
     }
 
     @Test("Where nothing is recorded, validating and repairing refuse and say what to do")
