@@ -4,17 +4,18 @@ package import CipherSQLite
 
 /// Whether each entry of a schema is what it says it is.
 ///
-/// SQLite goes by an entry's text alone and believes the rest: old engines take a view for a table where its entry has a
-/// b-tree, and reading that table would run the view. SQLite itself writes the first words of each text in one way, and
-/// reads them with any white space and comments between.
+/// SQLite goes by an entry's text alone and believes the rest: old engines take a view for a table where its entry has
+/// a b-tree, and reading that table would run the view. SQLite itself writes the first words of each text in one way,
+/// and reads them with any white space and comments between.
+///
 /// Source: SQLite, "The Schema Table".
 package enum SchemaEntryCheck {
     /// Checks the entries.
     ///
     /// - Throws: ``StoreError`` with `corrupt`, naming the first entry that is something else.
     package static func check(_ connection: Connection) throws {
-        // Those that are written as SQLite does need not be taken apart: there may be thousands. Without functions, LIKE's
-        // among them, for an app may have its own.
+        // Those that are written as SQLite does need not be taken apart: there may be thousands. Without functions,
+        // LIKE's among them, for an app may have its own.
         try connection.forEachRow(
             """
             SELECT type, rootpage IS NOT NULL AND rootpage > 0, CAST(sql AS TEXT), name FROM main.sqlite_master

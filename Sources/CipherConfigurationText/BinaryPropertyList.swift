@@ -1,7 +1,7 @@
 /// The values of a binary property list.
 ///
-/// A reader of our own, for Foundation's ends the process at some damaged files. A header, objects that name each other by
-/// number, a table of where each object begins, and a trailer that tells where the table and the first object are.
+/// A reader of our own, for Foundation's ends the process at some damaged files. A header, objects that name each other
+/// by number, a table of where each object begins, and a trailer that tells where the table and the first object are.
 /// Source: CoreFoundation, CFBinaryPList.c.
 package struct BinaryPropertyList {
     package static let magic = Array("bplist00".utf8)
@@ -167,8 +167,8 @@ package struct BinaryPropertyList {
         return objects
     }
 
-    /// What an object of so many units of `width` bytes holds; the number stands in its first byte, or behind it where 15
-    /// stands there.
+    /// What an object of so many units of `width` bytes holds; the number stands in its first byte, or behind it where
+    /// 15 stands there.
     private func content(
         _ start: Int, width: Int
     ) throws(Failure) -> ArraySlice<UInt8> {

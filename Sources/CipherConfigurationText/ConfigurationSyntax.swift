@@ -38,7 +38,8 @@ package enum ConfigurationSyntax {
 
     /// Reads a property list (XML or binary) or JSON.
     ///
-    /// - Throws: The first fault, with its place: a key that is given twice and a number that no type holds are faults too.
+    /// - Throws: The first fault, with its place: a key that is given twice and a number that no type holds are
+    ///   faults too.
     package static func parse(_ file: [UInt8]) throws(Failure) -> ConfigurationValue {
         guard file.count <= maximumSize else { throw Failure(.tooManyValues) }
         let bytes = file.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(file.dropFirst(3)) : file
@@ -66,7 +67,8 @@ package enum ConfigurationSyntax {
         return "<{[ \t\r\n".utf8.contains(first)
     }
 
-    /// Whether text begins as an OpenStep property list does: with `key =`, with or without a brace before it, or with a parenthesis.
+    /// Whether text begins as an OpenStep property list does: with `key =`, with or without a brace before it, or with
+    /// a parenthesis.
     private static func isOpenStep(_ bytes: [UInt8]) -> Bool {
         guard var text = try? ConfigurationText(bytes, format: "property list") else { return false }
         func skipComments() {

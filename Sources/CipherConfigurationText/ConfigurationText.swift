@@ -50,7 +50,8 @@ struct ConfigurationText {
         return bytes[start..<position]
     }
 
-    /// Passes everything to the end of the first `literal`, and returns what stands before it; `nil` where there is none.
+    /// Passes everything to the end of the first `literal`, and returns what stands before it; `nil` where there is
+    /// none.
     mutating func take(through literal: String) -> ArraySlice<UInt8>? {
         let start = position
         while position < bytes.count {

@@ -31,8 +31,8 @@ extension ConfigurationValue {
 
     /// The value of a decimal number, which may have a fraction and an exponent.
     ///
-    /// `nil` for a number that no type holds: one out of range, and one that would be taken for another whole number, such
-    /// as `1e-400000` for 0 and `9007199254740993.0` for the number before it.
+    /// `nil` for a number that no type holds: one out of range, and one that would be taken for another whole number,
+    /// such as `1e-400000` for 0 and `9007199254740993.0` for the number before it.
     init?(number text: String) {
         if let integer = Int(text) {
             self = .integer(integer)

@@ -79,7 +79,8 @@ package enum HistoryTable {
 
     /// Whether CipherStore has recorded a version, so that the app's own record no longer counts.
     ///
-    /// The table alone is no proof: a file can be stamped as plaintext or as encrypted before its version is taken over.
+    /// The table alone is no proof: a file can be stamped as plaintext or as encrypted before its version is taken
+    /// over.
     package static func isAdopted(_ connection: Connection) throws -> Bool {
         try latest("event", of: HistoryEvent.recordingVersion, connection) != nil
     }

@@ -3,8 +3,9 @@ package import CipherSQLite
 
 /// What a database says of its version in the two places in which CipherStore records it.
 ///
-/// Both are written in one transaction, so where they differ other code wrote one of them. Then the higher one counts: no
-/// step runs twice on a schema that has it, and a database that a newer release has changed is refused by an older one.
+/// Both are written in one transaction, so where they differ other code wrote one of them. Then the higher one counts:
+/// no step runs twice on a schema that has it, and a database that a newer release has changed is refused by an older
+/// one.
 package struct VersionRecords: Equatable {
     /// The version of the latest event that recorded one; `nil` if CipherStore has recorded none.
     private let history: SchemaVersion?

@@ -2,9 +2,9 @@ internal import CipherSQLite
 
 /// SQL text without its formatting: two texts that SQLite reads alike become one.
 ///
-/// White space and comments go, words and names are in lower case, and names are quoted only where they must be. Strings
-/// stay to the letter. A text in double quotes is taken for a name, except in a DEFAULT clause, where no name can stand
-/// and SQLite takes it for a string.
+/// White space and comments go, words and names are in lower case, and names are quoted only where they must be.
+/// Strings stay to the letter. A text in double quotes is taken for a name, except in a DEFAULT clause, where no name
+/// can stand and SQLite takes it for a string.
 package struct NormalizedSQL {
     /// The pieces, each as it is written in the normal form.
     private(set) var pieces: [String] = []

@@ -1,4 +1,5 @@
-/// SQL that is pasted into a statement and must keep to its place there: a column's definition, a constraint, an expression.
+/// SQL that is pasted into a statement and must keep to its place there: a column's definition, a constraint, an
+/// expression.
 ///
 /// SQLite itself judges whether the whole is valid; this judges what SQLite cannot see, namely where one part ends.
 package struct SQLFragment {

@@ -96,7 +96,7 @@ import Testing
         ([:], ["--shards", "8", "--shard", "0/8"], "cannot be given together"),
         (["JOB_COMPLETION_INDEX": "0"], [], "does not say how many"),
         (["JOB_COMPLETION_INDEX": "8"], ["--shards", "8"], "there is no shard 8 of 8"),
-        (["SLURM_ARRAY_TASK_ID": "x"], [], "is no number"),
+        (["SLURM_ARRAY_TASK_ID": "x"], [], "is not a number"),
         (["SLURM_ARRAY_TASK_ID": "3"], [], "not all of"),
         (array(id: 5, 2, 5, count: 2), [], "have gaps"),
     ]

@@ -6,9 +6,9 @@ internal import CipherSchemaMigration
 
 /// Finds the table whose old one a table is that an app's own upgrade left behind.
 ///
-/// Its columns decide: to give rows to a table that they were never of is worse than to leave them where they are. That a
-/// table is empty says nothing, for its user may have emptied it. Nor does a column that only the old table has, for the
-/// upgrade may drop it; that the new table was made after the old one is what shows the upgrade.
+/// Its columns decide: to give rows to a table that they were never of is worse than to leave them where they are. That
+/// a table is empty says nothing, for its user may have emptied it. Nor does a column that only the old table has, for
+/// the upgrade may drop it; that the new table was made after the old one is what shows the upgrade.
 struct LeftoverOwner {
     let tables: [VersionedTable]
     let record: TableVersionRecord

@@ -33,8 +33,8 @@ struct LeftoverRows {
     /// Whether the new table holds what the upgrade copied and nothing else: rows of the old one, with defaults in the
     /// columns that are new, and nothing refers to a new key.
     ///
-    /// The app did not copy keys that SQLite numbers, so the references of other tables are to the old ones, but for those
-    /// of rows that the app wrote later.
+    /// The app did not copy keys that SQLite numbers, so the references of other tables are to the old ones, but for
+    /// those of rows that the app wrote later.
     func areCopies() throws -> Bool {
         let key = try TableShape(table, in: connection).rowIDColumn
         guard let common = try commonColumns(besides: key) else { return false }
@@ -58,8 +58,8 @@ struct LeftoverRows {
         return common
     }
 
-    /// Whether every row is one of the old table: under its number, or under one that SQLite gave to copies, for it numbers
-    /// them from 1 on.
+    /// Whether every row is one of the old table: under its number, or under one that SQLite gave to copies, for it
+    /// numbers them from 1 on.
     private func holdOnlyCopies(_ common: [(new: String, old: String)], under key: ColumnState?) throws -> Bool {
         guard let key else { return try areContained(common) }
         guard let former = references.former(of: key.name) else { return false }
@@ -82,7 +82,8 @@ struct LeftoverRows {
     private func holdsOnlyDefault(_ column: ColumnState) throws -> Bool {
         let name = SQL.quoted(column: column.name)
         return try !exists(
-            "SELECT 1 FROM main.\(SQL.quoted(identifier: table.name)) WHERE \(name) IS NOT (\(column.defaultSQL ?? "NULL"))"
+            "SELECT 1 FROM main.\(SQL.quoted(identifier: table.name)) WHERE \(name) IS NOT "
+                + "(\(column.defaultSQL ?? "NULL"))"
         )
     }
 

@@ -45,7 +45,8 @@ struct LeftoverTables {
                     Plan.Withheld(
                         .dropTable, table: leftover.name, rows: try state.rowCount(of: leftover.name),
                         reason:
-                            "an unfinished upgrade left it, and the configuration does not tell which table it belongs to"
+                            "an unfinished upgrade left it, and the configuration does not tell which table it belongs "
+                            + "to"
                     ))
                 try keepReferences(to: leftover, besides: nil, of: nil)
             }
@@ -74,9 +75,9 @@ struct LeftoverTables {
         } else {
             throw StoreError(
                 .migration, path: state.connection.path,
-                "an unfinished upgrade left the table \(leftover.name) beside \(present.name), and it is unclear which rows "
-                    + "count: each contains rows that the other lacks, or another table refers to keys "
-                    + "that identify different rows in each",
+                "an unfinished upgrade left the table \(leftover.name) beside \(present.name), and it is unclear which "
+                    + "rows count: each contains rows that the other lacks, or another table refers to keys that "
+                    + "identify different rows in each",
                 advice: "set tableVersions.\(table.name).leftoverRows to \"keep\" in the configuration to keep both, "
                     + "or merge the rows by hand", changed: .nothing)
         }

@@ -18,7 +18,8 @@ public struct VersionedTable: Sendable, Equatable {
     ///
     /// By default `tableOld`, and the table's name with `Old` behind it where the table itself is gone.
     public var leftover: String?
-    /// What to do where the old table and the new one each hold rows that the other lacks; `nil` refuses such a database.
+    /// What to do where the old table and the new one each hold rows that the other lacks; `nil` refuses such a
+    /// database.
     public var leftoverRows: LeftoverRows?
 
     /// What becomes of an old table where it and the new one hold rows of their own.

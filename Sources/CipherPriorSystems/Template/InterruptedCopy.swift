@@ -64,8 +64,8 @@ package struct InterruptedCopy {
         }
     }
 
-    /// Whether a log or journal is all that is left of the database: what it says is in the copy, which was whole before the
-    /// database was deleted.
+    /// Whether a log or journal is all that is left of the database: what it says is in the copy, which was whole
+    /// before the database was deleted.
     private func isLogOfDeletedDatabase() throws -> Bool {
         guard try FileSystem.size(paths.database) ?? 0 == 0,
             try !SidecarScan.isStale(paths, databaseIsPlaintext: true)
@@ -109,8 +109,8 @@ package struct InterruptedCopy {
         try connection.value(Bool.self, "SELECT EXISTS (SELECT 1 FROM main.sqlite_master WHERE type = 'table')") == true
     }
 
-    /// In WAL mode the rows may all have been in a log that was deleted before its database, or that was left behind when
-    /// the copy was renamed.
+    /// In WAL mode the rows may all have been in a log that was deleted before its database, or that was left behind
+    /// when the copy was renamed.
     private func findingBesideDatabase() throws -> Finding {
         let inspector = Inspector(paths, extensions: extensions, busyTimeout: busyTimeout)
         let facts = try inspector.readingPlaintext {
@@ -150,12 +150,14 @@ package struct InterruptedCopy {
         case .database:
             guard try FileSystem.exists(copy.database) else { return nil }
             return
-                "an upgrade by the app itself left \(name): it would be removed once the database is shown to have all its rows"
+                "an upgrade by the app itself left \(name): it would be removed once the database is shown to have all "
+                + "its rows"
         }
     }
 
     private var linkNote: String {
-        "\(copy.database) is a symbolic link, which an upgrade by the app never creates: the link and its target are left alone"
+        "\(copy.database) is a symbolic link, which an upgrade by the app never creates: the link and its target are "
+            + "left alone"
     }
 
     private var name: String { FileSystem.split(copy.database).name }
@@ -180,8 +182,8 @@ package struct InterruptedCopy {
             copy, identity, ownership, key: nil, wasWriteAheadLog: isWriteAheadLog, busyTimeout: busyTimeout,
             extensions: extensions)
         var warnings = [
-            "an upgrade by the app itself had not finished: \(name), which contains the rows, was used as the database that "
-                + "it had deleted"
+            "an upgrade by the app itself had not finished: \(name), which contains the rows, was used as the database "
+                + "that it had deleted"
         ]
         do {
             // A log or journal goes by the name of its database, so none may be left when the name changes.

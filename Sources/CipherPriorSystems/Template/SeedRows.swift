@@ -39,8 +39,8 @@ struct SeedRows {
             action: Plan.Operation.Action("\(rows) from the template") { [self] in try copy(to: $0) })
     }
 
-    /// The rows that will not come because a row of the user's has the value of a unique column under another key; `nil`
-    /// where there are none.
+    /// The rows that will not come because a row of the user's has the value of a unique column under another key;
+    /// `nil` where there are none.
     func excluded(
         by present: TableState, _ state: DatabaseState, renamed: [String: String]
     ) throws -> Plan.Finding? {

@@ -4,9 +4,9 @@ internal import CipherSQLite
 
 /// Makes a table anew and copies its rows, by the twelve steps that SQLite gives for what ALTER TABLE cannot do.
 ///
-/// The new table is filled under a name of its own, the old one dropped, and only then the new one renamed: renaming the
-/// old one first would make foreign keys, triggers and views of other tables follow it. Engines before SQLite 3.26 leave
-/// them alone while foreign keys are off, and know no `legacy_alter_table`.
+/// The new table is filled under a name of its own, the old one dropped, and only then the new one renamed: renaming
+/// the old one first would make foreign keys, triggers and views of other tables follow it. Engines before SQLite 3.26
+/// leave them alone while foreign keys are off, and know no `legacy_alter_table`.
 ///
 /// Source: SQLite, "ALTER TABLE": Making Other Kinds Of Table Schema Changes.
 package struct TableRebuild {

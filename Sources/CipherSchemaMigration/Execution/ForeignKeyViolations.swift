@@ -10,8 +10,9 @@ internal import CipherSQLite
 struct ForeignKeyViolations {
     /// A child table and the columns of a foreign key.
     ///
-    /// Not the parent, for a key that is made to lead to another table is no better and no worse for a row that it leads
-    /// nowhere from. Nor the number that SQLite gives a foreign key: it shifts when a column with another is appended.
+    /// Not the parent, for a key that is made to lead to another table is no better and no worse for a row that it
+    /// leads nowhere from. Nor the number that SQLite gives a foreign key: it shifts when a column with another is
+    /// appended.
     private struct Reference: Hashable {
         let child: SQLName
         let columns: [SQLName]
@@ -94,8 +95,8 @@ struct ForeignKeyViolations {
             guard new.isEmpty else {
                 throw StoreError.unreachable(
                     path,
-                    "the migration would leave \(new.count) \(new.count == 1 ? "row" : "rows") of \(rows.child) with references "
-                        + "to missing rows of \(rows.parent)", correct: .schemaOrRows)
+                    "the migration would leave \(new.count) \(new.count == 1 ? "row" : "rows") of \(rows.child) with "
+                        + "references to missing rows of \(rows.parent)", correct: .schemaOrRows)
             }
         }
         for (table, failure) in uncheckable where before.uncheckable[origins[table]?.table ?? table] == nil {
@@ -105,8 +106,8 @@ struct ForeignKeyViolations {
         }
     }
 
-    /// The rows for which no row stands that was there before: the same one with the same key, another one with the same
-    /// key, or the same one with another key.
+    /// The rows for which no row stands that was there before: the same one with the same key, another one with the
+    /// same key, or the same one with another key.
     private static func beyond(_ old: [Row], in rows: [Row]) -> [Row] {
         var left = counted(old)
         let changed = rows.filter { !take($0, from: &left) }

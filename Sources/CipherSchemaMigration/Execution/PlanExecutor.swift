@@ -62,8 +62,8 @@ struct PlanExecutor {
             advice: "remove COMMIT and ROLLBACK from it, and check the database: earlier statements may have been kept")
     }
 
-    /// What is CipherStore's own ends, also in a file whose pages lead back to each other; how long a step of the app's may
-    /// take, only the app knows.
+    /// What is CipherStore's own ends, also in a file whose pages lead back to each other; how long a step of the app's
+    /// may take, only the app knows.
     private func run(_ operation: Plan.Operation, by counter: StepEffectCounter?) throws -> StepEffectCounter.Outcome? {
         guard operation.kind == .sql || operation.kind == .swift else {
             try connection.withinStepsForRows { try keepingRows(of: operation) { try runFreely(operation) } }

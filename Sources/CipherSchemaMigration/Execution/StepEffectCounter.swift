@@ -4,8 +4,9 @@ internal import CipherSQLite
 /// Counts what the app's own SQL and Swift does to the rows of a database.
 ///
 /// Before a statement runs, SQLite has told which tables it touches, and they are counted then; what became of them is
-/// counted when the operation has ended. Rows are counted and not compared: values that are written over do not show. Nor
-/// does SQLite tell what a statement that copies does with a column that it reads, or how often a join repeats a row.
+/// counted when the operation has ended. Rows are counted and not compared: values that are written over do not show.
+/// Nor does SQLite tell what a statement that copies does with a column that it reads, or how often a join repeats a
+/// row.
 final class StepEffectCounter {
     private typealias Name = TableRowCounts.Name
 
@@ -273,7 +274,8 @@ final class StepEffectCounter {
 
     private func noteCopy(_ copying: Copying) throws {
         var rows = connection.changes
-        // A table that is made of a query's rows is not in the count of changes, and a row that takes another's place is.
+        // A table that is made of a query's rows is not in the count of changes, and a row that takes another's place
+        // is.
         if copying.isNew || copying.rowsBefore != nil {
             let after = try TableRowCounts(copying.target, connection, countsValues: false)?.rows ?? 0
             rows = after - (copying.rowsBefore ?? 0)

@@ -106,8 +106,8 @@ struct TableRowCounts {
             """) ?? false
     }
 
-    /// Whether a row that is added to a table may take others away, by a constraint of its own or by what a module makes of
-    /// it.
+    /// Whether a row that is added to a table may take others away, by a constraint of its own or by what a module
+    /// makes of it.
     static func replacesRows(_ name: Name, _ connection: Connection) throws -> Bool {
         var replacesRows = false
         try connection.forEachRow(

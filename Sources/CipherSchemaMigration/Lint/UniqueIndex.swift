@@ -32,7 +32,7 @@ struct UniqueIndex {
 
     /// What is wrong with such values, in words.
     func fault(_ duplicates: ValueLint.Count, in table: String) -> String {
-        "index \(name) is unique, but \(duplicates.of("value")) of \(table) \(duplicates.number == 1 ? "occurs" : "occur") "
-            + "more than once"
+        "index \(name) is unique, but \(duplicates.of("value")) of \(table) "
+            + "\(duplicates.number == 1 ? "occurs" : "occur") more than once"
     }
 }

@@ -4,10 +4,11 @@ internal import CipherSQLText
 internal import CipherSQLite
 
 extension RecordedVersion {
-    /// A table with a row for each migration that an app has applied, such as the one that GRDB's `DatabaseMigrator` keeps.
+    /// A table with a row for each migration that an app has applied, such as the one that GRDB's `DatabaseMigrator`
+    /// keeps.
     ///
-    /// The version is how many of the migrations are applied. The table has no order, so the list gives it: a migration that
-    /// is missing before one that is there is an error, and so is one that the list lacks.
+    /// The version is how many of the migrations are applied. The table has no order, so the list gives it: a migration
+    /// that is missing before one that is there is an error, and so is one that the list lacks.
     public struct AppliedMigrations: Sendable, Equatable {
         /// The names of all migrations, in the order in which releases applied them: the first one leads to version 1.
         public var identifiers: [String]

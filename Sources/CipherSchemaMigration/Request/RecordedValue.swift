@@ -80,7 +80,8 @@ struct RecordedValue {
 extension RecordedVersion {
     /// What a number that is not whole means as a version.
     ///
-    /// A column of type REAL, NUMERIC or DECIMAL keeps the text 1.10 as the number 1.1, and so does JSON without quotes.
+    /// A column of type REAL, NUMERIC or DECIMAL keeps the text 1.10 as the number 1.1, and so does JSON without
+    /// quotes.
     package enum Fractions {
         /// The version of its digits, as apps without dotted versions that kept theirs as DOUBLE meant it.
         case asWritten

@@ -191,7 +191,8 @@ struct PresentSchema {
 }
 
 extension PresentSchema.Object {
-    /// - Parameter isCarried: Whether the engine carries the rename into views and triggers, as every one does into indexes.
+    /// - Parameter isCarried: Whether the engine carries the rename into views and triggers, as every one does into
+    ///   indexes.
     fileprivate mutating func rewrite(doubt: String?, isCarried: Bool, _ body: (SQLTokens) -> String) {
         let sql = body(SQLTokens(object.sql))
         guard sql != object.sql else { return }

@@ -5,8 +5,8 @@ package import CipherSQLite
 /// A private database, next to without rows, in which SQLite makes a schema or takes a statement before anything is
 /// changed.
 ///
-/// Without a name SQLite makes such a database, and removes it when it is closed. The settings keep even the schema from
-/// being written anywhere.
+/// Without a name SQLite makes such a database, and removes it when it is closed. The settings keep even the schema
+/// from being written anywhere.
 package struct ScratchDatabase {
     package let connection: Connection
     /// The database that errors are about.

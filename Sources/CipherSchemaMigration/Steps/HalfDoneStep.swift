@@ -39,7 +39,8 @@ struct HalfDoneStep {
             if mayLack, try !canRun(passage.statement) { continue }
             if index < proof {
                 answer.skipped[index] =
-                    "it ran, or failed unnoticed, before \(passages[proof].statement.place), whose effect is in the database"
+                    "it ran, or failed unnoticed, before \(passages[proof].statement.place), whose effect is in the "
+                    + "database"
                 continue
             }
             guard !mayRepeat(passage) else { continue }

@@ -127,7 +127,8 @@ struct StepPlanning {
                     Plan.Finding(
                         .warning,
                         message:
-                            "\(statement.place) contains a name in double quotes that SQLite treats as text: \(complaint)"
+                            "\(statement.place) contains a name in double quotes that SQLite treats as text: "
+                            + "\(complaint)"
                     ))
             }
             uniqueness.note(statement.sql, traits)

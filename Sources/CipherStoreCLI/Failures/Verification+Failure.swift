@@ -2,7 +2,7 @@ internal import CipherDatabaseConversion
 internal import CipherErrors
 
 extension Verification {
-    /// What is told of a database that is not sound.
+    /// The error to report if the database is not sound.
     var failure: StoreError {
         let count = "\(isTruncated ? "more than " : "")\(complaints.count)"
         return StoreError(
