@@ -1,12 +1,14 @@
 internal import CipherSQLite
 
-/// Counts rows, or only asks whether there is one.
+/// Counts rows, or only checks whether there is one.
 struct RowCounter {
     let connection: Connection
-    /// What is refused or done is counted; what is withheld would be counted at every launch.
+    /// Whether rows are counted.
+    ///
+    /// Changes that are refused or made are counted; changes that are withheld would be counted at every launch.
     var countsRows: Bool
 
-    /// A number of rows or values, which may be known to be some only.
+    /// A number of rows or values; the exact number may be unknown.
     struct Count {
         let number: Int?
 
@@ -19,7 +21,7 @@ struct RowCounter {
         }
     }
 
-    /// How many rows a FROM clause gives.
+    /// Counts the rows of a FROM clause.
     func count(_ rows: String) throws -> Count {
         let source = "FROM \(rows)"
         if countsRows {

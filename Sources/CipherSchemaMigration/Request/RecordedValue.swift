@@ -3,7 +3,7 @@ internal import CipherErrors
 package import CipherHistory
 internal import CipherSQLite
 
-/// A version as databases and property lists hold it.
+/// A version as databases and property lists store it.
 struct RecordedValue {
     private enum Form {
         case number(Int)
@@ -13,11 +13,11 @@ struct RecordedValue {
 
     private let form: Form
 
-    /// The value of a column; `nil` for NULL and blobs.
+    /// Creates the value of a column; `nil` for NULL and blobs.
     init?(_ value: Value) {
         switch value {
         case .integer(let integer):
-            // On a system of 32 bits a larger number is no version.
+            // On a 32-bit system, a number that does not fit is not a version.
             guard let number = Int(exactly: integer) else { return nil }
             form = .number(number)
         case .real(let real): form = Self.form(real)
@@ -26,7 +26,7 @@ struct RecordedValue {
         }
     }
 
-    /// The value of a property list's key; `nil` for what is neither number nor text.
+    /// Creates the value of a property list's key; `nil` for anything that is neither a number nor text.
     init?(_ value: ConfigurationValue) {
         switch value {
         case .integer(let integer): form = .number(integer)
