@@ -90,8 +90,8 @@ struct TableDifference {
                         values.isZero ? .removesSchema : .losesData, table: existing.name, column: column.name,
                         count: values.number,
                         message: values.isZero
-                            ? "drops \(name), which contains no "
-                                + "values" : "drops \(values.of("non-NULL value")) of \(name)")
+                            ? "drops \(name), which contains no values"
+                            : "drops \(values.of("non-NULL value")) of \(name)")
                 )
                 target.lose(SQLName(column.name))
                 lostColumns.append(SQLName(column.name))
