@@ -113,7 +113,7 @@ package struct SQLTokens {
 
     /// Returns the first position of a byte, or the end.
     ///
-    /// It is fast because schemas may contain megabytes between quotes.
+    /// The search uses pointers, because schemas may contain megabytes between quotes.
     private static func place(of byte: UInt8, in bytes: [UInt8], from start: Int) -> Int {
         bytes.withUnsafeBufferPointer { bytes in
             guard let first = bytes.baseAddress else { return start }

@@ -36,7 +36,7 @@ public struct VersionedTable: Sendable, Equatable {
         case sql(String)
     }
 
-    /// A table with its own version.
+    /// Creates a table with its own version.
     public init(
         name: String, version: Double, definition: Definition, renamedColumns: [String: String] = [:],
         indexes: [String] = [], triggers: [String] = [], leftover: String? = nil,

@@ -153,7 +153,7 @@ package struct InterruptedCopy {
             return
                 "an upgrade by the app itself did not finish: \(name) contains the rows and would become the database"
         case .log:
-            return "an upgrade by the app itself did not finish: the database would get its log, \(name)-wal"
+            return "an upgrade by the app itself did not finish: \(name)-wal would become the database's log"
         case .database:
             guard try FileSystem.exists(copy.database) else { return nil }
             return

@@ -62,7 +62,7 @@ struct ObjectDifference {
         let isSame = SQLTokens.normalized(found.object.sql) == SQLTokens.normalized(object.sql)
         guard !isSame || found.isOutdated else { return }
         drop(found.object, isSame ? "it refers to something that is renamed" : "the schema defines it differently")
-        create(object, isSame ? "it refers to something that was renamed" : "the schema defines it so")
+        create(object, isSame ? "it refers to something that was renamed" : "this is the schema's definition")
     }
 
     private func checkNameIsFree(_ object: DatabaseState.Object, _ present: PresentSchema) throws {

@@ -15,7 +15,8 @@ struct PlanExecutor {
     ///   - isJudged: Whether steps may be refused.
     ///   - isAll: Whether no further operations of the migration follow.
     /// - Returns: The operations with their effects, and what was lost.
-    /// - Throws: ``StoreError`` that names the operation, or the forbidden losses of steps; the caller rolls back.
+    /// - Throws: ``StoreError`` that names the operation, or the losses that steps are not allowed to cause; the
+    ///   caller rolls back.
     func apply(
         _ operations: [Plan.Operation], isJudged: Bool = true, isAll: Bool = true
     ) throws -> (operations: [Plan.Operation], findings: [Plan.Finding]) {

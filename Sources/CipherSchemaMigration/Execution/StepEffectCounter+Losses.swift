@@ -9,7 +9,7 @@ extension StepEffectCounter {
         }
         let gone = effectState.first.keys.filter { after[$0] == nil }
         for name in gone {
-            // Rows that were copied on from there are where they were copied to.
+            // Rows that were copied from a dropped table to another one are now in that one.
             let places = effectState.copies[name] ?? []
             effectState.redirect(name) { source in places.first { $0.target != source }?.target }
         }

@@ -60,7 +60,7 @@ final class StepEffectCounter {
     /// The effects of an operation.
     struct Outcome {
         var effects: [Plan.TableEffect]
-        /// What users lost through the operation.
+        /// The users' rows and values that the operation lost.
         var losses: [Plan.Finding]
     }
 
@@ -213,7 +213,7 @@ final class StepEffectCounter {
     private func copying(_ actions: [StatementAction], _ sql: String) throws -> Copying? {
         guard actions.contains(where: { $0.cause == nil && ($0.kind == .insert || $0.kind == .createTable) })
         else { return nil }
-        // A view and a named query are causes too, and part of the statement.
+        // A view or a named query can also be a cause, and is part of the statement.
         let causes = Set(actions.compactMap(\.cause))
         let hasTriggers = try causes.contains { try TableRowCounts.isTrigger($0, connection) }
         var target: (name: Name, isNew: Bool)?

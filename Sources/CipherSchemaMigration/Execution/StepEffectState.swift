@@ -22,7 +22,7 @@ struct StepEffectState {
         let table: String
     }
 
-    /// The difference between the number of rows that a table has and had at first.
+    /// The change in the number of rows of a table during an operation.
     struct Balance {
         var now = 0
         /// The lowest balance so far: rows that are added later are new rows, unless they are copied back.

@@ -67,10 +67,10 @@ struct RejectedValues {
             ]
         }
         return finding(nulls, "contains \(nulls.of("NULL")), which SQLite would replace with numbers")
-            + finding(others, "\(others.of("value")) of it cannot be converted to whole numbers")
+            + finding(others, "\(others.of("value")) in it cannot be converted to whole numbers")
             + finding(
                 duplicates,
-                "\(duplicates.of("value")) of it \(duplicates.number == 1 ? "occurs" : "occur") more than once")
+                "\(duplicates.of("value")) in it \(duplicates.number == 1 ? "occurs" : "occur") more than once")
     }
 
     private func misfits(_ column: ColumnState, _ old: ColumnState) throws -> [Plan.Finding] {

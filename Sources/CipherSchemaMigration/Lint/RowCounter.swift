@@ -14,7 +14,7 @@ struct RowCounter {
 
         var isZero: Bool { number == 0 }
 
-        /// Such as `1204 rows` or `rows`.
+        /// Returns the count with a noun, such as `1204 rows`, or only `rows` if the number is unknown.
         func of(_ noun: String) -> String {
             guard let number else { return "\(noun)s" }
             return "\(number) \(noun)\(number == 1 ? "" : "s")"

@@ -11,7 +11,7 @@ public struct MigrationReport: Sendable, Equatable {
     public var event: HistoryEvent?
     /// The operations that were applied, in order.
     public var applied: [Plan.Operation]
-    /// The changes that the schema asks for but that were not made, with the reasons.
+    /// The changes that the schema requires but that were not made, with the reasons.
     ///
     /// Rows are counted only if something was applied, because a launch that has nothing to do should not read whole
     /// tables.

@@ -5,8 +5,8 @@ package import CipherSQLite
 
 /// Migrates the schema of an open database to the version of the configuration.
 ///
-/// It does not depend on the kind of source: it has a plan made, applies the plan in one transaction, and records that
-/// it did.
+/// It does not depend on the kind of source: it requests a plan, applies it in one transaction, and records the
+/// migration.
 package struct SchemaMigrator {
     private let goal: SchemaGoal
     private let source: any SchemaSource
@@ -120,7 +120,7 @@ package struct SchemaMigrator {
         guard (0...Int(Int32.max)).contains(version.wholeNumber ?? 0) else {
             throw StoreError(
                 .configuration, path: state.connection.path,
-                "\(version) cannot be a schema version: user_version holds 0 to \(Int32.max)",
+                "\(version) cannot be a schema version: user_version can only hold 0 to \(Int32.max)",
                 advice: "choose another dbVersion")
         }
         if let recorded = state.recorded, recorded > version {
@@ -176,7 +176,7 @@ package struct SchemaMigrator {
         }
     }
 
-    /// The part that runs under the write lock.
+    /// Plans and applies a migration under the write lock.
     private func applyLocked(
         _ connection: Connection, _ recorded: () throws -> SchemaVersion?, isRehearsal: Bool = false
     ) throws -> (plan: Plan, event: HistoryEvent?) {

@@ -18,7 +18,7 @@ public struct Plan: Sendable, Equatable {
     public var operations: [Operation]
     /// The operations of every launch, which follow the others.
     public var everyLaunch: [Operation] = []
-    /// The changes that the schema asks for but that are not made, with the reasons.
+    /// The changes that the schema requires but that are not made, with the reasons.
     public var withheld: [Withheld]
     /// The consequences of the operations for the values in the database.
     public var findings: [Finding]

@@ -108,7 +108,7 @@ extension SchemaDescription.Object {
         for column in columns where !wantedColumns.contains(where: { $0.isNamed(like: column) }) {
             differences.append(SchemaMismatch(.unexpected, self, column))
         }
-        // A missing column moves the others, and is already reported.
+        // A missing column shifts the others, but it is already reported.
         let isReordered = !zip(common(columns, wantedColumns), common(wantedColumns, columns))
             .allSatisfy { $0.isNamed(like: $1) }
         if isReordered { differences.append(SchemaMismatch(.reordered, self)) }

@@ -30,7 +30,7 @@ public enum RecordedVersion: Sendable {
         /// The number that is added to the recorded one, such as -1 if that is the next update to run.
         public var offset: Int
 
-        /// A table's column that contains a version.
+        /// Creates a column that contains a version.
         public init(table: String, column: String, filter: [String: String] = [:], offset: Int = 0) {
             self.table = table
             self.column = column

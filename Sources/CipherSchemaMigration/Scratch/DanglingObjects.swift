@@ -5,7 +5,7 @@ package import CipherSQLite
 
 /// The views and triggers that SQLite cannot compile, because something that they name does not exist.
 ///
-/// Legacy databases contain such objects, so a migration must only not create new ones.
+/// Legacy databases contain such objects, so a migration is only required not to create new ones.
 package struct DanglingObjects {
     /// A statement that cannot be compiled: one that reads a view, or one that fires a table's triggers.
     private struct Subject: Hashable {

@@ -3,7 +3,7 @@ internal import CipherErrors
 package import CipherSQLText
 internal import CipherSQLite
 
-/// Tries tables, one at a time; each is dropped again at once.
+/// Tries out tables, one at a time, and drops each of them at once.
 extension ScratchDatabase {
     /// Returns the table that SQLite creates from a text.
     ///

@@ -88,7 +88,7 @@ package struct ScratchDatabase {
             }
             isComplete = isComplete && areAllTaken
         } catch is DatabaseError {
-            // A statement failed only while it ran; only rolling back its own transaction undoes that completely.
+            // A statement failed only while it ran. Only a rollback of its own transaction undoes it completely.
             try connection.execute("PRAGMA writable_schema = OFF")
             for sql in statements { try makeAlone(sql) }
         }
@@ -105,7 +105,7 @@ package struct ScratchDatabase {
         do {
             try connection.execute(SQL(text: sql))
         } catch is DatabaseError {
-            // It needs a module, function or collation that only the app has, and so cannot be tried here.
+            // The object needs a module, function or collation that only the app has, so it cannot be tried here.
             isComplete = false
         }
     }

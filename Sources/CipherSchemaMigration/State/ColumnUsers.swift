@@ -7,7 +7,7 @@ struct ColumnUsers {
     /// The tables that will exist afterwards.
     let tables: [TableShape]
 
-    /// Returns an object that uses the column; in doubt, it reports one too many rather than one too few.
+    /// Returns a description of an object that uses the column; it may return one that does not, but never misses one.
     func user(of column: String, in table: String) -> String? {
         let (column, table) = (SQLName(column), SQLName(table))
         let object = objects.first { object in

@@ -24,7 +24,7 @@ public struct MigrationSteps: Sendable {
 
     /// A step that takes the schema to a version.
     public struct Update: Sendable {
-        /// The version that the schema has afterwards.
+        /// The version of the schema after the step.
         public var version: SchemaVersion
         /// The name in plans, in the history and in errors, such as `sql_update_3.plist`.
         public var name: String

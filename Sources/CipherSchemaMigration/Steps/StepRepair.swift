@@ -3,7 +3,7 @@ internal import CipherHistory
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// Finds the parts that a database lacks of the schema of its recorded version.
+/// Finds the parts of its recorded version's schema that a database lacks.
 ///
 /// The older systems recorded a version even if a statement had failed. Statements that only add are repeated. If a
 /// failed statement may have left rows elsewhere, the state is unclear, and nothing is changed.

@@ -3,7 +3,7 @@ internal import CipherHistory
 /// A stage on the way from an empty database to the app's version: the baseline or an update.
 struct StepStage {
     let name: String
-    /// The version that the schema has afterwards; `nil` for the baseline.
+    /// The version of the schema after the stage; `nil` for the baseline.
     let version: SchemaVersion?
     /// The statements; `nil` for Swift code, whose effects are not known in advance.
     let statements: [PlacedStatement]?

@@ -66,7 +66,7 @@ package enum ArgumentParser {
             case CS_ARGUMENT_UNKNOWN where found.letter == Int32(UInt8(ascii: "h")) && offersHelp(options):
                 values[Option.help.name] = [""]
             case CS_ARGUMENT_END:
-                // getopt has reordered nothing: the arguments after `--` are where they were.
+                // getopt has not reordered anything, so the arguments after `--` are in their original places.
                 operands += arguments.dropFirst(Int(found.rest) - 1)
                 return Invocation(values: values, operands: operands)
             default:

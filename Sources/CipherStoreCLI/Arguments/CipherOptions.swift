@@ -98,7 +98,7 @@ enum CipherOptions {
         }
     }
 
-    /// The option's value for settings.
+    /// Returns the option value that describes settings.
     static func text(of settings: CipherSettings) -> String {
         let usual = CipherSettings(compatibility: settings.compatibility)
         var parts = ["\(settings.compatibility)"]

@@ -10,7 +10,7 @@ package struct KeyFileTemplate: KeyTextSource, InputFiles {
         /\{(name|folder)\}/.matchingSemantics(.unicodeScalar)
     }
 
-    /// Creates a template; `nil` if the path has no placeholder, and so is the path of one key file.
+    /// Creates a template; `nil` if the path has no placeholder and names a single key file.
     package init?(_ path: String) {
         guard path.contains(Self.placeholder) else { return nil }
         template = path
@@ -41,8 +41,7 @@ package struct KeyFileTemplate: KeyTextSource, InputFiles {
 
     /// Returns the path of a database's key file.
     package func path(for database: String) -> String {
-        // Split by byte: a name may begin with a combining mark, which would form one character with the byte before
-        // it.
+        // Split by byte: a name may begin with a combining mark, which would form one character with what precedes it.
         let parts = database.utf8.split(separator: UInt8(ascii: "/"))
         let file = parts.last ?? "".utf8[...]
         let ending = file.lastIndex(of: UInt8(ascii: ".")) ?? file.endIndex

@@ -23,8 +23,8 @@ struct KeyOptions: Sendable {
         named = name
         file = Option(
             "\(prefix)-file", value: "FILE", kind: .file,
-            "Read \(name) from a file that only its owner can read; - is standard input, which asks for a passphrase "
-                + "if it is a terminal.")
+            "Read \(name) from a file that only its owner can read, or with - from standard input; on a terminal, you "
+                + "are asked for a passphrase.")
         environment = Option(
             "\(prefix)-env", value: "VAR", kind: .variable, "Read \(name) from an environment variable.")
         credential = Option("\(prefix)-credential", value: "NAME", "Read \(name) from a systemd credential.")
@@ -38,7 +38,7 @@ struct KeyOptions: Sendable {
     static func forms(_ command: Command) -> String? {
         guard command.options.contains(where: { $0.name == key.file.name }) else { return nil }
         return
-            "Wherever it is read from, a key is a passphrase, or a raw key as x'64 hex digits' or x'96 hex digits' "
+            "A key from any of these sources is a passphrase, or a raw key as x'64 hex digits' or x'96 hex digits' "
             + "(key and salt). One trailing newline is ignored. In the path of a key file, {name} stands for the "
             + "database's name without its extension, and {folder} for the name of its folder."
     }

@@ -42,8 +42,8 @@ package final class TypedKeyProvider: KeyTextSource, @unchecked Sendable {
         }
     }
 
-    /// Asks for the key again on a terminal, because a database is about to get it and a typing error would make it
-    /// unusable.
+    /// Asks for the key again on a terminal, because a database is about to get it and a typing error would make the
+    /// database unreadable.
     func confirm() throws {
         let first = try text()
         guard isatty(0) == 1 else { return }

@@ -46,7 +46,8 @@ extension Command {
 
 enum EncryptCommand {
     static let keepBackup = Option(
-        "keep-backup", "Keep the plaintext file beside the encrypted one, as DB-plaintext (or -2 and so on after it).")
+        "keep-backup",
+        "Keep the plaintext file beside the encrypted one, as DB-plaintext (or DB-plaintext-2 and so on).")
 
     static let onDamage = Option(
         "on-damage", value: "WHAT", kind: .words(OnDamage.allCases.map(\.rawValue)),
@@ -58,7 +59,7 @@ enum EncryptCommand {
         "shadow", "Build and prove the encrypted copy, discard it, and leave the database as it is.")
 
     static let configuration = Option(
-        "config", value: "FILE", kind: .file, "With --shadow: the configuration by which the copy is migrated.")
+        "config", value: "FILE", kind: .file, "With --shadow: the configuration for migrating the copy.")
 
     static let proof = Option(
         "proof", value: "HOW", kind: .words(ProofReader.allCases.map(\.rawValue)),

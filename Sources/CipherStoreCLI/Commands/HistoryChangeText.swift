@@ -1,7 +1,7 @@
 internal import CipherHistory
 internal import CipherStore
 
-/// The parts that the commands that write to the history share.
+/// The options and output that are common to the commands that write to the history.
 enum HistoryChangeText {
     static let options: [Option] = [.lockTimeout, .busyTimeout]
 

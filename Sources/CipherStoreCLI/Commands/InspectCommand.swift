@@ -39,7 +39,7 @@ enum InspectCommand {
         return .done
     }
 
-    /// An explanation of what an opaque file may be, to follow the name of its state.
+    /// Returns an explanation of what an opaque file may be, which follows the name of its state.
     private static func explanation(_ found: Inspection, _ path: String) throws -> String {
         guard found.state == .opaque else { return "" }
         if let other = try Inspector(path: path).notADatabase() { return " (does not look like a database: \(other))" }

@@ -6,6 +6,6 @@ extension Verification {
     var failure: StoreError {
         let count = "\(isTruncated ? "more than " : "")\(complaints.count)"
         return StoreError(
-            .corrupt, path: path, "the database is damaged: \(count) complaint\(count == "1" ? "" : "s")")
+            .corrupt, path: path, "the database is damaged: \(count) problem\(count == "1" ? "" : "s")")
     }
 }

@@ -67,7 +67,7 @@ struct Fleet {
         }
         report = try invocation[FleetOptions.report].map { [files] in try FleetReport($0, header, files) }
         if let origin = shard.origin, origin != "--\(FleetOptions.shard.name)" {
-            Output.complain("shard \(shard.index)/\(shard.count), by \(origin)")
+            Output.complain("shard \(shard.index)/\(shard.count), from \(origin)")
         }
     }
 

@@ -102,7 +102,8 @@ struct MergedReport: Sendable {
 extension MergedReport.File {
     /// Whether this line, with its failure, replaces an earlier line as the file's result.
     ///
-    /// A run that another run kept out does not know that run's result, and a file that was done stays done.
+    /// A run that was kept out of a file by another run does not know the other run's result, and a file that was done
+    /// stays done.
     fileprivate func tells(_ failure: ReportEntry.Failure?, after earlier: MergedReport.File) -> Bool {
         guard earlier.result == .done || earlier.result == .unchanged else { return true }
         return failure?.code != "busy" && result != .skipped && (result != .unchanged || earlier.result != .done)

@@ -73,7 +73,7 @@ enum ReportPage {
             ("bytes before", number(totals.bytesBefore), false),
             ("bytes after", number(totals.bytesAfter), false),
             ("seconds of work", TerminalText.decimal(totals.seconds, 1), false),
-            ("seconds in all", TerminalText.decimal(totals.wallSeconds, 1), false),
+            ("seconds in total", TerminalText.decimal(totals.wallSeconds, 1), false),
         ]
         let cards = facts.map { "<div class=\"card\($2 ? " bad" : "")\"><b>\($1)</b>\($0)</div>" }
         return "<div class=cards>\(cards.joined())</div>\n"
