@@ -17,12 +17,12 @@ extension Command {
             "Rows that cannot be assigned to one table, rows on free pages and rows that contradict their page go to "
                 + "the table lost_and_found, each with the reason: orphaned, deleted or damaged. If the schema itself "
                 + "is lost, --template supplies the tables, or --config does, from its schema for a first install.",
-            "With --output, the new database is a separate file. With --in-place, it takes the damaged one's place in a "
-                + "single rename, and the damaged one is kept as DB-damaged (or -damaged-2 and so on), with its log or "
-                + "journal; if it was plaintext, it stays plaintext. At every moment DB is the whole damaged database "
-                + "or the whole recovered one; after a crash, verify shows which. No other program may have the "
-                + "database open. A file in which nothing is damaged is left unchanged, and its report with --json has "
-                + "\"wasSound\".",
+            "With --output, the new database is a separate file. With --in-place, it takes the damaged one's place in "
+                + "a single rename, and the damaged one is kept as DB-damaged (or -damaged-2 and so on), with its log "
+                + "or journal; if it was plaintext, it stays plaintext. At every moment DB is the whole damaged "
+                + "database or the whole recovered one; after a crash, verify shows which. No other program may have "
+                + "the database open. A file in which nothing is damaged is left unchanged, and its report with "
+                + "--json has \"wasSound\".",
             "The exit status is 0 if the new database was created, even if something is lost: with --json, "
                 + "\"complete\" says whether anything may be missing. In a plaintext file a value that was damaged in "
                 + "place cannot be distinguished from a correct one.",
