@@ -1,6 +1,6 @@
 internal import CipherSQLText
 
-/// How SQLite converts what is stored in a column.
+/// The type affinity of a column, by which SQLite converts stored values.
 ///
 /// Source: SQLite, "Datatypes In SQLite", section 3.1.
 package enum Affinity: Sendable {

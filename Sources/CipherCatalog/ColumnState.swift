@@ -1,34 +1,34 @@
 internal import CipherSQLText
 package import CipherSQLite
 
-/// A column as the database has it.
+/// A column as it is in the database.
 package struct ColumnState: Sendable, Equatable {
     package let name: String
     /// The name byte by byte.
     package let schemaName: SchemaName
-    /// The declared type, as it is written.
+    /// The declared type, as written.
     package var type: String
     package var isNotNull: Bool
     /// The default as SQL text.
     package var defaultSQL: String?
-    /// The place in the primary key from 1; 0 where it is not a part of it.
+    /// The position in the primary key, from 1; 0 if the column is not part of it.
     package var primaryKeyPosition: Int
     package var generation: Generation?
     /// Whether it is a column of a virtual table that `*` leaves out.
     package var isHidden: Bool
 
-    /// Where the value of a generated column comes from.
+    /// Whether the value of a generated column is computed when it is read, or stored.
     package enum Generation: Int, Sendable { case virtual = 2, stored = 3 }
 
-    /// Whether both are defined alike, as far as SQLite tells without the text of the schema: type, NOT NULL, default,
-    /// primary key.
+    /// Returns whether both are defined alike in what SQLite reports without the schema's text: type, NOT NULL,
+    /// default, primary key.
     package func isDefined(like other: ColumnState) -> Bool {
         SQLTokens.normalized(type) == SQLTokens.normalized(other.type) && isNotNull == other.isNotNull
             && defaultSQL.map(SQLTokens.normalized) == other.defaultSQL.map(SQLTokens.normalized)
             && primaryKeyPosition == other.primaryKeyPosition && generation == other.generation
     }
 
-    /// The definition in SQL's words.
+    /// The definition as SQL.
     package var definition: String {
         var words = type.isEmpty ? [] : [type]
         if primaryKeyPosition > 0 { words.append("PRIMARY KEY") }
@@ -38,7 +38,7 @@ package struct ColumnState: Sendable, Equatable {
         return words.isEmpty ? "no type" : words.joined(separator: " ")
     }
 
-    /// The columns of a table, generated ones too; none where there is no such table.
+    /// Returns the columns of a table, including generated ones; empty if there is no such table.
     ///
     /// Source: SQLite, "PRAGMA table_xinfo", for the meaning of its last column.
     package static func read(
@@ -59,7 +59,7 @@ package struct ColumnState: Sendable, Equatable {
         return columns
     }
 
-    /// The same of a table whose name is text.
+    /// Returns the columns of a table whose name is valid text.
     package static func read(
         table: String, in schema: String = "main", from connection: Connection
     ) throws -> [ColumnState] {
@@ -68,12 +68,12 @@ package struct ColumnState: Sendable, Equatable {
 }
 
 extension [ColumnState] {
-    /// Those of the primary key, in its order.
+    /// The columns of the primary key, in its order.
     package var primaryKey: [ColumnState] {
         filter { $0.primaryKeyPosition > 0 }.sorted { $0.primaryKeyPosition < $1.primaryKeyPosition }
     }
 
-    /// A name of the rowid that no column has taken; `nil` if columns have all of them.
+    /// A name of the rowid that no column uses; `nil` if columns use all of them.
     package var rowIDAlias: String? {
         let taken = Set(map { SQLName(of: $0.schemaName) })
         return ["rowid", "_rowid_", "oid"].first { !taken.contains(SQLName($0)) }
@@ -81,9 +81,9 @@ extension [ColumnState] {
 }
 
 extension ColumnState {
-    /// The default as an expression; `nil` where there is none or it is NULL.
+    /// The default as an expression; `nil` if there is none or it is NULL.
     ///
-    /// A word that stands as a default is text, and would be a column in an expression.
+    /// A bare word as a default is text, but in an expression it would be a column.
     package var defaultExpression: String? {
         guard let defaultSQL else { return nil }
         let tokens = SQLTokens(defaultSQL).tokens

@@ -1,16 +1,16 @@
 package import CipherSQLite
 
-/// A foreign key as the database has it, in a schema whose names are text.
+/// A foreign key as it is in the database, in a schema whose names are valid text.
 package struct ForeignKeyState {
-    /// Its number in the table, which `PRAGMA foreign_key_check` tells too.
+    /// The foreign key's number in the table, which `PRAGMA foreign_key_check` also reports.
     package let id: Int
     package let parent: String
-    /// The columns of the table with those of the parent, which are missing where its primary key is meant.
+    /// The columns of the table, each with that of the parent, which is `nil` if the parent's primary key is meant.
     package private(set) var columns: [(child: String, parent: String?)] = []
-    /// What an update and a deletion in the parent do, and the word of MATCH.
+    /// The actions on an update and on a deletion in the parent, and the MATCH clause.
     package let rules: [String]
 
-    /// The foreign keys of a table, in the order in which SQLite tells them.
+    /// Returns the foreign keys of a table, in the order in which SQLite reports them.
     ///
     /// Source: SQLite, "PRAGMA foreign_key_list": a row for each column, those of one key together and in its order.
     package static func read(table: String, from connection: Connection) throws -> [ForeignKeyState] {

@@ -1,19 +1,19 @@
 package import CipherSQLite
 
-/// An index as the database has it, also one that SQLite made for a UNIQUE or a PRIMARY KEY.
+/// An index as it is in the database, including those that SQLite created for a UNIQUE or a PRIMARY KEY.
 package struct IndexState {
-    /// What the index comes from.
+    /// The origin of an index.
     package enum Origin: String { case statement = "c", unique = "u", primaryKey = "pk" }
 
-    /// A column of its entries.
+    /// A column of the index's entries.
     package struct Part {
         /// The column of the table, from 0; -1 is the rowid and -2 an expression.
         package let position: Int
-        /// `nil` for the rowid and an expression.
+        /// The column's name; `nil` for the rowid and an expression.
         package let name: SchemaName?
         package let isDescending: Bool
         package let collation: SchemaName?
-        /// Whether the index sorts by it; the others lead to the row.
+        /// Whether the index sorts by the column; the others identify the row.
         package let isKey: Bool
 
         package var isExpression: Bool { position == -2 }
@@ -22,10 +22,10 @@ package struct IndexState {
     package let name: SchemaName
     package let isUnique: Bool
     package let origin: Origin
-    /// Whether it has a condition.
+    /// Whether the index has a condition.
     package let isPartial: Bool
 
-    /// The indexes of a table, and the primary key of a table WITHOUT ROWID; none where there is no such table.
+    /// Returns the indexes of a table, and the primary key of a WITHOUT ROWID table; empty if there is no such table.
     ///
     /// Source: SQLite, "PRAGMA index_list".
     package static func read(table: SchemaName, from connection: Connection) throws -> [IndexState] {
@@ -39,12 +39,12 @@ package struct IndexState {
         return indexes
     }
 
-    /// What its entries are made of.
+    /// Returns the columns of the index's entries.
     ///
     /// Source: SQLite, "PRAGMA index_xinfo".
     package func parts(_ connection: Connection) throws -> [Part] { try Self.parts(of: name, connection) }
 
-    /// The same of an index by its name.
+    /// Returns the columns of an index's entries, by the index's name.
     package static func parts(of name: SchemaName, _ connection: Connection) throws -> [Part] {
         var parts: [Part] = []
         try connection.forEachRow("PRAGMA main.index_xinfo(\(name))") { row in

@@ -3,9 +3,10 @@ package import CipherSQLite
 
 /// The collations that a schema sorts by.
 package enum SchemaCollations {
-    /// Those that indexes need and the connection does not have, sorted.
+    /// Returns the collations that indexes need and the connection lacks, sorted.
     ///
-    /// By table, for the key of a WITHOUT ROWID table is an index that the schema does not list.
+    /// They are read table by table, because the key of a WITHOUT ROWID table is an index that the schema does not
+    /// list.
     package static func missing(_ connection: Connection) throws -> [String] {
         var namesCollation = false
         try connection.forEachRow("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL") { row in
@@ -23,7 +24,9 @@ package enum SchemaCollations {
         return try used.filter { try !isRegistered($0, connection) }.map(\.description).sorted()
     }
 
-    /// `PRAGMA collation_list` would not tell: it lists every name that the schema uses once the schema is read.
+    /// Returns whether a collation is registered.
+    ///
+    /// `PRAGMA collation_list` does not show this: after the schema is read, it lists every name that the schema uses.
     private static func isRegistered(_ name: SchemaName, _ connection: Connection) throws -> Bool {
         do {
             _ = try connection.value(Int.self, "SELECT '' = '' COLLATE \(name)")

@@ -2,19 +2,20 @@ internal import CipherErrors
 internal import CipherSQLText
 package import CipherSQLite
 
-/// Whether each entry of a schema is what it says it is.
+/// Checks that the SQL of each schema entry matches its type.
 ///
-/// SQLite goes by an entry's text alone and believes the rest: old engines take a view for a table where its entry has a
-/// b-tree, and reading that table would run the view. SQLite itself writes the first words of each text in one way, and
-/// reads them with any white space and comments between.
+/// SQLite parses only an entry's text and trusts the rest: old engines treat a view as a table if its entry has a
+/// b-tree, and reading that table would run the view. SQLite itself always writes the first words of each text in the
+/// same way, but accepts any white space and comments between them.
+///
 /// Source: SQLite, "The Schema Table".
 package enum SchemaEntryCheck {
     /// Checks the entries.
     ///
-    /// - Throws: ``StoreError`` with `corrupt`, naming the first entry that is something else.
+    /// - Throws: ``StoreError`` with `corrupt`, naming the first entry that does not match.
     package static func check(_ connection: Connection) throws {
-        // Those that are written as SQLite does need not be taken apart: there may be thousands. Without functions, LIKE's
-        // among them, for an app may have its own.
+        // Entries that are written as SQLite writes them need not be parsed, because there may be thousands. The query
+        // calls no functions, not even LIKE's, because an app may have replaced them.
         try connection.forEachRow(
             """
             SELECT type, rootpage IS NOT NULL AND rootpage > 0, CAST(sql AS TEXT), name FROM main.sqlite_master
@@ -33,11 +34,11 @@ package enum SchemaEntryCheck {
             if let sql, isShape(of: sql, try row.get(at: 0), hasRoot: try row.get(at: 1)) { return }
             let name = try row.get(String?.self, at: 3)
             throw StoreError.damaged(
-                connection.path, "the schema's entry \(name ?? "without a name") does not have the type that it claims")
+                connection.path, "the type of schema entry \(name ?? "without a name") does not match its SQL")
         }
     }
 
-    /// Whether a text makes an entry of its type.
+    /// Returns whether a text creates an entry of its type.
     package static func isShape(of sql: String, _ type: String?, hasRoot: Bool) -> Bool {
         let words = SQLTokens(sql, first: 3).tokens
         func begins(_ keywords: String...) -> Bool {

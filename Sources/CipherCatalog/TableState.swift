@@ -1,14 +1,14 @@
 package import CipherSQLText
 
-/// A table as the database has it.
+/// A table as it is in the database.
 package struct TableState: Sendable, Equatable {
     package var name: String
-    /// Empty for virtual tables: asking for theirs needs their module, which may not be loaded.
+    /// The columns; empty for virtual tables, because reading theirs needs their module, which may not be loaded.
     package var columns: [ColumnState]
     package var isVirtual: Bool
-    /// Its CREATE statement, as `sqlite_master` keeps it.
+    /// The CREATE statement, as `sqlite_master` stores it.
     package var sql: String?
-    /// The tables that its foreign keys refer to.
+    /// The tables that the foreign keys reference.
     package var references: [SQLName]
 
     package init(name: String, columns: [ColumnState], isVirtual: Bool, sql: String? = nil, references: [SQLName]) {

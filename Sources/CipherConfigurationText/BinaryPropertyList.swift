@@ -1,7 +1,8 @@
 /// The values of a binary property list.
 ///
-/// A reader of our own, for Foundation's ends the process at some damaged files. A header, objects that name each other by
-/// number, a table of where each object begins, and a trailer that tells where the table and the first object are.
+/// Foundation's reader is not used because it ends the process on some damaged files. The format has a header, objects
+/// that refer to each other by number, a table of the objects' offsets, and a trailer with the positions of the table
+/// and of the first object.
 /// Source: CoreFoundation, CFBinaryPList.c.
 package struct BinaryPropertyList {
     package static let magic = Array("bplist00".utf8)
@@ -9,13 +10,13 @@ package struct BinaryPropertyList {
     typealias Failure = ConfigurationSyntax.Failure
 
     private let bytes: [UInt8]
-    /// Where each object begins.
+    /// The offset of each object.
     private let offsets: [Int]
-    /// Where the objects end.
+    /// The offset at which the objects end.
     private let end: Int
     private let referenceSize: Int
     private let top: Int
-    /// Text that was read, for a small file can name a long one many times.
+    /// The texts that were already read, because a small file can refer to a long text many times.
     private var texts: [Int: ConfigurationValue] = [:]
     private var budget = ConfigurationValue.maximumCount
 
@@ -86,7 +87,7 @@ package struct BinaryPropertyList {
         }
     }
 
-    /// Numbers of fewer than eight bytes have no sign.
+    /// Converts an integer; those of fewer than eight bytes are unsigned.
     private func integer(_ bytes: ArraySlice<UInt8>) -> ConfigurationValue {
         let low = Self.number(bytes.suffix(8))
         guard bytes.count == 16 else { return .integer(Int(Int64(bitPattern: low))) }
@@ -95,7 +96,7 @@ package struct BinaryPropertyList {
         return .real(Double(high) * 0x1p64 + Double(low))
     }
 
-    /// The number of four bytes as it was written: 1.4, and not 1.399999976158142.
+    /// Converts a four-byte number to the decimal that was written: 1.4 rather than 1.399999976158142.
     private func single(_ bytes: ArraySlice<UInt8>) -> Double {
         let number = Float(bitPattern: UInt32(Self.number(bytes)))
         return Double(number.description) ?? Double(number)
@@ -167,8 +168,9 @@ package struct BinaryPropertyList {
         return objects
     }
 
-    /// What an object of so many units of `width` bytes holds; the number stands in its first byte, or behind it where 15
-    /// stands there.
+    /// Returns the content of an object that consists of units of `width` bytes.
+    ///
+    /// Their number is in the first byte, or after it if the first byte contains 15.
     private func content(
         _ start: Int, width: Int
     ) throws(Failure) -> ArraySlice<UInt8> {

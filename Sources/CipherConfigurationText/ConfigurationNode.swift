@@ -4,7 +4,7 @@ internal import CipherSystemFiles
 /// A value of a configuration file together with its place, so that every error can name it.
 package struct ConfigurationNode {
     package let value: ConfigurationValue
-    /// The way to the value, such as `dbTables[2].chat[1]`; empty for the whole file.
+    /// The path to the value, such as `dbTables[2].chat[1]`; empty for the whole file.
     package let place: String
     package let file: String
 
@@ -18,7 +18,7 @@ package struct ConfigurationNode {
         StoreError(.configuration, path: file, place.isEmpty ? detail : "\(place): \(detail)", advice: advice)
     }
 
-    /// A failure of a value below this one.
+    /// Returns the failure of a value below this one.
     package func failure(at part: String, _ detail: String) -> StoreError {
         StoreError(.configuration, path: file, "\(place).\(part): \(detail)")
     }
@@ -27,13 +27,13 @@ package struct ConfigurationNode {
         failure("must be \(wanted), not \(value.kind)")
     }
 
-    /// True or false; a number is neither.
+    /// Returns the value as true or false; a number is neither.
     package func boolean() throws -> Bool {
         guard case .boolean(let boolean) = value else { throw mismatch("true or false") }
         return boolean
     }
 
-    /// A whole number within a range.
+    /// Returns the value as a whole number within a range.
     package func wholeNumber(in range: ClosedRange<Int>) throws -> Int {
         guard case .integer(let number) = value else { throw mismatch("a whole number") }
         guard range.contains(number) else {
@@ -42,14 +42,14 @@ package struct ConfigurationNode {
         return number
     }
 
-    /// Text, which may be empty, without NUL characters.
+    /// Returns the value as text without NUL characters, which may be empty.
     package func text() throws -> String {
         guard case .text(let text) = value else { throw mismatch("text") }
         guard !text.utf8.contains(0) else { throw failure("contains a NUL character") }
         return text
     }
 
-    /// The name of a file in a folder given elsewhere.
+    /// Returns the value as the name of a file in a folder that is given elsewhere.
     package func fileName() throws -> String {
         let name = try text()
         if let fault = FileName.fault(of: name) {
@@ -58,14 +58,14 @@ package struct ConfigurationNode {
         return SystemPath.text(name.utf8)
     }
 
-    /// The name of a table or column.
+    /// Returns the value as the name of a table or column.
     package func schemaName() throws -> String {
         let name = try text()
         guard !name.isEmpty else { throw failure("is empty") }
         return name
     }
 
-    /// One of the words of an enumeration.
+    /// Returns the value as one of the words of an enumeration.
     package func choice<Choice: RawRepresentable<String> & CaseIterable>(_ type: Choice.Type = Choice.self) throws
         -> Choice
     {
@@ -84,7 +84,7 @@ package struct ConfigurationNode {
         return choice
     }
 
-    /// The elements of a list.
+    /// Returns the elements of a list.
     package func elements() throws -> [ConfigurationNode] {
         guard case .list(let elements) = value else { throw mismatch("a list") }
         return elements.enumerated().map { index, element in
@@ -92,7 +92,9 @@ package struct ConfigurationNode {
         }
     }
 
-    /// The only entry of a dictionary with one key, which keeps order in lists: dictionaries have none.
+    /// Returns the only entry of a dictionary with one key.
+    ///
+    /// Lists of such dictionaries keep an order, which a dictionary does not have.
     package func singleEntry(_ what: String) throws -> (name: String, node: ConfigurationNode) {
         guard case .dictionary(let entries) = value else { throw mismatch("a dictionary of one \(what)") }
         guard let entry = entries.first, entries.count == 1 else {
@@ -103,7 +105,7 @@ package struct ConfigurationNode {
         return (entry.key, child(entry.key, entry.value))
     }
 
-    /// All entries of a dictionary, sorted by key, so that errors come in the same order each time.
+    /// Returns all entries of a dictionary, sorted by key, so that errors always come in the same order.
     package func entries() throws -> [(name: String, node: ConfigurationNode)] {
         guard case .dictionary(let entries) = value else { throw mismatch("a dictionary") }
         return entries.sorted { $0.key < $1.key }.map { ($0.key, child($0.key, $0.value)) }
@@ -121,7 +123,7 @@ package struct ConfigurationNode {
     /// The place of an element of the list at `place`.
     static func path(_ place: String, index: Int) -> String { "\(place)[\(index)]" }
 
-    /// Text as it may stand in a message: short, and on one line.
+    /// Returns text as it may appear in a message: short, and on one line.
     package static func shown(_ text: String) -> String {
         let line = text.unicodeScalars.prefix(64).map { $0.properties.generalCategory == .control ? "?" : "\($0)" }
         return line.joined() + (text.unicodeScalars.count > 64 ? "…" : "")

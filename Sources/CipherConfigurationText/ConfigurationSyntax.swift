@@ -1,28 +1,29 @@
-/// The formats of a configuration, told apart by what the file holds and not by its name.
+/// The formats of a configuration, which are recognised by the file's content, not by its name.
 package enum ConfigurationSyntax {
-    /// Why bytes are not a configuration, and where.
+    /// The reason why bytes are not a configuration, with its place.
     package struct Failure: Error, Equatable {
         package enum Reason: Equatable {
             case empty
             case unknownFormat
-            /// A property list of the form that NeXTSTEP had, which looks like JSON.
+            /// A property list in the format of NeXTSTEP, which looks like JSON.
             case openStep
             case utf16
             case notUTF8
             /// An encoding that an XML declaration names.
             case encoding(String)
-            /// The format, and what is wrong.
+            /// The format, and the fault.
             case malformed(String, String)
-            /// A key of a dictionary that has it already; binary files have no lines.
+            /// A key that a dictionary already has, with the place of the first one; `nil` for binary files, which have
+            /// no lines.
             case repeatedKey(String, first: TextPlace?)
-            /// A number that no type holds.
+            /// A number that no type can represent.
             case unfitNumber
             case tooDeep
             case tooManyValues
         }
 
         package let reason: Reason
-        /// The way to the value or its dictionary, such as `dbTables[2].chat`; empty for the whole file.
+        /// The path to the value or its dictionary, such as `dbTables[2].chat`; empty for the whole file.
         let keyPath: String
         let place: TextPlace?
 
@@ -33,12 +34,13 @@ package enum ConfigurationSyntax {
         }
     }
 
-    /// The largest file that is read.
+    /// The maximum size of a file, in bytes.
     package static let maximumSize = 4 << 20
 
     /// Reads a property list (XML or binary) or JSON.
     ///
-    /// - Throws: The first fault, with its place: a key that is given twice and a number that no type holds are faults too.
+    /// - Throws: The first fault, with its place. A key that is given twice and a number that no type can represent
+    ///   are also faults.
     package static func parse(_ file: [UInt8]) throws(Failure) -> ConfigurationValue {
         guard file.count <= maximumSize else { throw Failure(.tooManyValues) }
         let bytes = file.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(file.dropFirst(3)) : file
@@ -59,14 +61,16 @@ package enum ConfigurationSyntax {
         }
     }
 
-    /// Whether bytes are text of two or four bytes for a character, by its mark or by the zeros of the first character.
+    /// Returns whether bytes are text with two or four bytes per character, by the byte order mark or the zeros of the
+    /// first character.
     private static func isUTF16(_ bytes: [UInt8]) -> Bool {
         if bytes.starts(with: [0xFE, 0xFF]) || bytes.starts(with: [0xFF, 0xFE]) { return true }
         guard bytes.prefix(2).contains(0), let first = bytes.prefix(4).first(where: { $0 != 0 }) else { return false }
         return "<{[ \t\r\n".utf8.contains(first)
     }
 
-    /// Whether text begins as an OpenStep property list does: with `key =`, with or without a brace before it, or with a parenthesis.
+    /// Returns whether text begins like an OpenStep property list: with `key =`, with or without a brace before it, or
+    /// with a parenthesis.
     private static func isOpenStep(_ bytes: [UInt8]) -> Bool {
         guard var text = try? ConfigurationText(bytes, format: "property list") else { return false }
         func skipComments() {
@@ -95,12 +99,12 @@ package enum ConfigurationSyntax {
 }
 
 extension ConfigurationSyntax.Failure {
-    /// What is wrong with the file, and where.
+    /// A description of the fault, with its place.
     package var detail: String {
         [keyPath, place?.description ?? "", reason.detail].filter { !$0.isEmpty }.joined(separator: ": ")
     }
 
-    /// What to do next.
+    /// Advice on what to do next.
     package var advice: String {
         switch reason {
         case .malformed("JSON", _): "check its syntax, for instance with `python3 -m json.tool`"
@@ -120,14 +124,14 @@ extension ConfigurationSyntax.Failure.Reason {
         switch self {
         case .empty: "the file is empty"
         case .unknownFormat: "the file is neither a property list nor JSON"
-        case .openStep: "the file is an OpenStep property list, which is not read"
+        case .openStep: "the file is an OpenStep property list, which is not supported"
         case .utf16: "the file is UTF-16 or UTF-32 text"
         case .notUTF8: "the file is not UTF-8 text"
         case .encoding(let name): "the file says that its encoding is \(name)"
         case .malformed(let format, let what): "the file is not valid \(format): \(what)"
         case .repeatedKey(let key, let first):
             "the key \"\(ConfigurationNode.shown(key))\" is given twice" + (first.map { ", first on \($0)" } ?? "")
-        case .unfitNumber: "the number is too large, too small or too long to be kept as it is written"
+        case .unfitNumber: "the number is too large, too small or too long to be stored exactly as written"
         case .tooDeep: "values are nested deeper than \(ConfigurationValue.maximumDepth) levels"
         case .tooManyValues: "the file is too large for a configuration"
         }

@@ -8,12 +8,12 @@ extension TextPlace: CustomStringConvertible {
     package var description: String { "line \(line), column \(column)" }
 }
 
-/// The text of a configuration, read from its beginning to its end.
+/// The text of a configuration, which is read from beginning to end.
 struct ConfigurationText {
     /// The name of the format, for errors.
     let format: String
     let bytes: [UInt8]
-    /// Where the next byte stands.
+    /// The position of the next byte.
     private(set) var position = 0
     private var budget = ConfigurationValue.maximumCount
 
@@ -23,7 +23,7 @@ struct ConfigurationText {
         self.format = format
         self.bytes = bytes
         guard String(validating: bytes, as: UTF8.self) == nil else { return }
-        // Decoding puts U+FFFD where the bytes begin to differ from UTF-8.
+        // Decoding replaces invalid bytes with U+FFFD, so the first difference is the first fault.
         let repaired = String(decoding: bytes, as: UTF8.self).utf8
         let fault = zip(bytes, repaired).enumerated().first { $0.element.0 != $0.element.1 }?.offset ?? bytes.count
         throw ConfigurationSyntax.Failure(.notUTF8, place: place(of: fault))
@@ -31,26 +31,26 @@ struct ConfigurationText {
 
     var next: UInt8? { position < bytes.count ? bytes[position] : nil }
 
-    /// Whether the rest begins with `literal`.
+    /// Returns whether the rest begins with `literal`.
     func isNext(_ literal: String) -> Bool { bytes[position...].starts(with: literal.utf8) }
 
     mutating func skip(_ count: Int = 1) { position += count }
 
-    /// Passes `literal` if the rest begins with it.
+    /// Skips `literal` if the rest begins with it, and returns whether it does.
     mutating func take(_ literal: String) -> Bool {
         guard isNext(literal) else { return false }
         position += literal.utf8.count
         return true
     }
 
-    /// Passes all bytes to the first that does not fit, and returns them.
+    /// Skips all bytes up to the first that does not fit, and returns them.
     mutating func take(while fits: (UInt8) -> Bool) -> ArraySlice<UInt8> {
         let start = position
         while position < bytes.count, fits(bytes[position]) { position += 1 }
         return bytes[start..<position]
     }
 
-    /// Passes everything to the end of the first `literal`, and returns what stands before it; `nil` where there is none.
+    /// Skips everything up to the end of the first `literal`, and returns what comes before it; `nil` if there is none.
     mutating func take(through literal: String) -> ArraySlice<UInt8>? {
         let start = position
         while position < bytes.count {
@@ -64,14 +64,14 @@ struct ConfigurationText {
 
     mutating func skipBlanks() { _ = take { [0x20, 0x09, 0x0A, 0x0D].contains($0) } }
 
-    /// Counts a value, and a level where it is a list or a dictionary.
+    /// Counts a value, and checks the depth of its nesting.
     mutating func count(at path: String, depth: Int) throws(ConfigurationSyntax.Failure) {
         budget -= 1
         guard budget >= 0 else { throw failure(.tooManyValues, at: path) }
         guard depth <= ConfigurationValue.maximumDepth else { throw failure(.tooDeep, at: path) }
     }
 
-    /// The place of a byte; each of LF, CR LF and CR ends a line.
+    /// Returns the place of a byte; LF, CR LF and CR each end a line.
     func place(of position: Int) -> TextPlace {
         var line = 1
         var start = 0
@@ -91,7 +91,7 @@ struct ConfigurationText {
         ConfigurationSyntax.Failure(reason, keyPath: path, place: place(of: position ?? self.position))
     }
 
-    /// A fault of the syntax.
+    /// Returns the failure for a syntax error.
     func fault(_ what: String, at path: String, position: Int? = nil) -> ConfigurationSyntax.Failure {
         failure(.malformed(format, what), at: path, position: position)
     }
@@ -102,7 +102,7 @@ struct ConfigurationEntries {
     private(set) var values: [String: ConfigurationValue] = [:]
     private var positions: [String: Int] = [:]
 
-    /// Refuses a key that is there already.
+    /// Adds a key, and throws if it already exists.
     mutating func add(
         _ key: String, position: Int, of text: ConfigurationText, at path: String
     ) throws(ConfigurationSyntax.Failure) {

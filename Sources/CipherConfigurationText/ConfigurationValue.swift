@@ -1,4 +1,4 @@
-/// A value of a property list or JSON file, before anything is known of its meaning.
+/// A value of a property list or JSON file, before it is interpreted.
 package indirect enum ConfigurationValue: Equatable {
     case boolean(Bool)
     case integer(Int)
@@ -6,10 +6,10 @@ package indirect enum ConfigurationValue: Equatable {
     case text(String)
     case list([ConfigurationValue])
     case dictionary([String: ConfigurationValue])
-    /// Null, a date, data, or a number that no type holds.
+    /// Null, a date, data, or a number that no type can represent.
     case other
 
-    /// The kind of value in words.
+    /// A description of the kind of value.
     package var kind: String {
         switch self {
         case .boolean: "true or false"
@@ -24,15 +24,16 @@ package indirect enum ConfigurationValue: Equatable {
 }
 
 extension ConfigurationValue {
-    /// How deep values may be nested; the known keys need five levels.
+    /// The maximum depth of nested values; the known keys need five levels.
     static let maximumDepth = 32
-    /// How many values a file may have; a binary property list of 300 bytes can name one value a million times.
+    /// The maximum number of values in a file; a binary property list of 300 bytes can refer to one value a million
+    /// times.
     static let maximumCount = 50_000
 
-    /// The value of a decimal number, which may have a fraction and an exponent.
+    /// Creates the value of a decimal number, which may have a fraction and an exponent.
     ///
-    /// `nil` for a number that no type holds: one out of range, and one that would be taken for another whole number, such
-    /// as `1e-400000` for 0 and `9007199254740993.0` for the number before it.
+    /// It is `nil` for a number that no type can represent: one out of range, or one that would be read as another
+    /// whole number, such as `1e-400000` for 0 and `9007199254740993.0` for the number before it.
     init?(number text: String) {
         if let integer = Int(text) {
             self = .integer(integer)
@@ -47,7 +48,7 @@ extension ConfigurationValue {
         self = .integer(integer)
     }
 
-    /// The digits of a decimal number without zeros at either end, and the power of ten of the last one.
+    /// The digits of a decimal number, without zeros at either end, and the power of ten of the last digit.
     private struct DecimalDigits: Equatable {
         let isNegative: Bool
         let digits: [UInt8]

@@ -1,4 +1,4 @@
-/// The values of a JSON text, read as RFC 8259 says.
+/// The values of a JSON text, parsed according to RFC 8259.
 ///
 /// Foundation's reader is not used because it accepts a key that is given twice, and reports no line.
 struct JSONText {
@@ -42,7 +42,7 @@ struct JSONText {
             let start = text.position
             guard text.next == UInt8(ascii: "\"") else {
                 throw text.fault(
-                    text.isNext("}") ? "a comma stands before }" : "a key in double quotes is missing", at: path)
+                    text.isNext("}") ? "there is a comma before }" : "a key in double quotes is missing", at: path)
             }
             let key = try string(at: path)
             try entries.add(key, position: start, of: text, at: path)
@@ -63,7 +63,7 @@ struct JSONText {
         guard !text.take("]") else { return .list([]) }
         repeat {
             text.skipBlanks()
-            guard !text.isNext("]") else { throw text.fault("a comma stands before ]", at: path) }
+            guard !text.isNext("]") else { throw text.fault("there is a comma before ]", at: path) }
             elements.append(try value(at: ConfigurationNode.path(path, index: elements.count), depth: depth))
             text.skipBlanks()
         } while text.take(",")
@@ -140,7 +140,7 @@ struct JSONText {
         return scalar
     }
 
-    /// Passes a backslash, `u` and four hexadecimal digits.
+    /// Skips a backslash, `u` and four hexadecimal digits, and returns their value.
     private mutating func codeUnit() -> UInt16? {
         guard text.isNext("\\u") else { return nil }
         let digits = text.bytes[text.position...].dropFirst(2).prefix(4)

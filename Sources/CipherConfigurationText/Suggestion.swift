@@ -1,8 +1,9 @@
-/// Finds what a writer probably meant.
+/// Finds the word that was probably intended.
 package enum Suggestion {
-    /// The candidate nearest to `word`; `nil` if none is near.
+    /// Returns the candidate that is most similar to `word`; `nil` if none is similar.
     package static func nearest(to word: String, among candidates: [String]) -> String? {
-        // A word that is very long is no slip of the pen, and the distance takes the product of the lengths.
+        // A very long word is not a typing error, and computing the distance takes time proportional to the product of
+        // the lengths.
         guard word.utf8.count <= 64 else { return nil }
         let folded = Array(word.lowercased())
         let ranked = candidates.map { (name: $0, distance: distance(folded, Array($0.lowercased()))) }
@@ -10,7 +11,8 @@ package enum Suggestion {
         return best.distance <= max(1, min(3, best.name.count / 3)) ? best.name : nil
     }
 
-    /// How many letters must be added, removed, replaced or swapped with their neighbour to make one word the other.
+    /// Returns how many letters must be added, removed, replaced or swapped with their neighbour to turn one word into
+    /// the other.
     static func distance(_ left: [Character], _ right: [Character]) -> Int {
         var beforeLast: [Int] = []
         var last = Array(0...right.count)

@@ -1,12 +1,14 @@
 /// The values of a property list in XML.
 ///
-/// Foundation's reader is not used because it accepts a key that is given twice, reports no line, and recurses without a
-/// limit. Source: Apple's PropertyList-1.0.dtd, and XML 1.0 for what it is written in.
+/// Foundation's reader is not used because it accepts a key that is given twice, reports no line, and recurses without
+/// a limit.
+///
+/// Source: Apple's PropertyList-1.0.dtd, and XML 1.0 for its syntax.
 struct XMLPropertyList {
-    /// An element's beginning.
+    /// An element's start tag.
     private struct Tag {
         let name: String
-        /// Whether it is its own end, as in `<true/>`.
+        /// Whether the element is empty and needs no end tag, as in `<true/>`.
         let isWhole: Bool
         let position: Int
     }
@@ -107,7 +109,7 @@ struct XMLPropertyList {
         {
             number = ConfigurationValue(number: word)
         } else if tag.name == "real", Double(word)?.isFinite == false {
-            // Foundation writes such a number as a word.
+            // Foundation writes an infinity or NaN as a word.
             number = .other
         } else {
             throw text.fault("<\(tag.name)> does not contain a valid number", at: path, position: tag.position)
@@ -124,7 +126,7 @@ struct XMLPropertyList {
 
     // MARK: Text
 
-    /// The text between an element's beginning and its end.
+    /// Returns the text between an element's start tag and its end tag.
     private mutating func content(_ tag: Tag, at path: String) throws(ConfigurationSyntax.Failure) -> String {
         guard !tag.isWhole else { return "" }
         var bytes: [UInt8] = []
@@ -192,7 +194,7 @@ struct XMLPropertyList {
         throw text.fault("the tag that begins here does not end", at: path, position: position)
     }
 
-    /// Passes the end of an element.
+    /// Skips the end tag of an element.
     private mutating func end(_ tag: Tag, at path: String) throws(ConfigurationSyntax.Failure) {
         try skipBlanks(at: path)
         let position = text.position
@@ -205,7 +207,7 @@ struct XMLPropertyList {
             "</\(tag.name)> is missing, for the element that begins on \(begun)", at: path, position: position)
     }
 
-    // MARK: What is no value
+    // MARK: Prolog, comments and blanks
 
     private mutating func skipBlanks(at path: String) throws(ConfigurationSyntax.Failure) {
         text.skipBlanks()
@@ -219,13 +221,13 @@ struct XMLPropertyList {
         }
     }
 
-    /// Passes everything before the first element.
+    /// Skips everything before the first element.
     private mutating func skipProlog() throws(ConfigurationSyntax.Failure) {
         text.skipBlanks()
         if text.isNext("<?xml") {
             let declaration = String(decoding: try pass("<?", to: "?>", "XML declaration", at: ""), as: UTF8.self)
             let encoding = declaration.firstMatch(of: /encoding\s*=\s*["']([^"']*)["']/)?.1.uppercased() ?? "UTF-8"
-            // Every encoding that extends ASCII is the same where there is nothing but ASCII.
+            // For a file with only ASCII, every encoding that extends ASCII is the same.
             guard encoding == "UTF-8" || text.bytes.allSatisfy({ $0 < 0x80 }) else {
                 throw ConfigurationSyntax.Failure(.encoding(ConfigurationNode.shown(encoding)))
             }

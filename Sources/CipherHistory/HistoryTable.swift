@@ -3,14 +3,14 @@ internal import CipherErrors
 internal import CipherSQLText
 package import CipherSQLite
 
-/// The table `cipherstore_history`, in which a database carries what was done to it.
+/// The table `cipherstore_history`, in which a database records what was done to it.
 ///
-/// All reading works on a read-only connection.
+/// All reads work on a read-only connection.
 package enum HistoryTable {
     /// The table's name.
     package static let name = "cipherstore_history"
 
-    /// What CipherStore left a file as.
+    /// The state in which CipherStore left a file.
     package enum Stamp: Equatable {
         case plaintext, encrypted
     }
@@ -26,10 +26,10 @@ package enum HistoryTable {
 
     // MARK: Reading
 
-    /// Whether the database has a history.
+    /// Returns whether the database has a history.
     ///
-    /// - Throws: ``StoreError`` with `migration` if something else has the table's name: it is neither read nor
-    ///   changed.
+    /// - Throws: ``StoreError`` with `migration` if something else has the table's name; that object is neither read
+    ///   nor changed.
     package static func exists(_ connection: Connection) throws -> Bool {
         let found = try connection.value(
             Bool.self,
@@ -47,7 +47,7 @@ package enum HistoryTable {
         return true
     }
 
-    /// A newer release may have appended columns.
+    /// Returns whether the table begins with our columns; a newer release may have appended others.
     private static func hasOurColumns(_ connection: Connection) throws -> Bool {
         let found = try ColumnState.read(table: name, from: connection)
         guard found.count >= columns.count else { return false }
@@ -56,7 +56,7 @@ package enum HistoryTable {
         }
     }
 
-    /// The latest entries, the newest first.
+    /// Returns the latest entries, the newest first.
     package static func latestEvents(_ connection: Connection, limit: Int = 100) throws -> [HistoryEntry] {
         guard try exists(connection) else { return [] }
         var entries: [HistoryEntry] = []
@@ -77,16 +77,18 @@ package enum HistoryTable {
         return entries
     }
 
-    /// Whether CipherStore has recorded a version, so that the app's own record no longer counts.
+    /// Returns whether CipherStore has recorded a version, so that the app's own record no longer counts.
     ///
-    /// The table alone is no proof: a file can be stamped as plaintext or as encrypted before its version is taken over.
+    /// The table alone does not prove this: a file can be stamped as plaintext or encrypted before its version is taken
+    /// over.
     package static func isAdopted(_ connection: Connection) throws -> Bool {
         try latest("event", of: HistoryEvent.recordingVersion, connection) != nil
     }
 
-    /// The version of the latest event that recorded one; `nil` where there is no such event, or it names none.
+    /// Returns the version of the latest event that recorded one; `nil` if there is no such event, or it has no
+    /// version.
     ///
-    /// - Throws: ``StoreError`` with `recordedVersion` if it is no version.
+    /// - Throws: ``StoreError`` with `recordedVersion` if the text is not a version.
     static func latestVersion(_ connection: Connection) throws -> SchemaVersion? {
         guard let text = try latest("toVersion", of: HistoryEvent.recordingVersion, connection) else { return nil }
         guard let version = SchemaVersion(text) else {
@@ -98,24 +100,24 @@ package enum HistoryTable {
         return version
     }
 
-    /// Whether the table is there and holds no entry, though it is made with its first one.
+    /// Returns whether the table exists without any entry, although it is always created with its first one.
     static func isEmptied(_ connection: Connection) throws -> Bool {
         guard try exists(connection) else { return false }
         return try connection.value(Bool.self, "SELECT NOT EXISTS (SELECT 1 FROM main.cipherstore_history)") ?? false
     }
 
-    /// Whether the file is plaintext because CipherStore opened it with encryption off.
+    /// Returns whether the file is plaintext because CipherStore opened it with encryption off.
     package static func isStampedPlaintext(_ connection: Connection) throws -> Bool {
         try stamp(connection) == .plaintext
     }
 
-    /// As what CipherStore left the file; `nil` if it has neither made nor encrypted it, nor had it with encryption
-    /// off.
+    /// Returns the state in which CipherStore left the file; `nil` if it has neither created nor encrypted the file,
+    /// nor opened it with encryption off.
     package static func stamp(_ connection: Connection) throws -> Stamp? {
         if let event = try latest("event", of: HistoryEvent.tellingEncryption, connection) {
             return event == HistoryEvent.openedPlaintext.rawValue ? .plaintext : .encrypted
         }
-        // One that is made in plaintext is stamped before it has a version.
+        // A database that is created in plaintext is stamped before it has a version.
         return try latest("event", of: [.created], connection).map { _ in .encrypted }
     }
 
@@ -130,7 +132,7 @@ package enum HistoryTable {
         return try StoreError.readingOwnTable(name, connection) { try connection.value(String?.self, latest) } ?? nil
     }
 
-    /// The schema that the latest recording event left, as it was given; `nil` if none is recorded.
+    /// Returns the text of the schema that the latest event that records a version stored; `nil` if none is recorded.
     package static func latestRecord(_ connection: Connection) throws -> (id: Int64, text: String)? {
         guard try exists(connection), try hasSchemaColumn(connection) else { return nil }
         let marks = HistoryEvent.recordingVersion.map { _ in "?" }.joined(separator: ", ")
@@ -148,18 +150,18 @@ package enum HistoryTable {
         return (found.id, text)
     }
 
-    /// Histories that an earlier release began do not have it.
+    /// Returns whether the table has the schema column, which histories of earlier releases lack.
     private static func hasSchemaColumn(_ connection: Connection) throws -> Bool {
         try ColumnState.read(table: name, from: connection).contains { SQLName($0.name) == SQLName("schema") }
     }
 
     // MARK: Writing
 
-    /// Adds an entry, and makes the table where there is none.
+    /// Adds an entry, and creates the table if there is none.
     ///
-    /// Atomic; part of the caller's transaction where there is one.
+    /// This is atomic, and part of the caller's transaction if there is one.
     ///
-    /// - Parameter record: The schema that an event which records a version leaves, as text.
+    /// - Parameter record: The schema as text, for an event that records a version.
     package static func append(
         _ event: HistoryEvent, from: SchemaVersion? = nil, to: SchemaVersion? = nil, checksum: String? = nil,
         detail: String? = nil, record: String? = nil, in connection: Connection

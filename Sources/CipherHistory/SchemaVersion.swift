@@ -1,22 +1,22 @@
-/// A version of an app or its schema: whole numbers with dots between, compared as numbers.
+/// A version of an app or its schema: whole numbers separated by dots, compared as numbers.
 ///
-/// `24` and `24.0` are equal, and `1.10.0` is later than `1.9.2`. The text is kept as it was given.
+/// `24` and `24.0` are equal, and `1.10.0` is later than `1.9.2`. The original text is kept.
 public struct SchemaVersion: Sendable, CustomStringConvertible {
     /// The numbers, most significant first, without trailing zeros.
     public let components: [Int]
-    /// The text that it was given.
+    /// The original text.
     public let description: String
 
     /// The version before all others, which a database without any record has.
     public static let zero = SchemaVersion(0)
 
-    /// A version of one number.
+    /// Creates a version of one number.
     public init(_ number: Int) {
         components = number == 0 ? [] : [number]
         description = "\(number)"
     }
 
-    /// A version in text, such as `24` or `1.10.0`; `nil` for anything else.
+    /// Creates a version from text such as `24` or `1.10.0`; `nil` for anything else.
     public init?(_ text: String) {
         var components: [Int] = []
         for part in text.split(separator: ".", omittingEmptySubsequences: false) {
@@ -32,7 +32,7 @@ public struct SchemaVersion: Sendable, CustomStringConvertible {
 }
 
 extension SchemaVersion: Hashable, Comparable {
-    /// Whether the numbers are the same, whatever the texts.
+    /// Returns whether the numbers are equal, whatever the texts.
     public static func == (left: SchemaVersion, right: SchemaVersion) -> Bool { left.components == right.components }
 
     /// Hashes the numbers.
@@ -45,15 +45,15 @@ extension SchemaVersion: Hashable, Comparable {
 }
 
 extension SchemaVersion {
-    /// The number of a version of one number; `nil` where there are more.
+    /// The number of a version of one number; `nil` if there are more.
     package var wholeNumber: Int? { components.count > 1 ? nil : components.first ?? 0 }
 
-    /// Whether it was given with a dot, also where what follows is zero.
+    /// Whether the text contains a dot, even if only zeros follow.
     package var isDotted: Bool { description.utf8.contains(UInt8(ascii: ".")) }
 }
 
 extension SchemaVersion: Codable {
-    /// Reads a number, or text such as `1.10.0`.
+    /// Decodes a number, or text such as `1.10.0`.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         if let number = try? container.decode(Int.self) {
@@ -67,7 +67,7 @@ extension SchemaVersion: Codable {
         self = version
     }
 
-    /// Writes the text.
+    /// Encodes the text.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         try container.encode(description)
@@ -75,7 +75,7 @@ extension SchemaVersion: Codable {
 }
 
 extension SchemaVersion: ExpressibleByIntegerLiteral {
-    /// A version of one number.
+    /// Creates a version of one number.
     public init(integerLiteral value: Int) {
         self.init(value)
     }

@@ -1,22 +1,23 @@
 package import CipherErrors
 package import CipherSQLite
 
-/// What a database says of its version in the two places in which CipherStore records it.
+/// The two records of a database's version that CipherStore writes.
 ///
-/// Both are written in one transaction, so where they differ other code wrote one of them. Then the higher one counts: no
-/// step runs twice on a schema that has it, and a database that a newer release has changed is refused by an older one.
+/// Both are written in one transaction, so if they differ, other code wrote one of them. Then the higher one counts: no
+/// step runs again on a schema that already has it, and an older release refuses a database that a newer one has
+/// changed.
 package struct VersionRecords: Equatable {
     /// The version of the latest event that recorded one; `nil` if CipherStore has recorded none.
     private let history: SchemaVersion?
-    /// `PRAGMA user_version`; `nil` if it does not count: CipherStore has recorded no version, or one of several
-    /// numbers, which does not fit there.
+    /// The value of `PRAGMA user_version`; `nil` if it does not count because CipherStore has recorded no version, or
+    /// one of several numbers, which does not fit there.
     private let userVersion: SchemaVersion?
-    /// Whether the history is there and holds no entry, though it is made with its first one.
+    /// Whether the history exists without any entry, although it is always created with its first one.
     private let isEmptied: Bool
 
-    /// Reads both.
+    /// Reads both records.
     ///
-    /// - Throws: ``StoreError`` with `recordedVersion` if the history holds a version that is none.
+    /// - Throws: ``StoreError`` with `recordedVersion` if the history contains an invalid version.
     package init(_ connection: Connection) throws {
         let isAdopted = try HistoryTable.isAdopted(connection)
         let latest = try HistoryTable.latestVersion(connection)
@@ -26,48 +27,49 @@ package struct VersionRecords: Equatable {
         history = isAdopted ? latest ?? userVersion : nil
     }
 
-    /// The version that counts; `nil` if CipherStore has recorded none, so that the app's own record does.
+    /// The version that counts; `nil` if CipherStore has recorded none, so that the app's own record counts.
     package var version: SchemaVersion? { history.map { max($0, userVersion ?? $0) } }
 
     /// Whether CipherStore has recorded the version that counts, so that it knows the schema.
     package var isOwn: Bool { history != nil && history == version }
 
-    /// What `user_version` must be set to; `nil` if it is right or does not count.
+    /// The value that `user_version` must be set to; `nil` if it is correct or does not count.
     package var userVersionToSet: Int? { history == nil || userVersion == version ? nil : version?.wholeNumber }
 
-    /// What is recorded of a database whose history other code has emptied; `nil` if none was, or nothing is.
+    /// The recorded version of a database whose history other code has emptied; `nil` if the history was not emptied,
+    /// or nothing is recorded.
     package var versionOfEmptiedHistory: SchemaVersion? {
         guard isEmptied, let userVersion, userVersion > .zero else { return nil }
         return userVersion
     }
 
-    /// What differs, in words; `nil` if nothing does.
+    /// A description of the difference; `nil` if there is none.
     package var difference: String? {
         guard let history, let userVersion, history != userVersion else { return nil }
         return "user_version is \(userVersion), but the history recorded \(history)"
     }
 
-    /// What the report must say; `nil` if both agree.
+    /// The warning for the report; `nil` if both records agree.
     package var warning: String? {
         if isEmptied {
-            return "\(HistoryTable.name) has no entries any more: other code has emptied it, so the "
-                + "version is known only from the app and user_version"
+            return "\(HistoryTable.name) no longer has any entries: other code has emptied it, so the version is known "
+                + "only from the app and user_version"
         }
         return difference.map { "\($0): other code has changed one of them, and the higher one counts" }
     }
 }
 
 extension StoreError {
-    /// The refusal of a database that is newer than the app.
+    /// Returns the error for a database that is newer than the app.
     ///
-    /// - Parameter records: Tell where `user_version` alone says so.
+    /// - Parameter records: The two records, which show if only `user_version` is newer.
     package static func downgrade(
         from found: SchemaVersion, _ records: VersionRecords?, to known: SchemaVersion, path: String
     ) -> StoreError {
         let difference = records.flatMap { $0.isOwn ? nil : $0.difference }
         return .downgrade(
             path,
-            "the database has version \(found), and this app supports versions up to \(known)"
+            "the database has version \(found), but this app supports versions up to \(known)"
                 + (difference.map { ": \($0)" } ?? ""),
             orElse: difference.map { _ in "correct user_version if other code of the app writes it" })
     }

@@ -1,12 +1,12 @@
 internal import CipherSQLite
 
-/// SQL text without its formatting: two texts that SQLite reads alike become one.
+/// SQL text without its formatting, so that texts that mean the same to SQLite become equal.
 ///
-/// White space and comments go, words and names are in lower case, and names are quoted only where they must be. Strings
-/// stay to the letter. A text in double quotes is taken for a name, except in a DEFAULT clause, where no name can stand
-/// and SQLite takes it for a string.
+/// White space and comments are removed, words and names are in lower case, and names are quoted only if necessary.
+/// Strings do not change. Text in double quotes is treated as a name, except in a DEFAULT clause, which cannot contain
+/// a name, so that SQLite treats it as a string.
 package struct NormalizedSQL {
-    /// The pieces, each as it is written in the normal form.
+    /// The pieces in normal form.
     private(set) var pieces: [String] = []
 
     /// The normal form, on one line.
@@ -35,7 +35,7 @@ package struct NormalizedSQL {
         }
     }
 
-    /// A name that came in quotes; they go where it can do without.
+    /// Returns a quoted name, without the quotes if it does not need them.
     private static func name(_ text: String) -> String {
         let folded = SQLName(text).text
         let isWord = SQLTokens(folded).tokens.map(\.kind) == [.word] && SQLTokens(folded).tokens[0].content == folded
@@ -47,9 +47,9 @@ package struct NormalizedSQL {
         "null", "true", "false", "current_date", "current_time", "current_timestamp",
     ]
 
-    /// The keywords that can never stand for a name without quotes.
+    /// The keywords that can never be a name without quotes.
     ///
-    /// Source: SQLite, "SQLite Keywords", without those that its grammar falls back on as names.
+    /// Source: SQLite, "SQLite Keywords", without those that its grammar also accepts as names.
     private static let reserved: Set<String> = [
         "add", "all", "alter", "and", "as", "autoincrement", "between", "case", "check", "collate", "commit",
         "constraint", "create", "default", "deferrable", "delete", "distinct", "drop", "else", "escape", "except",
@@ -59,12 +59,12 @@ package struct NormalizedSQL {
         "where",
     ]
 
-    /// Follows the text to know what belongs to a DEFAULT clause: one piece, or everything in one pair of parentheses.
+    /// Tracks which pieces belong to a DEFAULT clause: one piece, or everything in one pair of parentheses.
     private struct DefaultClause {
         private var isExpected = false
         private var depth = 0
         private var isBehindSet = false
-        /// Whether the clause's value stands there without parentheses.
+        /// Whether the clause's value is without parentheses.
         private(set) var isBare = false
 
         mutating func contains(_ token: SQLToken) -> Bool {
@@ -76,7 +76,7 @@ package struct NormalizedSQL {
                 return true
             }
             if isExpected {
-                // A sign stands before the number.
+                // A sign comes before the number.
                 guard !token.isKeyword("+"), !token.isKeyword("-") else { return true }
                 isExpected = false
                 if token.isKeyword("(") { depth = 1 } else { isBare = true }

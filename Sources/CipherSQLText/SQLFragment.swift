@@ -1,15 +1,17 @@
-/// SQL that is pasted into a statement and must keep to its place there: a column's definition, a constraint, an expression.
+/// SQL that is inserted into a statement and must not extend beyond its place: a column's definition, a constraint, an
+/// expression.
 ///
-/// SQLite itself judges whether the whole is valid; this judges what SQLite cannot see, namely where one part ends.
+/// SQLite itself checks whether the whole statement is valid; this type checks what SQLite cannot see, namely where the
+/// fragment ends.
 package struct SQLFragment {
     private let bytes: [UInt8]
     private let isColumn: Bool
     private var position = 0
     private var depth = 0
 
-    /// What is wrong with a text, as the end of a sentence about it; `nil` if it keeps to its place.
+    /// Returns the fault of a text, as the end of a sentence about it; `nil` if it stays in its place.
     ///
-    /// - Parameter isColumn: Whether it is one element of a list, on a line with the next.
+    /// - Parameter isColumn: Whether the text is one element of a list, on the same line as the next.
     package static func fault(in text: String, isColumn: Bool = false) -> String? {
         var scanner = SQLFragment(bytes: Array(text.utf8), isColumn: isColumn)
         return scanner.fault()
@@ -51,9 +53,9 @@ package struct SQLFragment {
 
     private var next: UInt8? { position < bytes.count ? bytes[position] : nil }
 
-    /// Moves behind the next occurrence.
+    /// Moves past the next occurrence of `end`.
     ///
-    /// A doubled quotation mark ends one text and begins the next, which comes to the same.
+    /// A doubled quotation mark ends one text and begins the next, which has the same result.
     private mutating func skip(past end: [UInt8]) -> Bool {
         while position < bytes.count {
             if bytes[position...].starts(with: end) {

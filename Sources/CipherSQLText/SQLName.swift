@@ -1,11 +1,11 @@
 package import CipherSQLite
 
-/// A name as SQLite compares names: byte by byte, ASCII letters without regard to case.
+/// A name, compared as SQLite compares names: byte by byte, ignoring the case of ASCII letters.
 ///
-/// `String` compares by canonical equivalence, by which an `é` in one scalar equals an `é` in two; to SQLite these are
+/// `String` compares by canonical equivalence, by which an `é` of one scalar equals an `é` of two; to SQLite, these are
 /// two tables.
 package struct SQLName: Hashable, Sendable {
-    /// The bytes of the name, its ASCII letters in lower case.
+    /// The bytes of the name, with ASCII letters in lower case.
     package let folded: [UInt8]
 
     package init(_ text: String) {
@@ -16,25 +16,25 @@ package struct SQLName: Hashable, Sendable {
         folded = name.folded
     }
 
-    /// The name with its ASCII letters in lower case.
+    /// The name with ASCII letters in lower case.
     package var text: String { String(decoding: folded, as: UTF8.self) }
 
-    /// Whether the name begins with `prefix`.
+    /// Returns whether the name begins with `prefix`.
     package func hasPrefix(_ prefix: String) -> Bool {
         folded.starts(with: Self.fold(prefix))
     }
 
-    /// Whether SQLite alone makes things of this name.
+    /// Whether the name is reserved for SQLite.
     package var isOfSQLite: Bool { hasPrefix("sqlite_") }
 
-    /// Whether this library alone makes things of this name.
+    /// Whether the name is reserved for this library.
     package var isOfCipherStore: Bool { hasPrefix("cipherstore_") }
 
-    /// Whether SQL text names this: its bytes stand there and are not part of a longer word.
+    /// Returns whether SQL text contains this name as a whole word.
     ///
-    /// Finds too much rather than too little, for instance a name inside a string.
+    /// In doubt, the answer is yes, for example for a name inside a string.
     package func isMentioned(in sql: String) -> Bool {
-        // By pointers, and no byte is copied: every name may be looked for in every text of a large schema.
+        // Uses pointers and copies nothing, because every name may be searched for in every text of a large schema.
         sql.withBytes { text in
             folded.withUnsafeBufferPointer { name in
                 guard !name.isEmpty, text.count >= name.count else { return false }
@@ -62,10 +62,10 @@ package struct SQLName: Hashable, Sendable {
         return bytes
     }
 
-    /// A byte, A to Z as a to z.
+    /// Returns a byte with A to Z converted to a to z.
     private static func fold(_ byte: UInt8) -> UInt8 { byte >= 0x41 && byte <= 0x5a ? byte | 0x20 : byte }
 
-    /// Whether a folded byte belongs to a word.
+    /// Returns whether a folded byte belongs to a word.
     ///
     /// Source: SQLite's tokenizer, where every byte from 0x80 on belongs to a name.
     static func isPartOfWord(_ byte: UInt8) -> Bool {
@@ -79,7 +79,7 @@ package struct SQLName: Hashable, Sendable {
 }
 
 extension SQLName: Comparable {
-    /// By byte.
+    /// Compares by bytes.
     package static func < (left: SQLName, right: SQLName) -> Bool {
         left.folded.lexicographicallyPrecedes(right.folded)
     }

@@ -12,26 +12,26 @@ package struct SQLToken: Sendable, Equatable {
     }
 
     package let kind: Kind
-    /// Where it stands in the bytes of the text.
+    /// The token's position in the bytes of the text.
     package let range: Range<Int>
-    /// A name without its quotes, and anything else as it stands there.
+    /// The name without its quotes, or any other token as it is written.
     package let content: String
 
     package var isName: Bool { kind == .word || kind == .quotedName }
 
-    /// Whether it is a keyword or symbol; a quoted name is none.
+    /// Returns whether the token is a given keyword or symbol; a quoted name is neither.
     package func isKeyword(_ text: String) -> Bool {
         (kind == .word || kind == .symbol) && SQLName(content) == SQLName(text)
     }
 
-    /// Whether it stands for a name.
+    /// Returns whether the token is a given name.
     package func isNamed(_ name: SQLName) -> Bool { isName && SQLName(content) == name }
 
-    // Without quotes they are values; with them they are names, or text.
+    // Without quotes, these words are values; in quotes, they are names or text.
     private static let values = Set(
         ["true", "false", "null", "current_time", "current_date", "current_timestamp"].map(SQLName.init))
 
-    /// The same for tokens that mean the same to SQLite, which compares bytes.
+    /// A word that is equal for tokens that mean the same to SQLite, which compares bytes.
     package var normalized: SQLWord {
         switch kind {
         case .word, .number, .symbol: SQLWord(bytes: SQLName(content).folded)

@@ -1,24 +1,25 @@
-/// SQL text in pieces, without white space and comments.
+/// SQL text as tokens, without white space and comments.
 ///
-/// Source: SQLite's tokenizer. Operators of several characters come as several symbols, which comes to the same for
-/// whoever compares or replaces names.
+/// Source: SQLite's tokenizer. An operator of several characters becomes several symbols, which makes no difference for
+/// comparing or replacing names.
 package struct SQLTokens {
     /// The text in UTF-8.
     package let bytes: [UInt8]
-    /// The pieces, in order.
+    /// The tokens, in order.
     package private(set) var tokens: [SQLToken] = []
     private var position = 0
 
-    /// - Parameter count: How many pieces are wanted, from the first.
+    /// - Parameter count: The maximum number of tokens, from the first.
     package init(_ text: String, first count: Int = .max) {
         bytes = Array(text.utf8)
         while position < bytes.count, tokens.count < count { scan() }
     }
 
-    /// Equal for texts that differ only in white space, comments, quotes around names and the case of letters.
+    /// Returns words that are equal for texts that differ only in white space, comments, quotes around names and the
+    /// case of letters.
     package static func normalized(_ text: String) -> [SQLWord] { SQLTokens(text).tokens.map(\.normalized) }
 
-    /// The text with some tokens replaced, each by its place in ``tokens``.
+    /// Returns the text with some tokens replaced, each by its index in ``tokens``.
     package func replacing(_ replacements: [Int: String]) -> String {
         var result: [UInt8] = []
         var end = 0
@@ -30,7 +31,7 @@ package struct SQLTokens {
         return String(decoding: result + bytes[end...], as: UTF8.self)
     }
 
-    /// The place of the parenthesis that closes the one at `open`.
+    /// Returns the index of the parenthesis that closes the one at `open`.
     package func closing(_ open: Int) -> Int? {
         var depth = 0
         for index in open..<tokens.count where tokens[index].kind == .symbol {
@@ -41,7 +42,7 @@ package struct SQLTokens {
         return nil
     }
 
-    /// In how many parentheses a token stands.
+    /// Returns how many parentheses enclose a token.
     package func depth(at index: Int) -> Int {
         tokens[..<index].reduce(0) { depth, token in
             guard token.kind == .symbol else { return depth }
@@ -100,7 +101,7 @@ package struct SQLTokens {
         }
     }
 
-    /// Moves behind the quote that ends the text; a doubled one belongs to it.
+    /// Moves past the quote that ends the text; a doubled quote belongs to the text.
     private mutating func skipQuotes(_ quote: UInt8) {
         while position < bytes.count {
             position = Self.place(of: quote, in: bytes, from: position) + 1
@@ -110,7 +111,9 @@ package struct SQLTokens {
         position = min(position, bytes.count)
     }
 
-    /// The first place of a byte, or the end: schemas may hold megabytes between quotes.
+    /// Returns the first position of a byte, or the end.
+    ///
+    /// The search uses pointers, because schemas may contain megabytes between quotes.
     private static func place(of byte: UInt8, in bytes: [UInt8], from start: Int) -> Int {
         bytes.withUnsafeBufferPointer { bytes in
             guard let first = bytes.baseAddress else { return start }

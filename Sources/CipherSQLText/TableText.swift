@@ -1,14 +1,14 @@
 internal import CipherSQLite
 
-/// The text of a CREATE TABLE statement in its parts: columns, table constraints, and what stands behind them.
+/// The text of a CREATE TABLE statement in parts: columns, table constraints, and the options after them.
 ///
-/// SQLite has accepted the statement before; this finds where one part ends and the next begins.
+/// SQLite has already accepted the statement; this type finds where one part ends and the next begins.
 package struct TableText: Sendable, Equatable {
     /// A column or a table constraint.
     package struct Item: Sendable, Equatable {
         /// The column's name; `nil` for a table constraint.
         package var column: String?
-        /// Its text.
+        /// The text of the item.
         package var text: String
 
         package init(column: String? = nil, text: String) {
@@ -16,13 +16,13 @@ package struct TableText: Sendable, Equatable {
             self.text = text
         }
 
-        /// By byte, as SQLite compares.
+        /// Compares by bytes, as SQLite does.
         package static func == (left: Item, right: Item) -> Bool {
             left.column.map(SQLName.init) == right.column.map(SQLName.init)
                 && left.text.utf8.elementsEqual(right.text.utf8)
         }
 
-        /// Whether it is the table constraint that makes the primary key, with or without a name.
+        /// Whether the item is the table constraint that declares the primary key, with or without a name.
         package var isPrimaryKey: Bool {
             let words = SQLTokens.normalized(text)
             let key: [SQLWord] = ["primary", "key"]
@@ -30,16 +30,16 @@ package struct TableText: Sendable, Equatable {
                 && (words.starts(with: key) || (words.first == "constraint" && words.dropFirst(2).starts(with: key)))
         }
 
-        /// Whether it names a column, for instance in a constraint.
+        /// Returns whether the item names a column, for example in a constraint.
         package func mentions(_ name: SQLName) -> Bool { SQLTokens(text).tokens.contains { $0.isNamed(name) } }
     }
 
-    /// Columns first, then constraints.
+    /// The columns, followed by the constraints.
     package var items: [Item]
-    /// What follows the last parenthesis, such as `WITHOUT ROWID`.
+    /// The text after the last parenthesis, such as `WITHOUT ROWID`.
     package var suffix: String
 
-    /// `nil` if the text is no list of columns.
+    /// Parses a statement; `nil` if it has no list of columns.
     package init?(_ sql: String) {
         let all = SQLTokens(sql)
         guard let open = all.tokens.firstIndex(where: { $0.kind == .symbol && $0.content == "(" }),
@@ -55,14 +55,14 @@ package struct TableText: Sendable, Equatable {
 
     package func column(_ name: SQLName) -> Item? { items.first { $0.column.map(SQLName.init) == name } }
 
-    /// The statement for a table of some name.
+    /// Returns the statement for a table with a given name.
     package func createSQL(name: String) -> String {
         let list = items.map(\.text).joined(separator: ", ")
         let end = suffix.isEmpty ? "" : " \(suffix)"
         return "CREATE TABLE \(SQL.quoted(identifier: name)) (\(list))\(end)"
     }
 
-    /// Appends a column behind the others and before the constraints.
+    /// Appends a column after the others and before the constraints.
     package mutating func append(column: Item) {
         items.insert(column, at: columns.count)
     }
@@ -95,7 +95,7 @@ package struct TableText: Sendable, Equatable {
         return items
     }
 
-    /// SQLite takes text in single quotes for a name where a name must stand.
+    /// Returns the name in a token; SQLite accepts text in single quotes if a name is required.
     private static func name(_ token: SQLToken) -> String {
         guard token.kind == .literal, token.content.utf8.count >= 2 else { return token.content }
         let inner = token.content.utf8.dropFirst().dropLast()

@@ -24,7 +24,7 @@ package enum Tool {
     private static func dispatch(_ arguments: [String]) throws -> ExitStatus {
         guard let word = arguments.first else {
             try Output.text(HelpText.overview)
-            throw CommandFailure.usage("a command is missing", advice: "the commands are listed by cipherstore help")
+            throw CommandFailure.usage("a command is missing", advice: "run cipherstore help to list the commands")
         }
         guard !word.hasPrefix("-") else { return try runWithoutCommand(arguments) }
         let command = try Command.named(word)
@@ -81,7 +81,7 @@ package enum Tool {
         let expected = command.operands
         let names = expected.isEmpty ? "no arguments" : expected.map(\.name).joined(separator: " ")
         let message =
-            "\(command.name) takes \(names) besides its options, and \(count) \(count == 1 ? "was" : "were") given"
+            "\(command.name) takes \(names) besides its options, but \(count) \(count == 1 ? "was" : "were") given"
         let takesFolder = command.options.contains { $0.name == FleetOptions.recursive.name }
         return .usage(
             message,
@@ -93,7 +93,7 @@ package enum Tool {
     private static func report(_ error: any Error, asJSON: Bool) -> ExitStatus {
         let report = FailureReport(error)
         Output.complain(report.line)
-        // Behind the beginning of another object it would only spoil that one's end.
+        // If another object was already begun, this one would only corrupt it.
         if asJSON, !Output.hasBegun {
             do {
                 try Output.json(["error": report])

@@ -12,7 +12,7 @@ internal import CipherErrors
 cs_open_standard_streams()
 cs_fit_memory_to_limit()
 
-// `CommandLine.arguments` repairs what is not UTF-8, and would name another file.
+// `CommandLine.arguments` replaces bytes that are not UTF-8, and would then name another file.
 let arguments = (1..<max(1, Int(CommandLine.argc))).compactMap {
     CommandLine.unsafeArgv[$0].map { SystemPath.text(cString: $0) }
 }

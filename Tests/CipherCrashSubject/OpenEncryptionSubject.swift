@@ -12,7 +12,7 @@ import Foundation
 enum OpenEncryptionSubject {
     private static let writers = 3
     /// How long the encryption may wait for others, of whom there are none.
-    private static let patience = Duration.seconds(40)
+    private static let patience = Duration.seconds(15)
 
     /// Writes until the encryption has ended and a little longer.
     ///
@@ -65,9 +65,10 @@ enum OpenEncryptionSubject {
 
     /// Whether the app can go on with the store.
     ///
-    /// A call that fails once does so on each thread.
+    /// A call that fails once does so on each thread. If a lock could not be released, SQLite tries for ten seconds to begin
+    /// a read before it fails with `SQLITE_PROTOCOL`, so there are few tries.
     private static func goesOn(_ store: EncryptedStore, _ first: Int) async -> Bool {
-        for id in first..<first + 10 where await write(id, to: store) { return true }
+        for id in first..<first + 3 where await write(id, to: store) { return true }
         return false
     }
 

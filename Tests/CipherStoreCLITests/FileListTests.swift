@@ -95,6 +95,6 @@ import Testing
         let run = try fixture.tool.run(
             "encrypt", fixture.tool.folder.path(""), "--recursive", "--key-file", path)
         #expect(run.status == 64, "\(run.errors)")
-        #expect(run.errors.contains("\(placeholder) stands for nothing"))
+        #expect(run.errors.contains("\(placeholder) is not a placeholder"))
     }
 }

@@ -126,7 +126,7 @@ import Testing
         try (first + whole[2].prefix(whole[2].count / 2)).write(toFile: report, atomically: false, encoding: .utf8)
         let run = try encrypt("--resume", report)
         #expect(run.status == 0, "\(run.errors)")
-        #expect(run.errors.contains("1 lines of the reports are cut"))
+        #expect(run.errors.contains("1 lines of the reports are incomplete"))
         #expect(try FleetLines(run).summary["resumed"] == 1)
         #expect(try files().count == 2)
         #expect(try lines().filter { $0["fleet"] != nil }.count == 2, "the line after the cut one is whole")
@@ -201,7 +201,7 @@ import Testing
             _ = try begun.holder.finish()
             let merged = try fixture.tool.run("report", report)
             #expect(merged.status == 75, "\(merged.output)")
-            #expect(merged.output.contains("0 did not come to their end"))
+            #expect(merged.output.contains("0 did not finish"))
             #expect(try encrypt("--resume", report).status == 0)
             #expect(try fixture.tool.run("report", report).status == 0)
         }

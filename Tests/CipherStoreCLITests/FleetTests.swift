@@ -221,7 +221,7 @@ import Testing
             #expect(run.status == 128 + number, "\(run.errors)")
             let lines = try FleetLines(run)
             #expect(lines.summary["left"] == 3)
-            #expect(run.errors.contains("3 of 3 databases are left"))
+            #expect(run.errors.contains("3 of 3 databases were left"))
             #expect(try fixture.rows() == before)
             #expect(try fixture.run("encrypt").status == 0)
         }
@@ -285,7 +285,7 @@ import Testing
         #expect(try fixture.run(verify + [fixture.tool.key]).status == 3)
         try fixture.make("missed.db")
         let words = try fixture.tool.run(verify.filter { $0 != "--json" } + [fixture.tool.otherKey])
-        #expect(words.status == 0 && words.output.contains("1 not encrypted, as told on standard error"))
+        #expect(words.status == 0 && words.output.contains("1 not encrypted, as reported on standard error"))
         #expect(words.errors.contains("missed.db: this file is not encrypted"), "\(words.errors)")
         try fixture.tool.overwrite("a/app.db", at: 5 * CipherSettings().pageSize + 3, with: [0xff, 0xff, 0xff, 0xff])
         let damaged = try fixture.run(verify + [fixture.tool.otherKey])
@@ -315,7 +315,7 @@ import Testing
         #expect(run.errors.contains(" of 2 ["))
         #expect(run.output.contains("encrypted  2\n"))
         let again = try fixture.run(arguments)
-        #expect(again.output.contains("2 had that done before"))
+        #expect(again.output.contains("2 had been done before"))
         #expect(again.errors.isEmpty)
     }
 

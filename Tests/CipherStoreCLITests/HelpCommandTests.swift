@@ -29,7 +29,7 @@ struct HelpCommandTests {
     func unknown() throws {
         let run = try fixture.run("help", "encrpyt")
         #expect(run.status == 64)
-        #expect(run.errors.contains("is encrypt meant?"))
+        #expect(run.errors.contains("did you mean encrypt?"))
     }
 
     @Test("A speed below one megabyte per second is not told")

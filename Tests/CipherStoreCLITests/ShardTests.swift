@@ -47,9 +47,9 @@ import Testing
     }
 
     static let environments: [(environment: [String: String], options: [String], shard: String)] = [
-        (array(id: 7, 4, 9, count: 6), [], "shard 3/6, by SLURM_ARRAY_TASK_ID"),
-        (array(id: 2, 2, 7, count: 2), ["--shards", "8"], "shard 2/8, by SLURM_ARRAY_TASK_ID and --shards"),
-        (["JOB_COMPLETION_INDEX": "4"], ["--shards", "5"], "shard 4/5, by JOB_COMPLETION_INDEX and --shards"),
+        (array(id: 7, 4, 9, count: 6), [], "shard 3/6, from SLURM_ARRAY_TASK_ID"),
+        (array(id: 2, 2, 7, count: 2), ["--shards", "8"], "shard 2/8, from SLURM_ARRAY_TASK_ID and --shards"),
+        (["JOB_COMPLETION_INDEX": "4"], ["--shards", "5"], "shard 4/5, from JOB_COMPLETION_INDEX and --shards"),
     ]
 
     private static func array(id: Int, _ least: Int, _ most: Int, count: Int) -> [String: String] {
@@ -96,7 +96,7 @@ import Testing
         ([:], ["--shards", "8", "--shard", "0/8"], "cannot be given together"),
         (["JOB_COMPLETION_INDEX": "0"], [], "does not say how many"),
         (["JOB_COMPLETION_INDEX": "8"], ["--shards", "8"], "there is no shard 8 of 8"),
-        (["SLURM_ARRAY_TASK_ID": "x"], [], "is no number"),
+        (["SLURM_ARRAY_TASK_ID": "x"], [], "is not a number"),
         (["SLURM_ARRAY_TASK_ID": "3"], [], "not all of"),
         (array(id: 5, 2, 5, count: 2), [], "have gaps"),
     ]

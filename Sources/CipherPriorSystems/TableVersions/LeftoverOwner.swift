@@ -4,11 +4,12 @@ internal import CipherSQLText
 internal import CipherSQLite
 internal import CipherSchemaMigration
 
-/// Finds the table whose old one a table is that an app's own upgrade left behind.
+/// Finds the table that a leftover belongs to, which is an old table that an app's own upgrade left behind.
 ///
-/// Its columns decide: to give rows to a table that they were never of is worse than to leave them where they are. That a
-/// table is empty says nothing, for its user may have emptied it. Nor does a column that only the old table has, for the
-/// upgrade may drop it; that the new table was made after the old one is what shows the upgrade.
+/// The leftover's columns decide: giving rows to a table to which they never belonged is worse than leaving them where
+/// they are. An empty table is no evidence, because its user may have emptied it. Neither is a column that only the old
+/// table has, because the upgrade may have dropped it. The evidence of an upgrade is that the new table was created
+/// after the old one.
 struct LeftoverOwner {
     let tables: [VersionedTable]
     let record: TableVersionRecord
@@ -20,17 +21,17 @@ struct LeftoverOwner {
         let table: VersionedTable
         /// Whether the table has, or had, every column of the leftover.
         let isWhole: Bool
-        /// How well the columns agree, from 0 to 1.
+        /// How well the columns match, from 0 to 1.
         let share: Double
-        /// Whether more than the key speaks for it.
+        /// Whether more than the key matches.
         let isProbable: Bool
     }
 
-    /// Returns `nil` if it fits no table.
+    /// Returns the table that a leftover belongs to; `nil` if it fits no table.
     ///
-    /// - Parameter free: The tables that have not got theirs yet.
-    /// - Throws: ``StoreError`` with `migration` if only the app's developer can tell. Once CipherStore has recorded a
-    ///   version the app has been opened with both, and the leftover continues being kept.
+    /// - Parameter free: The tables to which no leftover was assigned yet.
+    /// - Throws: ``StoreError`` with `migration` if only the app's developer can decide. After CipherStore has
+    ///   recorded a version, the app has been used with both tables, and the leftover is kept.
     func table(of leftover: TableState, among free: [VersionedTable]) throws -> VersionedTable? {
         let name = SQLName(leftover.name)
         let named = free.filter { $0.leftover.map(SQLName.init) == name }
@@ -51,7 +52,7 @@ struct LeftoverOwner {
             changed: .nothing)
     }
 
-    /// Whether the app made the table once, and it is gone.
+    /// Returns whether the app once created the table, and it no longer exists.
     func isGone(_ table: VersionedTable) -> Bool {
         state.table(table.name) == nil && record.version(of: table.name) != nil
     }
@@ -74,35 +75,35 @@ struct LeftoverOwner {
         }
         found.narrow(\.isWhole)
         let best = found.map(\.share).max()
-        // Where columns are gone from all of them, the rest is too little to choose by.
+        // If all of the tables lack some of the columns, the rest is too little evidence for a choice.
         if found.contains(where: \.isWhole) { found.removeAll { $0.share != best } }
-        // The record is written at the end of a table's upgrade, and the table is away at its beginning.
+        // The record is written at the end of a table's upgrade, and the table is missing at its beginning.
         found.narrow { isUnfinished($0.table) }
         found.narrow { isGone($0.table) }
-        // While the name is taken no other table can be made anew.
+        // As long as the leftover's name is taken, no other table can be upgraded.
         let last = found.compactMap { place(of: $0.table.name) }.max()
         found.narrow { place(of: $0.table.name) == last }
         return found
     }
 
-    /// The place in the order in which the tables were made.
+    /// Returns the position of a table in the order in which the tables were created.
     private func place(of table: String) -> Int? {
         state.tables.firstIndex { SQLName($0.name) == SQLName(table) }
     }
 
-    /// Whether the table was made after the leftover, as the upgrade makes it, or is missing.
+    /// Returns whether the table was created after the leftover, as the upgrade does, or is missing.
     private func isNewer(_ table: VersionedTable, than leftover: TableState) -> Bool {
         guard let place = place(of: table.name), let old = self.place(of: leftover.name) else { return true }
         return place > old
     }
 
-    /// A table that is new in this version of the app can have left nothing.
+    /// Returns whether the table may have left something; one that is new in this version of the app cannot.
     private func mayHaveBeen(_ table: VersionedTable) -> Bool {
         if state.table(table.name) != nil || record.version(of: table.name) != nil { return true }
         return !state.isAdopted && tables.allSatisfy { record.version(of: $0.name) == nil }
     }
 
-    /// What speaks for a table; `nil` if the columns are of another one.
+    /// Returns the evidence for a table; `nil` if the columns are those of another one.
     private func candidate(_ table: VersionedTable, for leftover: TableState) -> Candidate? {
         guard let shape = wanted.table(table.name) else { return nil }
         let wantedNames = Set(shape.columns.map { SQLName($0.name) })
@@ -122,7 +123,7 @@ struct LeftoverOwner {
 }
 
 extension Array {
-    /// Keeps the elements that satisfy a condition, or all where none does.
+    /// Keeps the elements that satisfy a condition, or all if none does.
     fileprivate mutating func narrow(_ condition: (Element) -> Bool) {
         let kept = filter(condition)
         if !kept.isEmpty { self = kept }

@@ -3,19 +3,19 @@ internal import CipherSQLText
 internal import CipherSQLite
 internal import CipherSchemaMigration
 
-/// The foreign keys by which other tables refer to an old table that an upgrade left, or to the new one.
+/// The foreign keys with which other tables reference an old table that an upgrade left, or the new one.
 ///
-/// Since SQLite 3.26 the renaming that began the upgrade made foreign keys lead to the old table, so one that names it
-/// means its keys. One that names the new table was not carried along, or is newer.
+/// Since SQLite 3.26, the rename that began the upgrade made foreign keys reference the old table, so one that names it
+/// means the old table's keys. One that names the new table was not changed by the rename, or is newer.
 struct LeftoverReferences {
     let leftover: TableState
     /// The new table; `nil` if it is not known.
     let table: TableState?
-    /// The new table as the configuration has it.
+    /// The new table as the configuration declares it.
     let owner: VersionedTable?
     let state: DatabaseState
 
-    /// A column of another table, with the one that it refers to.
+    /// A column of another table, with the column that it references.
     struct Reference: Equatable {
         let child: String
         let column: String
@@ -23,7 +23,7 @@ struct LeftoverReferences {
         let key: String
     }
 
-    /// What a column of the new table is called in the old one.
+    /// Returns the name of a new table's column in the old one.
     func former(of column: String) -> String? {
         if leftover.column(column) != nil { return column }
         let former = owner?.renamedColumns.first { SQLName($0.key) == SQLName(column) }?.value
@@ -32,14 +32,14 @@ struct LeftoverReferences {
 
     // MARK: Questions
 
-    /// Whether a row of another table refers, or may refer, to a row of the new table by its new key.
+    /// Returns whether a row of another table references, or may reference, a row of the new table by its new key.
     func meanCopies(_ common: [(new: String, old: String)]) throws -> Bool {
         for reference in try all() {
             if reference.namesLeftover {
                 if try isFoundInTableAlone(reference) { return true }
                 continue
             }
-            // The others were copied with their values.
+            // Other columns were copied with their values.
             guard table?.column(reference.key)?.primaryKeyPosition != 0 else { continue }
             guard let old = former(of: reference.key) else { return true }
             let value = value(of: reference)
@@ -52,7 +52,8 @@ struct LeftoverReferences {
         return false
     }
 
-    /// The foreign keys that name the old table and by which a row means one that is not the same in the new table.
+    /// Returns the foreign keys that name the old table and with which some row references a row that is not the same
+    /// in the new table.
     func meaningLeftover() throws -> [Reference] {
         let common = (table?.columns ?? []).compactMap { column in
             former(of: column.name).map { (new: column.name, old: $0) }
@@ -67,7 +68,7 @@ struct LeftoverReferences {
         }
     }
 
-    /// Whether a row refers to a key that the old table does not have and the new one has.
+    /// Returns whether a row references a key that only the new table has.
     private func isFoundInTableAlone(_ reference: Reference) throws -> Bool {
         let new = table?.columns.first { column in
             former(of: column.name).map(SQLName.init) == SQLName(reference.key)
@@ -92,7 +93,7 @@ struct LeftoverReferences {
         "EXISTS (SELECT 1 FROM \(old) WHERE old.\(SQL.quoted(identifier: key)) = \(value))"
     }
 
-    /// Whether the row of the old table that has a key is not in the new one too, under the same key.
+    /// Returns the SQL condition that the old table's row with a key is not also in the new table, under the same key.
     private func isNotSame(_ columns: [(new: String, old: String)], _ key: String, _ value: String) -> String {
         let same = columns.map {
             "new.\(SQL.quoted(identifier: $0.new)) IS old.\(SQL.quoted(identifier: $0.old)) COLLATE BINARY"

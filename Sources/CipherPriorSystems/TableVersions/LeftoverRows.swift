@@ -7,7 +7,7 @@ internal import CipherSchemaMigration
 struct LeftoverRows {
     let leftover: TableState
     let table: TableState
-    /// The table as the configuration has it.
+    /// The table as the configuration declares it.
     let owner: VersionedTable
     let state: DatabaseState
 
@@ -16,11 +16,11 @@ struct LeftoverRows {
         LeftoverReferences(leftover: leftover, table: table, owner: owner, state: state)
     }
 
-    /// Whether the new table has every row of the old one, keys and all.
+    /// Returns whether the new table has every row of the old one, including the keys.
     func areAllInTable() throws -> Bool {
         var names: [String: String] = [:]
         for column in leftover.columns where table.column(column.name) == nil {
-            // Renamed since, or by the upgrade.
+            // The column was renamed since, or by the upgrade.
             let new = owner.renamedColumns.first { SQLName($0.value) == SQLName(column.name) }?.key
             guard let new, table.column(new) != nil else { return try state.holdsRows(leftover.name) == false }
             names[column.name] = new
@@ -30,18 +30,19 @@ struct LeftoverRows {
             .isContained(in: [.init(table.name, columns: columns, names: names)], connection)
     }
 
-    /// Whether the new table holds what the upgrade copied and nothing else: rows of the old one, with defaults in the
-    /// columns that are new, and nothing refers to a new key.
+    /// Returns whether the new table contains only what the upgrade copied: rows of the old one, with defaults in the
+    /// new columns, and no references to a new key.
     ///
-    /// The app did not copy keys that SQLite numbers, so the references of other tables are to the old ones, but for those
-    /// of rows that the app wrote later.
+    /// The app did not copy keys that SQLite assigns, so other tables reference the old ones, except for rows that the
+    /// app wrote later.
     func areCopies() throws -> Bool {
         let key = try TableShape(table, in: connection).rowIDColumn
         guard let common = try commonColumns(besides: key) else { return false }
         return try holdOnlyCopies(common, under: key) && !references.meanCopies(common)
     }
 
-    /// The columns whose values the upgrade copied, besides the number of a row; `nil` if one holds something else.
+    /// Returns the columns whose values the upgrade copied, except the rowid; `nil` if a column contains something
+    /// else.
     private func commonColumns(besides key: ColumnState?) throws -> [(new: String, old: String)]? {
         var common: [(new: String, old: String)] = []
         for column in table.columns where column.name != key?.name && column.generation == nil {
@@ -58,8 +59,8 @@ struct LeftoverRows {
         return common
     }
 
-    /// Whether every row is one of the old table: under its number, or under one that SQLite gave to copies, for it numbers
-    /// them from 1 on.
+    /// Returns whether every row is one of the old table, with its rowid or with one that SQLite assigned to copies,
+    /// which it numbers from 1.
     private func holdOnlyCopies(_ common: [(new: String, old: String)], under key: ColumnState?) throws -> Bool {
         guard let key else { return try areContained(common) }
         guard let former = references.former(of: key.name) else { return false }
@@ -82,7 +83,8 @@ struct LeftoverRows {
     private func holdsOnlyDefault(_ column: ColumnState) throws -> Bool {
         let name = SQL.quoted(column: column.name)
         return try !exists(
-            "SELECT 1 FROM main.\(SQL.quoted(identifier: table.name)) WHERE \(name) IS NOT (\(column.defaultSQL ?? "NULL"))"
+            "SELECT 1 FROM main.\(SQL.quoted(identifier: table.name)) WHERE \(name) IS NOT "
+                + "(\(column.defaultSQL ?? "NULL"))"
         )
     }
 

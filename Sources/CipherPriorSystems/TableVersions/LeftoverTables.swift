@@ -4,27 +4,27 @@ internal import CipherSQLText
 internal import CipherSQLite
 internal import CipherSchemaMigration
 
-/// The old tables that an app's own upgrade left behind when it did not end.
+/// The old tables that an unfinished upgrade by the app itself left behind.
 ///
-/// It renamed a table to `tableOld`, made it anew, copied the rows and dropped the old one, without a transaction. So
-/// the rows are in the old table while the new one is missing, or holds none or copies: the old one is given its name
-/// back, with its keys, indexes and triggers, and is then brought to its shape like any other. If both hold rows of
-/// their own, or something refers to a new key, which of them count only the app's developer knows: it is asked before
-/// anything is recorded.
+/// The upgrade renamed a table to `tableOld`, created it again, copied the rows and dropped the old one, without a
+/// transaction. So the rows are in the old table as long as the new one is missing, is empty or contains only copies.
+/// In that case the old table gets its name back, with its keys, indexes and triggers, and is then migrated like any
+/// other. If both tables contain their own rows, or something references a new key, only the app's developer knows
+/// which rows count, and must decide before anything is recorded.
 struct LeftoverTables {
     /// The name that the upgrade gives every old table.
     static let commonName = "tableOld"
 
-    /// The tables that get their old ones back, with the names of these.
+    /// The tables that are replaced with their old ones, each with the old table's name.
     private(set) var taken: [(table: String, leftover: String)] = []
-    /// What makes room for them.
+    /// The operations that make room for the old tables.
     private(set) var before: [Plan.Operation] = []
-    /// What follows once every table has its shape.
+    /// The operations after every table has its shape.
     private(set) var after: [Plan.Operation] = []
     private(set) var withheld: [Plan.Withheld] = []
-    /// The columns of declared tables whose foreign keys continue leading to an old table that is kept.
+    /// The columns of declared tables whose foreign keys continue to reference an old table that is kept.
     private(set) var keptReferences: [(table: String, column: String, leftover: String)] = []
-    /// The state that the schema is compared with: without the empty tables that make room.
+    /// The state that the schema is compared with, without the tables that make room.
     private(set) var state: DatabaseState
 
     private let tables: [VersionedTable]
@@ -45,14 +45,15 @@ struct LeftoverTables {
                     Plan.Withheld(
                         .dropTable, table: leftover.name, rows: try state.rowCount(of: leftover.name),
                         reason:
-                            "an unfinished upgrade left it, and the configuration does not tell which table it belongs to"
+                            "an unfinished upgrade left it, and the configuration does not say which table it belongs "
+                            + "to"
                     ))
                 try keepReferences(to: leftover, besides: nil, of: nil)
             }
         }
     }
 
-    // MARK: What becomes of it
+    // MARK: Decision
 
     private mutating func settle(_ leftover: TableState, of table: VersionedTable) throws {
         guard let present = state.table(table.name) else {
@@ -63,26 +64,26 @@ struct LeftoverTables {
         let isHeld = try rows.areAllInTable()
         let isNeeded = user(of: leftover) != nil
         if state.isAdopted || isHeld && !isNeeded {
-            // Since the app was opened with both, an empty table is one that its user emptied.
+            // The app has been used with both tables since, so an empty table is one that its user emptied.
             try dropOrKeep(leftover, besides: present, of: table, isHeld: isHeld)
         } else if try !state.holdsRows(present.name) {
             makeRoom(present, for: leftover, "it is empty, and")
         } else if try rows.areCopies() {
-            makeRoom(present, for: leftover, "it holds copies, and")
+            makeRoom(present, for: leftover, "it contains only copies, and")
         } else if isHeld || table.leftoverRows == .keep {
             try dropOrKeep(leftover, besides: present, of: table, isHeld: isHeld)
         } else {
             throw StoreError(
                 .migration, path: state.connection.path,
-                "an unfinished upgrade left the table \(leftover.name) beside \(present.name), and it is unclear which rows "
-                    + "count: each contains rows that the other lacks, or another table refers to keys "
-                    + "that identify different rows in each",
+                "an unfinished upgrade left the table \(leftover.name) beside \(present.name), and it is unclear which "
+                    + "rows count: each contains rows that the other lacks, or another table refers to keys that "
+                    + "identify different rows in each",
                 advice: "set tableVersions.\(table.name).leftoverRows to \"keep\" in the configuration to keep both, "
                     + "or merge the rows by hand", changed: .nothing)
         }
     }
 
-    /// The new table goes; what it has besides rows is made again.
+    /// Drops the new table; its indexes and triggers are created again later.
     private mutating func makeRoom(_ table: TableState, for leftover: TableState, _ reason: String) {
         taken.append((table.name, leftover.name))
         before.append(
@@ -95,7 +96,7 @@ struct LeftoverTables {
             after.append(
                 Plan.Operation(
                     object.type == "index" ? .createIndex : .createTrigger, table: table.name, object: object.name,
-                    sql: [object.sql], reason: "the table that made room had it"))
+                    sql: [object.sql], reason: "the dropped table had it"))
         }
         state = state.without(table: table.name)
     }
@@ -122,7 +123,8 @@ struct LeftoverTables {
         if !isHeld { try keepReferences(to: leftover, besides: table, of: owner) }
     }
 
-    /// Rows that mean rows of the old table are not made to refer to others of the new one, or to none.
+    /// Keeps foreign keys whose rows reference rows of the old table, so that they do not reference other rows of the
+    /// new one, or none.
     private mutating func keepReferences(
         to leftover: TableState, besides table: TableState?, of owner: VersionedTable?
     ) throws {
@@ -132,11 +134,12 @@ struct LeftoverTables {
             withheld.append(
                 Plan.Withheld(
                     .changeTable, table: reference.child, column: reference.column,
-                    reason: "its foreign key still refers to \(leftover.name), whose rows it means"))
+                    reason: "its foreign key still references \(leftover.name), which contains the referenced rows"))
         }
     }
 
-    /// What would be left without the table: the foreign keys of declared tables are compared with their declaration.
+    /// Returns what would lose the table; foreign keys of declared tables do not count, because they follow their
+    /// declaration.
     private func user(of leftover: TableState) -> String? {
         let name = SQLName(leftover.name)
         let declared = Set(tables.map { SQLName($0.name) })

@@ -3,17 +3,18 @@ internal import CipherSQLText
 internal import CipherSQLite
 internal import CipherSchemaMigration
 
-/// Which tables may have had the name of an old table that is gone.
+/// The tables that may have had the name of an old table that no longer exists.
 ///
-/// What shows it is the order in which tables were made: the new table of an upgrade is made after everything that its
-/// renaming reached, and SQLite gives `sqlite_master` its rows in that order.
+/// The evidence is the order in which tables were created: an upgrade creates the new table after everything that its
+/// rename affected, and SQLite adds rows to `sqlite_master` in that order.
 struct TableOrigins {
     private let name: SQLName
     private let wanted: WantedSchema
     private let state: DatabaseState
-    /// The place of each table in that order.
+    /// The position of each table in that order.
     private var places: [SQLName: Int64] = [:]
-    /// The tables that had the name once, by the foreign keys of tables whose declaration tells which parent is meant.
+    /// The tables that once had the name, according to foreign keys of tables whose declaration shows which parent is
+    /// meant.
     private var shown: Set<SQLName> = []
 
     init(of name: String, wanted: WantedSchema, state: DatabaseState) throws {
@@ -33,7 +34,7 @@ struct TableOrigins {
         }
     }
 
-    /// The table that a foreign key means; `nil` if several can be meant, or none.
+    /// Returns the table that a foreign key means; `nil` if it can mean several tables, or none.
     func parent(of key: TableShape.ForeignKey, in child: String) throws -> String? {
         let declared = wanted.table(child)?.facts.foreignKeys.first {
             $0.columns.map(\.first) == key.columns.map(\.first)
@@ -45,7 +46,7 @@ struct TableOrigins {
         return fitting.count == 1 ? fitting.first?.name : nil
     }
 
-    /// Of tables, the one that was the last to have the name; `nil` if it is not shown.
+    /// Returns the table that was the last to have the name; `nil` if there is no evidence.
     func latest(of tables: [String]) -> String? {
         guard tables.count > 1 else { return tables.first }
         let had = tables.filter { shown.contains(SQLName($0)) }
@@ -58,7 +59,7 @@ struct TableOrigins {
         return place > otherPlace
     }
 
-    /// Whether a table has the columns that a foreign key refers to, and they are a key of it.
+    /// Returns whether a table has the columns that a foreign key references, and they are a key of the table.
     private func hasKey(_ table: TableShape, for key: TableShape.ForeignKey) -> Bool {
         let primary = Set(table.columns.primaryKey.map { SQLName($0.name) })
         let named = Set(key.columns.compactMap { $0.last ?? nil })

@@ -4,19 +4,20 @@ internal import CipherSQLText
 internal import CipherSQLite
 internal import CipherSchemaMigration
 
-/// The table in which an app keeps a version for each of its tables.
+/// The table in which an app records a version for each of its tables.
 package struct TableVersionRecord {
     package static let table = "tableVersion"
     package static let createSQL =
         "CREATE TABLE tableVersion(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, version DOUBLE)"
 
-    /// The versions of one table, in all rows that name it.
+    /// The versions of each table, from all rows that name it.
     private var versions: [SQLName: [Double]] = [:]
     private var isThere = false
 
-    /// Reads the versions of the tables that the app knows; rows of others are its own affair.
+    /// Reads the versions of the tables that the app declares; rows of other tables are ignored.
     ///
-    /// - Throws: ``StoreError`` with `recordedVersion` if a version is no number or negative; it never shows the value.
+    /// - Throws: ``StoreError`` with `recordedVersion` if a version is negative or not a number; the message never
+    ///   contains the value.
     init(in state: DatabaseState, of tables: [VersionedTable]) throws {
         guard let found = state.table(Self.table) else { return }
         isThere = true
@@ -38,12 +39,12 @@ package struct TableVersionRecord {
         }
     }
 
-    /// The version of a table, the highest of several; `nil` if none is recorded.
+    /// Returns the version of a table, or the highest of several; `nil` if none is recorded.
     func version(of table: String) -> Double? {
         versions[SQLName(table)]?.max()
     }
 
-    /// What brings the record of a table to its version; `nil` if every row of it says so already.
+    /// Returns the operation that updates the record of a table to its version; `nil` if every row already has it.
     func operation(for table: VersionedTable) -> Plan.Operation? {
         let found = versions[SQLName(table.name)] ?? []
         guard found.isEmpty || found.contains(where: { $0 != table.version }) else { return nil }
@@ -59,7 +60,7 @@ package struct TableVersionRecord {
             reason: "the recorded version of \(table.name) is \(found.max().map(Self.literal) ?? "missing")")
     }
 
-    /// A version as people write it: 2 and not 2.0.
+    /// Returns a version as people write it: 2 rather than 2.0.
     static func literal(_ version: Double) -> String {
         Int64(exactly: version).map { "\($0)" } ?? "\(version)"
     }

@@ -3,11 +3,11 @@ internal import CipherSQLText
 internal import CipherSQLite
 package import CipherSchemaMigration
 
-/// The source of an app that keeps a version for each of its tables.
+/// The source of an app that records a version for each of its tables.
 ///
-/// A table is compared with the database itself, whatever its version says, so that what a failed upgrade left undone is
-/// done now; the version guards against an older app, and is kept up to date in the app's own table. Tables that the app
-/// does not name are left alone.
+/// A table is compared with the database itself, whatever its recorded version, so that the work of a failed upgrade is
+/// completed now. The version protects against an older app, and is updated in the app's own table. Tables that the app
+/// does not name are left unchanged.
 package struct TableVersionsSource: SchemaSource {
     private let tables: [VersionedTable]
     private let goal: SchemaGoal
@@ -45,7 +45,8 @@ package struct TableVersionsSource: SchemaSource {
             guard let found = record.version(of: table.name), found > table.version else { continue }
             throw StoreError.downgrade(
                 state.connection.path,
-                "the table \(table.name) has version \(TableVersionRecord.literal(found)), and this app supports versions up to "
+                "the table \(table.name) has version \(TableVersionRecord.literal(found)), but this app supports "
+                    + "versions up to "
                     + TableVersionRecord.literal(table.version))
         }
     }
@@ -66,7 +67,7 @@ package struct TableVersionsSource: SchemaSource {
                 wanted.renames.columns[SQLName(table.name), default: [:]][SQLName(new)] = old
             }
         }
-        // Behind the tables, for a trigger may name any of them.
+        // After the tables, because a trigger may name any of them.
         for table in tables {
             for (index, sql) in table.indexes.enumerated() {
                 try wanted.add(sql, at: "tableVersions.\(table.name).indexes[\(index)]")

@@ -3,15 +3,16 @@ internal import CipherSQLText
 internal import CipherSQLite
 internal import CipherSchemaMigration
 
-/// What names an old table that an upgrade of the app's has dropped.
+/// The objects that name an old table that an upgrade by the app itself dropped.
 ///
-/// Since SQLite 3.25 the renaming that began the upgrade made views and triggers name the old table, since 3.26 always
-/// foreign keys too, and they lead nowhere once it is dropped. Each is given the name of the table that it meant, where
-/// only one can be meant; else it is kept, and reported. Foreign keys of declared tables follow their declaration.
+/// Since SQLite 3.25, the rename that began the upgrade made views and triggers name the old table, and since 3.26
+/// always foreign keys as well. They are broken after the old table is dropped. Each is changed to name the table that
+/// it meant, if only one is possible; otherwise it is kept and reported. Foreign keys of declared tables follow their
+/// declaration.
 struct VanishedTable {
-    /// What makes views and triggers anew, before the schema is changed.
+    /// The operations that recreate views and triggers, before the schema is changed.
     private(set) var before: [Plan.Operation] = []
-    /// What makes the foreign keys of undeclared tables lead to a table again, behind the changes.
+    /// The operations that repair the foreign keys of undeclared tables, after the changes.
     private(set) var after: [Plan.Operation] = []
     private(set) var findings: [Plan.Finding] = []
     /// The state that the schema is compared with.
@@ -21,7 +22,7 @@ struct VanishedTable {
     private let wanted: WantedSchema
     private let origins: TableOrigins
 
-    /// - Parameter name: A name that no table has any more.
+    /// - Parameter name: A name that no table has any longer.
     init(_ name: String, wanted: WantedSchema, state: DatabaseState, extensions: SQLExtensions) throws {
         self.name = name
         self.wanted = wanted
@@ -71,10 +72,9 @@ struct VanishedTable {
         remake(mended, as: table)
     }
 
-    /// The one table with which all of them can be compiled.
+    /// Returns the only table with which all the objects can be compiled.
     ///
-    /// It is one table that they all mean: if a view or trigger names a table that is not there, SQLite renames no
-    /// other.
+    /// They all mean the same table: if a view or trigger names a missing table, SQLite does not rename another one.
     private func owner(
         of objects: [DatabaseState.Object], _ dangling: DanglingObjects, in scratch: ScratchDatabase
     ) throws -> String? {
@@ -101,7 +101,7 @@ struct VanishedTable {
         let reason = "it names \(name), which an upgrade of the app dropped, and means \(table)"
         before += triggers.filter { !ofViews.contains(SQLName($0.table)) }.map { operation(.dropTrigger, $0, reason) }
         before += views.map { operation(.dropView, $0, reason) } + views.map { operation(.createView, $0, reason) }
-        // A view takes its triggers along.
+        // Dropping a view also drops its triggers.
         let dropped = Set(triggers.map { SQLName($0.name) })
         before += state.objects.filter { object in
             object.type == "trigger"

@@ -1,6 +1,6 @@
 public import CipherSchemaMigration
 
-/// A table with a version of its own.
+/// A table with its own version.
 public struct VersionedTable: Sendable, Equatable {
     /// The table's name.
     public var name: String
@@ -8,20 +8,21 @@ public struct VersionedTable: Sendable, Equatable {
     public var version: Double
     /// The table's columns, or its statement.
     public var definition: Definition
-    /// New column name to old.
+    /// The new column names, each with the old one.
     public var renamedColumns: [String: String]
     /// The statements of its indexes.
     public var indexes: [String]
     /// The statements of its triggers.
     public var triggers: [String]
-    /// The name under which the app's own upgrade leaves the old table when it does not end.
+    /// The name under which an unfinished upgrade by the app itself leaves the old table.
     ///
-    /// By default `tableOld`, and the table's name with `Old` behind it where the table itself is gone.
+    /// By default, this is `tableOld`, or the table's name followed by `Old` if the table itself is missing.
     public var leftover: String?
-    /// What to do where the old table and the new one each hold rows that the other lacks; `nil` refuses such a database.
+    /// What to do if the old table and the new one each contain rows that the other lacks; `nil` refuses such a
+    /// database.
     public var leftoverRows: LeftoverRows?
 
-    /// What becomes of an old table where it and the new one hold rows of their own.
+    /// What to do with an old table if it and the new one each contain their own rows.
     public enum LeftoverRows: String, Sendable, CaseIterable {
         /// Both tables stay, and the old one is reported as withheld.
         case keep
@@ -29,13 +30,13 @@ public struct VersionedTable: Sendable, Equatable {
 
     /// How a table is declared.
     public enum Definition: Sendable, Equatable {
-        /// Columns with type and constraints.
+        /// Columns with their types and constraints.
         case columns([DeclaredTable.Column])
         /// The whole `CREATE TABLE` statement.
         case sql(String)
     }
 
-    /// A table with a version of its own.
+    /// Creates a table with its own version.
     public init(
         name: String, version: Double, definition: Definition, renamedColumns: [String: String] = [:],
         indexes: [String] = [], triggers: [String] = [], leftover: String? = nil,
@@ -51,7 +52,7 @@ public struct VersionedTable: Sendable, Equatable {
         self.leftoverRows = leftoverRows
     }
 
-    /// The statement that makes the table.
+    /// The statement that creates the table.
     var createSQL: String {
         switch definition {
         case .columns(let columns): DeclaredTable(name: name, columns: columns).createSQL

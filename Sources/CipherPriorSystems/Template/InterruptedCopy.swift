@@ -7,25 +7,28 @@ internal import CipherSQLiteFormat
 package import CipherSchemaMigration
 internal import CipherSystemFiles
 
-/// The copy in which an app's own upgrade was collecting the rows, where that upgrade did not end.
+/// The copy in which an unfinished upgrade by the app itself was collecting the rows.
 ///
-/// It fills a copy of the template beside the database, deletes the database, and renames the copy. So without a
-/// database the copy is whole: it is the database. Beside a database it may be half filled, and the database counts.
+/// Such an upgrade fills a copy of the template beside the database, deletes the database, and renames the copy. So if
+/// there is no database, the copy is complete and is the database. If there is one, the copy may be incomplete, and the
+/// database counts.
 package struct InterruptedCopy {
     /// The database.
     let paths: DatabasePaths
     /// The copy.
     package let copy: DatabasePaths
-    /// Whether its name is a symbolic link's: the app's upgrade makes none, so what it leads to is not ours to take.
+    /// Whether the copy's name is a symbolic link.
+    ///
+    /// The app's upgrade creates none, so the link's target must not be used.
     private let isLink: Bool
     private let extensions: SQLExtensions
-    /// How long to wait for other connections to either.
+    /// How long to wait for other connections to either file.
     private let busyTimeout: Duration
     private let version: RecordedVersion
     private let template: String
     private let leftover: SchemaTemplate.Leftover?
 
-    /// Returns `nil` if the schema comes from elsewhere than a template.
+    /// Creates a description of the copy of a template.
     package init(
         _ template: SchemaTemplate, _ paths: DatabasePaths, recordedVersion: RecordedVersion, extensions: SQLExtensions,
         busyTimeout: Duration
@@ -40,20 +43,20 @@ package struct InterruptedCopy {
         leftover = template.leftover
     }
 
-    /// Which file counts.
+    /// The file that counts.
     package enum Finding {
-        /// The database, or there is nothing else.
+        /// The database, or there is no other file.
         case database
-        /// The copy: there is no database, or none with tables.
+        /// The copy, because there is no database, or none with tables.
         case copy
-        /// The database was the copy, whose log still has the copy's name.
+        /// The database, which was the copy; its WAL still has the copy's name.
         case log
     }
 
-    /// Tells which file counts; changes nothing.
+    /// Determines which file counts, without changing anything.
     ///
-    /// - Throws: ``StoreError`` that names the copy, where no one can say what it holds, and one with `migration` that
-    ///   names `template.leftover`, where the app must say which counts.
+    /// - Throws: ``StoreError`` that names the copy if its content cannot be determined, or with `migration` that
+    ///   names `template.leftover` if the app must decide which file counts.
     package func finding(_ surface: Inspector.Surface) throws -> Finding {
         guard !isLink else { return .database }
         switch surface {
@@ -64,20 +67,21 @@ package struct InterruptedCopy {
         }
     }
 
-    /// Whether a log or journal is all that is left of the database: what it says is in the copy, which was whole before the
-    /// database was deleted.
+    /// Returns whether a WAL or journal is all that is left of the database.
+    ///
+    /// Its content is in the copy, which was complete before the database was deleted.
     private func isLogOfDeletedDatabase() throws -> Bool {
         guard try FileSystem.size(paths.database) ?? 0 == 0,
             try !SidecarScan.isStale(paths, databaseIsPlaintext: true)
         else { return false }
-        // In WAL mode and without a log the copy may have been given another name too late for its log.
+        // If the copy is in WAL mode and has no WAL, it may have been renamed without its WAL.
         guard try FileSystem.exists(copy.database), try Inspector(copy).header().isWriteAheadLog,
             try !SidecarScan.holdsPages(copy)
         else { return true }
         return try !isLog(paths, of: copy)
     }
 
-    /// Whether the log of one database may continue from another.
+    /// Returns whether the WAL of one database may belong to another.
     private func isLog(_ log: DatabasePaths, of database: DatabasePaths) throws -> Bool {
         let header = try Inspector(database).header()
         guard let file = try SidecarFile(log.wal), let claims = try LogHeader(file), header.isWriteAheadLog,
@@ -89,7 +93,7 @@ package struct InterruptedCopy {
         ).isOther()
     }
 
-    /// Whether the copy holds tables.
+    /// Returns whether the copy contains tables.
     private func copyHoldsTables() throws -> Bool {
         let inspector = Inspector(copy, extensions: extensions, busyTimeout: busyTimeout)
         switch try inspector.surface() {
@@ -98,9 +102,10 @@ package struct InterruptedCopy {
         case .opaque:
             throw StoreError.damaged(
                 copy.database,
-                "the database is missing, and what an unfinished upgrade left here is not a plaintext database")
+                "the database is missing, and the file that an unfinished upgrade left here is not a "
+                    + "plaintext database")
         case .plaintext:
-            // With a journal to roll back first it cannot be read, and it certainly holds something.
+            // If a journal must be rolled back first, the copy cannot be read, but it certainly contains something.
             return try inspector.readingPlaintext(Self.holdsTables) != false
         }
     }
@@ -109,7 +114,9 @@ package struct InterruptedCopy {
         try connection.value(Bool.self, "SELECT EXISTS (SELECT 1 FROM main.sqlite_master WHERE type = 'table')") == true
     }
 
-    /// In WAL mode the rows may all have been in a log that was deleted before its database, or that was left behind when
+    /// Determines which file counts if there is a database.
+    ///
+    /// In WAL mode, all rows may have been in a WAL that was deleted before its database, or that was left behind when
     /// the copy was renamed.
     private func findingBesideDatabase() throws -> Finding {
         let inspector = Inspector(paths, extensions: extensions, busyTimeout: busyTimeout)
@@ -133,12 +140,12 @@ package struct InterruptedCopy {
         guard leftover == nil else { return finding }
         throw StoreError(
             .migration, path: paths.database,
-            "an upgrade by the app itself did not finish, and it is unclear which one counts: \(question)",
+            "an upgrade by the app itself did not finish, and it is unclear which file counts: \(question)",
             advice: "set template.leftover in the configuration to \"copy\" if the copy and its log count, or to "
                 + "\"database\" to leave them where they are", changed: .nothing)
     }
 
-    /// What a plan should say of it; `nil` where there is none.
+    /// Returns the note for a plan; `nil` if there is no copy.
     package func note(_ surface: Inspector.Surface) throws -> String? {
         if isLink { return linkNote }
         switch try finding(surface) {
@@ -146,25 +153,29 @@ package struct InterruptedCopy {
             return
                 "an upgrade by the app itself did not finish: \(name) contains the rows and would become the database"
         case .log:
-            return "an upgrade by the app itself did not finish: the database would get its log, \(name)-wal"
+            return "an upgrade by the app itself did not finish: \(name)-wal would become the database's log"
         case .database:
             guard try FileSystem.exists(copy.database) else { return nil }
             return
-                "an upgrade by the app itself left \(name): it would be removed once the database is shown to have all its rows"
+                "an upgrade by the app itself left \(name): it would be removed after the database is shown to have "
+                + "all its rows"
         }
     }
 
     private var linkNote: String {
-        "\(copy.database) is a symbolic link, which an upgrade by the app never creates: the link and its target are left alone"
+        "\(copy.database) is a symbolic link, which an upgrade by the app never creates: the link and its target are "
+            + "not changed"
     }
 
     private var name: String { FileSystem.split(copy.database).name }
 
     // MARK: Without a database
 
-    /// Gives the copy the database's name, which must be free or that of a file that holds nothing more.
+    /// Renames the copy to the database's name, which must be free or that of a file without content.
     ///
-    /// The upgrade lock is held. Returns what is to be told.
+    /// The caller must hold the upgrade lock.
+    ///
+    /// - Returns: Warnings for the report.
     package func takeOver() throws -> [String] {
         guard FileSystem.canWriteInFolder(paths.folder) else {
             throw StoreError.permission(
@@ -180,11 +191,11 @@ package struct InterruptedCopy {
             copy, identity, ownership, key: nil, wasWriteAheadLog: isWriteAheadLog, busyTimeout: busyTimeout,
             extensions: extensions)
         var warnings = [
-            "an upgrade by the app itself had not finished: \(name), which contains the rows, was used as the database that "
-                + "it had deleted"
+            "an upgrade by the app itself had not finished: \(name), which contains the rows, was used in place of the "
+                + "database that the upgrade had deleted"
         ]
         do {
-            // A log or journal goes by the name of its database, so none may be left when the name changes.
+            // A WAL or journal belongs to a database by its name, so none may be left when the name changes.
             try hold.settle()
             try hold.file.sync()
             let old = try hold.becomeOldFile()
@@ -196,14 +207,16 @@ package struct InterruptedCopy {
             throw (error as? DatabaseError).map { StoreError($0, path: copy.database, during: .use) } ?? error
         }
         if isWriteAheadLog, let reason = Attempts.restoreWriteAheadLog(paths, nil, busyTimeout: busyTimeout) {
-            warnings.append("the file is not in WAL mode any more: \(reason)")
+            warnings.append("the file is no longer in WAL mode: \(reason)")
         }
         return warnings
     }
 
-    /// Returns what is to be told.
+    /// Renames the copy over the present file.
     ///
-    /// The copy is leased, so nothing here may open it.
+    /// The copy is leased, so this method must not open it.
+    ///
+    /// - Returns: Warnings for the report.
     private func rename(over present: FileSystem.Status?, _ busyTimeout: Duration) throws -> [String] {
         let folder = try paths.openFolder()
         let status = try folder.status(paths.name)
@@ -213,11 +226,11 @@ package struct InterruptedCopy {
         var warnings: [String] = []
         if let status {
             let old = try lock(status, busyTimeout)
-            // A journal without pages still cuts a database to the length that it tells of.
+            // Even a journal without pages truncates a database to the length in its header.
             try removeSidecars()
             guard try old.isAsItWas() else { throw StoreError.madeMeanwhile(paths.database) }
             try folder.rename(copy.name, to: paths.name)
-            // A power loss may bring the old file's name back, until the folder is synced.
+            // Until the folder is synced, a power loss may restore the old file under its name.
             let isDurable = (try? folder.sync()) == true
             warnings = old.end(overwriting: isDurable && status.links == 1)
         } else {
@@ -251,9 +264,11 @@ package struct InterruptedCopy {
         }
     }
 
-    /// Gives the log of the copy that has become the database its name.
+    /// Renames the WAL of the copy that has become the database to the database's name.
     ///
-    /// The upgrade lock is held. Returns what is to be told.
+    /// The caller must hold the upgrade lock.
+    ///
+    /// - Returns: A note for the report.
     package func takeLog() throws -> String {
         let log = FileSystem.split(copy.wal).name
         let isDone: Bool? = try DatabaseFile(path: paths.database, access: .readWrite).whileUnused {
@@ -270,11 +285,12 @@ package struct InterruptedCopy {
 
     // MARK: Beside a database
 
-    /// Removes the copy beside an upgraded database, which it would otherwise outlive in plaintext.
+    /// Removes the copy beside an upgraded database, which would otherwise stay behind in plaintext.
     ///
-    /// Only where the database is shown to have every row of it. Returns what is to be told.
+    /// It is removed only if the database is shown to have all its rows.
     ///
     /// - Parameter open: Opens the upgraded database for reading and writing.
+    /// - Returns: A note for the report; `nil` if there is nothing to report.
     package func sweep(_ open: () throws -> Connection) throws -> String? {
         guard !isLink else { return linkNote }
         guard try FileSystem.exists(copy.database) else {
@@ -293,7 +309,7 @@ package struct InterruptedCopy {
         return "\(copy.database), left by an upgrade of the app, is still there and readable: \(reason)"
     }
 
-    /// A table of the copy with rows that the database lacks.
+    /// Returns a table of the copy with rows that the database lacks.
     private func tableLacking(_ open: () throws -> Connection) throws -> String? {
         let inspector = Inspector(copy, extensions: extensions, busyTimeout: busyTimeout)
         switch try inspector.surface() {
@@ -307,7 +323,7 @@ package struct InterruptedCopy {
         try connection.attachPlaintext(copy.database, as: Self.schema)
         try connection.attachPlaintext(template, as: Self.templateSchema, isReadOnly: true)
         return try tables(connection).first { name in
-            // Rows of the template are none of the user's.
+            // Rows of the template are not the user's.
             let others = try ["main", Self.templateSchema].map { try RowComparison.Table(name, in: $0, connection) }
             return try !rows(of: .init(name, in: Self.schema, connection), name).isContained(in: others, connection)
         }
@@ -316,7 +332,7 @@ package struct InterruptedCopy {
     private static let schema = "interrupted"
     private static let templateSchema = "template"
 
-    /// The tables of the copy.
+    /// Returns the tables of the copy.
     private func tables(_ connection: Connection) throws -> [String] {
         try connection.values(
             String.self,
@@ -329,7 +345,7 @@ package struct InterruptedCopy {
     private func rows(of table: RowComparison.Table, _ name: String) -> RowComparison {
         var rows = RowComparison(table: table)
         guard version.tables.contains(SQLName(name)) else { return rows }
-        // The record of the version is newer in one of them.
+        // The record of the version is newer in one of the files.
         rows.condition = " WHERE 0"
         if case .table(let column) = version, !column.condition.isEmpty {
             rows.condition = " WHERE NOT coalesce((\(column.terms)), 0)"
@@ -337,15 +353,16 @@ package struct InterruptedCopy {
         return rows
     }
 
-    /// Whether the copy has every row of a database that CipherStore has not upgraded yet, and more of the user's.
+    /// Returns whether the copy has every row of a database that CipherStore has not yet upgraded, and more of the
+    /// user's rows.
     ///
-    /// If it cannot be read, the copy is not whole.
+    /// If it cannot be read, the copy is incomplete.
     private func isAhead() throws -> Bool {
         guard try Inspector(copy, extensions: extensions, busyTimeout: busyTimeout).surface() == .plaintext else {
             return false
         }
         do {
-            // Nothing is left beside either.
+            // These connections leave no files beside either database.
             return try ReadOnlyAccess.withConnection(
                 copy, nil, extensions, busyTimeout: busyTimeout, isAlone: false
             ) { _ in
@@ -366,7 +383,7 @@ package struct InterruptedCopy {
         var hasMore = false
         for name in try tables(connection) {
             let present = try RowComparison.Table(name, in: "main", connection)
-            // Rows of a table that is new have not come from the database.
+            // The rows of a new table did not come from the database.
             guard !present.columns.isEmpty else { continue }
             let copied = try RowComparison.Table(name, in: Self.schema, connection)
             let names = Set(present.columns.map(SQLName.init))
@@ -381,7 +398,7 @@ package struct InterruptedCopy {
         return hasMore
     }
 
-    /// Returns whether no one had it open.
+    /// Removes the copy, and returns `false` if another connection has it open.
     private func remove() throws -> Bool {
         let isDone: Bool? = try DatabaseFile(path: copy.database, access: .readWrite).whileUnused {
             for path in [copy.database, copy.wal, copy.sharedMemory, copy.journal] {

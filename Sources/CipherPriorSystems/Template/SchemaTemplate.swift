@@ -1,30 +1,30 @@
 package import CipherSchemaMigration
 
-/// A database of the wanted shape that the app ships, with rows that it brings.
+/// A database that the app ships, with the wanted schema and rows to add.
 public struct SchemaTemplate: Sendable, Equatable {
-    /// The path of the template: a plaintext database that is only read.
+    /// The path of the template, a plaintext database that is only read.
     public var file: String
-    /// The name, beside the database, of the copy that the app's own upgrade was filling.
+    /// The name of the copy, beside the database, that the app's own upgrade fills.
     ///
-    /// By default the database's name with `Temp` before its extension: `dbLocalTemp.db` for `dbLocal.db`.
+    /// By default, it is the database's name with `Temp` before its extension: `dbLocalTemp.db` for `dbLocal.db`.
     public var temporary: String?
-    /// Which file counts where an upgrade by the app itself did not finish and that cannot be told; with `nil` such a
-    /// database is refused.
+    /// The file that counts if an upgrade by the app itself did not finish and this cannot be determined; with `nil`,
+    /// such a database is refused.
     public var leftover: Leftover?
-    /// New table name to old.
+    /// The new table names, each with the old one.
     public var renamedTables: [String: String]
-    /// New column name to old, by the table's new name.
+    /// The new column names, each with the old one, by the table's new name.
     public var renamedColumns: [String: [String: String]]
 
-    /// Which file of an upgrade that did not end counts.
+    /// The file of an unfinished upgrade that counts.
     public enum Leftover: String, Sendable, CaseIterable {
-        /// The copy that the upgrade was filling, and its log.
+        /// The copy that the upgrade was filling, and its WAL.
         case copy
-        /// The database; the copy and its log are left where they are.
+        /// The database; the copy and its WAL are left where they are.
         case database
     }
 
-    /// A template.
+    /// Creates a template.
     public init(
         file: String, temporary: String? = nil, leftover: Leftover? = nil, renamedTables: [String: String] = [:],
         renamedColumns: [String: [String: String]] = [:]
@@ -36,7 +36,7 @@ public struct SchemaTemplate: Sendable, Equatable {
         self.renamedColumns = renamedColumns
     }
 
-    /// The name of the copy that the app's own upgrade was filling.
+    /// Returns the name of the copy that the app's own upgrade fills.
     package func temporaryName(of database: String) -> String {
         if let temporary { return temporary }
         guard let dot = database.utf8.lastIndex(of: UInt8(ascii: ".")), dot > database.utf8.startIndex else {
@@ -45,7 +45,7 @@ public struct SchemaTemplate: Sendable, Equatable {
         return database[..<dot] + "Temp" + database[dot...]
     }
 
-    /// Where the apps that ship a template keep the version, in the template and in the user's database.
+    /// The place where apps that ship a template record the version, in the template and in the user's database.
     package static let recordedVersion = RecordedVersion.table(
         .init(table: "Records", column: "value", filter: ["name": "DBVersion"]))
 }

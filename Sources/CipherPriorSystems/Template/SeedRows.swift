@@ -4,7 +4,7 @@ internal import CipherSQLText
 internal import CipherSQLite
 internal import CipherSchemaMigration
 
-/// The rows that a template brings for one table.
+/// The rows that a template adds to one table.
 struct SeedRows {
     private let table: String
     private let template: TemplateDatabase
@@ -13,8 +13,8 @@ struct SeedRows {
     private let count: Int
 
     /// - Parameter isNew: Whether the user's database has no such table yet.
-    /// - Returns: `nil` if the table has no key by which a row could be known, and is not new: its rows were brought
-    ///   when it was made.
+    /// - Returns: `nil` if the table has no key to identify rows and is not new, because its rows were added when it
+    ///   was created.
     init?(_ table: String, of template: TemplateDatabase, isNew: Bool) throws {
         self.table = table
         self.template = template
@@ -30,7 +30,7 @@ struct SeedRows {
         if key.isEmpty && !isNew { return nil }
     }
 
-    /// The step of a plan that brings them.
+    /// The step of a plan that adds the rows.
     var operation: Plan.Operation {
         let rows = count == 1 ? "1 row" : "\(count) rows"
         return Plan.Operation(
@@ -39,8 +39,8 @@ struct SeedRows {
             action: Plan.Operation.Action("\(rows) from the template") { [self] in try copy(to: $0) })
     }
 
-    /// The rows that will not come because a row of the user's has the value of a unique column under another key; `nil`
-    /// where there are none.
+    /// Returns a finding about rows that will not be added because a user's row has the value of a unique column under
+    /// another key; `nil` if there are none.
     func excluded(
         by present: TableState, _ state: DatabaseState, renamed: [String: String]
     ) throws -> Plan.Finding? {
@@ -71,11 +71,11 @@ struct SeedRows {
         return Plan.Finding(
             .warning, table: self.table, count: count,
             message:
-                "\(count) row\(count == 1 ? "" : "s") of the template for \(self.table) will not be added: rows of the "
-                + "user's have what must be unique in \(count == 1 ? "it" : "them") under other keys")
+                "\(count) row\(count == 1 ? "" : "s") of the template for \(self.table) will not be added: the user's "
+                + "rows have \(count == 1 ? "its" : "their") unique values under other keys")
     }
 
-    /// The columns of which no two rows of the template's table may have the same values, besides its key.
+    /// Returns the columns of unique indexes of the template's table, except its primary key.
     private func uniqueColumns() throws -> [[String]] {
         try template.read { source in
             try IndexState.read(table: SchemaName(bytes: table.utf8), from: source)
@@ -91,8 +91,8 @@ struct SeedRows {
 
     /// Copies the rows whose keys the table lacks.
     ///
-    /// A row that another unique column of the user's rows excludes is left out too. No trigger fires: the app's own
-    /// upgrade began with a copy of the file, in which the rows were already.
+    /// A row is also left out if a user's row has its value in another unique column. No trigger fires, because the
+    /// app's own upgrade began with a copy of the file that already contained the rows.
     private func copy(to connection: Connection) throws {
         let target = "main.\(SQL.quoted(identifier: table))"
         let values = (1...max(columns.count, 1)).map { "?\($0)" }.joined(separator: ", ")
@@ -105,7 +105,7 @@ struct SeedRows {
         }
     }
 
-    /// Lends the values of each row of the template; a failure of `body` is none of the template's.
+    /// Calls `body` with the values of each row of the template; a failure of `body` is not attributed to the template.
     private func forEachSeed(_ body: ([Value]) throws -> Void) throws {
         do {
             try template.read { source in
@@ -122,7 +122,7 @@ struct SeedRows {
         }
     }
 
-    /// A failure of the user's database, which is none of the template.
+    /// A failure of the user's database rather than of the template.
     private struct Refusal: Error {
         let error: DatabaseError
     }

@@ -5,7 +5,7 @@ internal import CipherSQLText
 internal import CipherSQLite
 internal import CipherSchemaMigration
 
-/// The database that an app ships as the model of the user's: read through SQLite alone, and never written.
+/// The database that an app ships as a model for the user's, which is only read through SQLite and never written.
 struct TemplateDatabase {
     let path: String
     private let extensions: SQLExtensions
@@ -15,13 +15,13 @@ struct TemplateDatabase {
         self.extensions = extensions
     }
 
-    /// What the template holds besides rows.
+    /// The content of the template, except rows.
     struct Content {
-        /// Its tables, without SQLite's own, CipherStore's, and those in which virtual tables keep their content.
+        /// The tables, without SQLite's own, CipherStore's, and those in which virtual tables store their content.
         var tables: [Table] = []
-        /// The texts of its indexes, views and triggers.
+        /// The names and texts of the indexes, views and triggers.
         var objects: [(name: String, sql: String)] = []
-        /// The version that it has by its own record.
+        /// The version that the template itself records.
         var version: SchemaVersion?
     }
 
@@ -29,13 +29,13 @@ struct TemplateDatabase {
     struct Table {
         let name: String
         let sql: String
-        /// Whether it brings rows; a virtual table brings none.
+        /// Whether the table has rows to add; a virtual table has none.
         let holdsRows: Bool
     }
 
-    /// Lends a read-only connection to the template.
+    /// Calls `body` with a read-only connection to the template.
     ///
-    /// - Throws: ``StoreError`` that names the template, where it is missing, encrypted, empty or damaged.
+    /// - Throws: ``StoreError`` that names the template, if it is missing, encrypted, empty or damaged.
     func read<Result>(_ body: (Connection) throws -> Result) throws -> Result {
         let inspector = Inspector(try DatabasePaths(path), extensions: extensions)
         switch try inspector.surface() {
@@ -51,13 +51,13 @@ struct TemplateDatabase {
         return result
     }
 
-    /// Reads what the template holds besides rows.
+    /// Reads the content of the template, except rows.
     ///
     /// - Parameters:
-    ///   - record: Where the version is recorded, in the template as in the user's database.
-    ///   - wanted: The version that it should be.
+    ///   - record: The place where the version is recorded, in the template as in the user's database.
+    ///   - wanted: The version that the template should have.
     func content(record: RecordedVersion, wanted: SchemaVersion) throws -> Content {
-        // What is assumed of users' databases says nothing of the template, which the app can mend.
+        // Assumptions about users' databases do not apply to the template, which the app can correct.
         let fractions: RecordedVersion.Fractions = wanted.isDotted ? .refused : .asWritten
         return try content(record, fractions)
     }
@@ -68,7 +68,7 @@ struct TemplateDatabase {
             guard !content.tables.isEmpty else { throw failure("the template is empty: it has no table") }
             switch record {
             case .userVersion, .migrations:
-                // 0 is what a template has whose maker recorded nothing.
+                // The version is 0 if the author of the template recorded nothing.
                 let version = try record.read(from: connection, databasePath: path, fractions)
                 content.version = version == .zero ? nil : version
             case .table(let column):
@@ -85,7 +85,7 @@ struct TemplateDatabase {
         }
     }
 
-    /// Looks into every page, before rows are taken from it.
+    /// Checks every page, before rows are copied from the template.
     func checkPages() throws {
         let complaint = try read { try $0.value(String.self, "PRAGMA quick_check(1)") }
         guard complaint == "ok" else {

@@ -5,10 +5,10 @@ internal import CipherSQLText
 internal import CipherSQLite
 package import CipherSchemaMigration
 
-/// The source of an app that ships a database of the wanted shape.
+/// The source of an app that ships a database with the wanted schema.
 ///
-/// The template's schema is the wanted one. Its rows are brought as seeds where a table is new and where the version
-/// rises, so that a seed which the user deleted does not come back at every launch; the user's rows always win.
+/// The template's schema is the wanted one. Its rows are added as seeds if a table is new or the version rises, so that
+/// a seed that the user deleted does not return at every launch; the user's rows always take precedence.
 package struct TemplateSource: SchemaSource {
     private let template: SchemaTemplate
     private let goal: SchemaGoal
@@ -33,7 +33,7 @@ package struct TemplateSource: SchemaSource {
             rowsFollow: true)
         plan.add(try comparison.changes(for: state))
         try addSeeds(content, state, &plan)
-        // A launch that has nothing to do should not read the whole template.
+        // A launch with nothing to do should not read the whole template.
         if !plan.isEmpty { try database.checkPages() }
         return plan
     }
@@ -46,8 +46,8 @@ package struct TemplateSource: SchemaSource {
         guard let found = content.version, found != version else { return }
         throw StoreError(
             .configuration, path: template.file,
-            "the template is \(found < version ? "older" : "newer") than the app: it has version "
-                + "\(found), and dbVersion is \(goal.version)",
+            "the template is \(found < version ? "older" : "newer") than the app: it has version \(found), but "
+                + "dbVersion is \(goal.version)",
             advice: "ship the template of that version", changed: .nothing)
     }
 
@@ -65,7 +65,7 @@ package struct TemplateSource: SchemaSource {
 
     // MARK: Rows
 
-    /// Seeds come once the tables have their shape.
+    /// Adds the seeds, after the tables have their shape.
     private func addSeeds(
         _ content: TemplateDatabase.Content, _ state: DatabaseState, _ plan: inout Plan
     ) throws {

@@ -3,7 +3,7 @@ internal import CipherErrors
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// Makes a wanted schema of declared tables, and finds the place where a declaration is wrong.
+/// Builds a wanted schema from declared tables, and finds the place at which a declaration is wrong.
 struct DeclaredSchema {
     let tables: [DeclaredTable]
     let extensions: SQLExtensions
@@ -70,7 +70,7 @@ struct DeclaredSchema {
         }
         guard table.isStrict != true || Engine.current.hasStrictTables else {
             throw StoreError(
-                .engineTooOld, "\(table.name) is declared strict, which this engine's SQLite does not know",
+                .engineTooOld, "\(table.name) is declared strict, which this engine's SQLite does not support",
                 advice: "link a SQLCipher with SQLite 3.37 or newer", changed: .nothing)
         }
     }
@@ -86,7 +86,7 @@ struct DeclaredSchema {
         throw table.failure(culprit.name, "its definition declares more than one column")
     }
 
-    /// The culprit is the column or constraint without which SQLite takes the table, and with which it does not.
+    /// Finds the first column or constraint with which SQLite refuses the table.
     private func failure(
         of table: DeclaredTable, _ error: DatabaseError, _ scratch: ScratchDatabase
     ) throws -> StoreError {
@@ -115,7 +115,7 @@ struct DeclaredSchema {
 }
 
 extension DeclaredTable {
-    /// The statement that makes the table.
+    /// The statement that creates the table.
     package var createSQL: String {
         let parts = columns.map(\.sql) + (constraints ?? [])
         let options = (isWithoutRowID == true ? ["WITHOUT ROWID"] : []) + (isStrict == true ? ["STRICT"] : [])
@@ -123,7 +123,7 @@ extension DeclaredTable {
             + (options.isEmpty ? "" : " " + options.joined(separator: ", "))
     }
 
-    /// What the declaration leaves to the database.
+    /// The properties that the declaration leaves to the database.
     fileprivate var inherited: Set<WantedSchema.Inherited> {
         var parts: Set<WantedSchema.Inherited> = []
         if constraints == nil { parts.insert(.constraints) }
@@ -132,7 +132,7 @@ extension DeclaredTable {
         return parts
     }
 
-    /// What is wrong with the table, or with a part of it.
+    /// Returns the error for a problem with the table, or with a part of it.
     fileprivate func failure(_ part: String?, _ problem: String, _ underlying: DatabaseError? = nil) -> StoreError {
         let section = part?.hasPrefix("constraints[") == true ? "tableOptions" : "dbTables"
         let place = [section, name, part].compactMap { $0 }.joined(separator: ".")
@@ -148,7 +148,7 @@ extension DeclaredTable.Column {
 }
 
 extension DeclaredTable.Index {
-    /// What is just the name of a column may be any name; everything else is SQL.
+    /// A text that is the name of a column is quoted, whatever the name; any other text is SQL.
     fileprivate func createSQL(on table: DeclaredTable) -> String {
         let names = Set(table.columns.map { SQLName($0.name) })
         let parts = columns.map { names.contains(SQLName($0)) ? SQL.quoted(identifier: $0) : $0 }

@@ -2,22 +2,23 @@
 public struct DeclaredTable: Sendable, Equatable {
     /// The table's name.
     public var name: String
-    /// Its columns, in order.
+    /// The table's columns, in order.
     public var columns: [Column]
-    /// Its table constraints, as in `CREATE TABLE`, such as `UNIQUE (uid, day)`; `nil` leaves a table the ones it has.
+    /// The table constraints, as in `CREATE TABLE`, such as `UNIQUE (uid, day)`; `nil` keeps those of an existing
+    /// table.
     public var constraints: [String]?
-    /// Its indexes; others that the database has are kept.
+    /// The table's indexes; other indexes in the database are kept.
     public var indexes: [Index]
-    /// Whether it is a `WITHOUT ROWID` table; `nil` leaves a table as it is.
+    /// Whether it is a `WITHOUT ROWID` table; `nil` leaves an existing table as it is.
     public var isWithoutRowID: Bool?
-    /// Whether it is a `STRICT` table; `nil` leaves a table as it is.
+    /// Whether it is a `STRICT` table; `nil` leaves an existing table as it is.
     public var isStrict: Bool?
-    /// The name that it had in older versions.
+    /// The table's name in older versions.
     public var renamedFrom: String?
-    /// Names of columns, each with the name that it had in older versions.
+    /// The names of renamed columns, each with its name in older versions.
     public var renamedColumns: [String: String]
 
-    /// A declared table.
+    /// Creates a declared table.
     public init(
         name: String, columns: [Column], constraints: [String]? = nil, indexes: [Index] = [],
         isWithoutRowID: Bool? = nil, isStrict: Bool? = nil, renamedFrom: String? = nil,
@@ -37,10 +38,10 @@ public struct DeclaredTable: Sendable, Equatable {
     public struct Column: Sendable, Equatable {
         /// The column's name.
         public var name: String
-        /// Type and constraints, as in `CREATE TABLE`.
+        /// The type and constraints, as in `CREATE TABLE`.
         public var definition: String
 
-        /// A declared column.
+        /// Creates a declared column.
         public init(name: String, definition: String) {
             self.name = name
             self.definition = definition
@@ -51,14 +52,15 @@ public struct DeclaredTable: Sendable, Equatable {
     public struct Index: Sendable, Equatable {
         /// The index's name.
         public var name: String
-        /// What it is sorted by: names of columns, or SQL such as `sentAt DESC` or `lower(name)`.
+        /// The columns or expressions that it is sorted by: names of columns, or SQL such as `sentAt DESC` or
+        /// `lower(name)`.
         public var columns: [String]
-        /// Whether no two rows may have the same values in it.
+        /// Whether the index is unique: no two rows may have the same values in it.
         public var isUnique: Bool
-        /// Which rows are in it, as SQL; all where it is left out.
+        /// The SQL condition for the rows in the index; `nil` for all rows.
         public var condition: String?
 
-        /// A declared index.
+        /// Creates a declared index.
         public init(name: String, columns: [String], isUnique: Bool = false, condition: String? = nil) {
             self.name = name
             self.columns = columns

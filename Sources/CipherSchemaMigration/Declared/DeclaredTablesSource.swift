@@ -3,8 +3,8 @@ internal import CipherSQLText
 
 /// The source of an app that declares its tables with their columns.
 ///
-/// The declaration is compared with the database itself, whatever the version says, so that a database that does not
-/// match its version is repaired too.
+/// The declaration is compared with the database itself, whatever the recorded version, so a database that does not
+/// match its version is also repaired.
 package struct DeclaredTablesSource: SchemaSource {
     private let tables: [DeclaredTable]
     private let goal: SchemaGoal
@@ -25,7 +25,7 @@ package struct DeclaredTablesSource: SchemaSource {
         return plan
     }
 
-    /// Says so where a database has tables, and none that is declared: it may be another app's.
+    /// Returns a note if a database has tables but none of the declared ones: it may belong to another app.
     private func strangeness(of state: DatabaseState) -> String? {
         let found = state.tables.filter { !$0.name.hasPrefix("cipherstore_") }
         guard let first = found.first, !tables.isEmpty else { return nil }

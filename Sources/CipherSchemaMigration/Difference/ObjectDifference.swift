@@ -2,14 +2,14 @@ internal import CipherErrors
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// What becomes of indexes, views and triggers: those that differ are dropped before the tables are touched, and made
-/// behind them.
+/// The changes to indexes, views and triggers: those that differ are dropped before the tables are changed, and created
+/// afterwards.
 struct ObjectDifference {
     private(set) var drops: [Plan.Operation] = []
     private(set) var creations: [Plan.Operation] = []
-    /// The indexes, views and triggers that there will be.
+    /// The indexes, views and triggers that will exist afterwards.
     private(set) var remaining: [DatabaseState.Object] = []
-    /// Those of them that are made.
+    /// The indexes, views and triggers that are created.
     private(set) var created: [DatabaseState.Object] = []
     private var dropped: Set<SQLName> = []
     private let comparison: SchemaComparison
@@ -22,13 +22,13 @@ struct ObjectDifference {
         let named = Set(comparison.wanted.objects.map { SQLName($0.name) })
         for found in present.objects where !named.contains(SQLName(found.object.name)) { try decide(found) }
         restoreTriggersOfViews(present)
-        // A view takes its triggers along, and they cannot be made before it.
+        // Dropping a view also drops its triggers, and they cannot be created before it.
         drops = drops.filter { $0.kind == .dropTrigger } + drops.filter { $0.kind != .dropTrigger }
         creations = creations.filter { $0.kind != .createTrigger } + creations.filter { $0.kind == .createTrigger }
         remaining += present.objects.map(\.object).filter { !dropped.contains(SQLName($0.name)) }
     }
 
-    /// A view that is recreated keeps its triggers.
+    /// Restores the triggers of views that are recreated.
     private mutating func restoreTriggersOfViews(_ present: PresentSchema) {
         let views = Set(creations.filter { $0.kind == .createView }.compactMap { $0.object.map(SQLName.init) })
         for trigger in present.objects.map(\.object) where trigger.type == "trigger" {
@@ -39,7 +39,7 @@ struct ObjectDifference {
         }
     }
 
-    /// The indexes and triggers of a table that are still there when it is recreated, and come back with it.
+    /// Returns the indexes and triggers of a table that still exist when it is rebuilt, and are created again with it.
     func survivors(of table: PresentSchema.Table, in present: PresentSchema) throws -> [DatabaseState.Object] {
         let own = present.objects(of: SQLName(table.shape.name)).filter { !dropped.contains(SQLName($0.object.name)) }
         for object in own { try checkDoubt(object) }
@@ -62,7 +62,7 @@ struct ObjectDifference {
         let isSame = SQLTokens.normalized(found.object.sql) == SQLTokens.normalized(object.sql)
         guard !isSame || found.isOutdated else { return }
         drop(found.object, isSame ? "it refers to something that is renamed" : "the schema defines it differently")
-        create(object, isSame ? "it refers to something that was renamed" : "the schema defines it so")
+        create(object, isSame ? "it refers to something that was renamed" : "this is the schema's definition")
     }
 
     private func checkNameIsFree(_ object: DatabaseState.Object, _ present: PresentSchema) throws {

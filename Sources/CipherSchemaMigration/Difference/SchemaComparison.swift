@@ -2,26 +2,26 @@ package import CipherSQLText
 
 /// Compares the real database with a wanted schema.
 ///
-/// Looks at both as SQLite sees them, so that formatting and the order of columns are no difference.
+/// Both are compared as SQLite sees them, so formatting and the order of columns do not count as differences.
 package struct SchemaComparison {
-    /// What becomes of a table that the wanted schema does not name.
+    /// What happens to a table that the wanted schema does not name.
     package enum Unnamed: Sendable {
-        /// It is kept silently.
+        /// The table is kept silently.
         case keep
-        /// It is dropped where the policy allows it, and reported as withheld where it does not.
+        /// The table is dropped if the policy allows it, and otherwise reported as withheld.
         case drop
     }
 
-    /// The schema that is wanted.
+    /// The wanted schema.
     package var wanted: WantedSchema
-    /// What becomes of changes that lose something.
+    /// The policy for changes that lose something.
     package var policy: DestructiveChanges
     /// Tables that are never dropped, such as the app's own version record.
     package var keptTables: Set<SQLName>
-    /// What becomes of tables that the wanted schema does not name.
+    /// What happens to tables that the wanted schema does not name.
     package var unnamedTables: Unnamed
 
-    /// Whether rows may be added behind the changes, to which new foreign keys may refer.
+    /// Whether rows to which new foreign keys refer may be added after the changes.
     package var rowsFollow: Bool
 
     package init(
@@ -35,14 +35,14 @@ package struct SchemaComparison {
         self.rowsFollow = rowsFollow
     }
 
-    /// What leads from the real database to the wanted schema.
+    /// Returns the changes that turn the real database into the wanted schema.
     package func changes(for state: DatabaseState) throws -> SchemaChanges {
         var difference = try SchemaDifference(self, state)
         return try difference.compare()
     }
 }
 
-/// What a comparison found, as parts of a plan.
+/// The results of a comparison, as parts of a plan.
 package struct SchemaChanges: Sendable, Equatable {
     package var operations: [Plan.Operation] = []
     package var withheld: [Plan.Withheld] = []
@@ -54,7 +54,7 @@ package struct SchemaChanges: Sendable, Equatable {
 }
 
 extension Plan {
-    /// Adds what a comparison found.
+    /// Adds the results of a comparison.
     package mutating func add(_ changes: SchemaChanges) {
         operations += changes.operations
         withheld += changes.withheld

@@ -3,14 +3,14 @@ internal import CipherErrors
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// The work of one comparison.
+/// Performs one comparison.
 struct SchemaDifference {
     let comparison: SchemaComparison
     let state: DatabaseState
     var present: PresentSchema
     private var changes = SchemaChanges()
     private var tables: [Plan.Operation] = []
-    /// The tables that the schema names, as they will be.
+    /// The tables that the schema names, as they will be after the changes.
     private var results: [SQLName: TableShape] = [:]
 
     init(_ comparison: SchemaComparison, _ state: DatabaseState) throws {
@@ -63,8 +63,7 @@ struct SchemaDifference {
         changes.findings += difference.findings
     }
 
-    /// A rename may reach tables that the schema does not have; if the engine does not carry it there, they are made
-    /// again.
+    /// Rebuilds tables outside the schema that a rename affects, if the engine does not apply the rename to them.
     private mutating func rebuildOutdated(_ objects: ObjectDifference) throws {
         let named = Set(wanted.tables.map { SQLName($0.name) })
         let outdated = present.tables.filter { $0.value.isOutdated && !named.contains($0.key) }

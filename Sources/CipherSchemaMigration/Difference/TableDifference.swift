@@ -3,9 +3,10 @@ internal import CipherErrors
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// What leads from one table to the wanted one: nothing, appended columns, or a rebuild.
+/// The changes that turn one table into the wanted one: none, appended columns, or a rebuild.
 ///
-/// What may not be lost stays: the table that is made is the wanted one with the columns and definitions that are kept.
+/// Nothing is lost that must be kept: the resulting table is the wanted one, with the columns and definitions that are
+/// kept.
 struct TableDifference {
     private(set) var operations: [Plan.Operation] = []
     private(set) var withheld: [Plan.Withheld] = []
@@ -19,7 +20,7 @@ struct TableDifference {
     private let state: DatabaseState
     private let lint: ValueLint
     private let parents: [SQLName: PresentSchema.Table]
-    /// What the rebuild changes, in words.
+    /// The changes of the rebuild, as text.
     private var reasons: [String] = []
     private var lostColumns: [SQLName] = []
 
@@ -40,8 +41,8 @@ struct TableDifference {
     private var existing: TableShape { found.shape }
 
     /// - Parameters:
-    ///   - survivors: The table's indexes and triggers that come back with a rebuild.
-    ///   - created: Those that are made afterwards.
+    ///   - survivors: The table's indexes and triggers that a rebuild creates again.
+    ///   - created: The indexes and triggers that are created afterwards.
     mutating func compare(survivors: [DatabaseState.Object], created: [DatabaseState.Object]) throws {
         var plan = TableTarget(
             wanted, existing, inherits: comparison.wanted.inherited[SQLName(wanted.name)] ?? [])
@@ -55,7 +56,7 @@ struct TableDifference {
         findings += try check.checks()
         if !comparison.rowsFollow { findings += try check.references(to: parents) }
         guard try !addColumns(target) else { return }
-        // SQLite drops an index together with a column in it just so.
+        // SQLite drops an index along with a column that it contains.
         let kept = survivors.filter { object in !lostColumns.contains { $0.isMentioned(in: object.sql) } }
         findings += try check.duplicates(kept)
         findings += try RejectedValues(lint: lint.counting, existing: existing, target: target).findings()
@@ -69,7 +70,7 @@ struct TableDifference {
             let user = users.user(of: column.name, in: existing.name)
             let kept = found.keptColumns[SQLName(column.name)]
             if comparison.policy == .withhold || user != nil || kept != nil {
-                // At a launch that has nothing to do, not even whole columns are read.
+                // A launch that has nothing to migrate does not read whole columns.
                 let values = state.countsRows ? try lint.values(of: column) : ValueLint.Count(number: nil)
                 let reason =
                     kept.map { ", but \($0)" } ?? user.map { ", but \($0) needs it" } ?? values.number.map { _ in
@@ -89,16 +90,17 @@ struct TableDifference {
                         values.isZero ? .removesSchema : .losesData, table: existing.name, column: column.name,
                         count: values.number,
                         message: values.isZero
-                            ? "drops \(name), which holds no value" : "drops \(values.of("non-NULL value")) of \(name)")
+                            ? "drops \(name), which contains no values"
+                            : "drops \(values.of("non-NULL value")) of \(name)")
                 )
                 target.lose(SQLName(column.name))
                 lostColumns.append(SQLName(column.name))
-                reasons.append("\(column.name) goes")
+                reasons.append("\(column.name) is dropped")
             }
         }
     }
 
-    // MARK: Columns that are defined otherwise
+    // MARK: Columns that are defined differently
 
     private mutating func changeColumns(in target: inout TableTarget) throws {
         var withheldKeyColumn: SQLName?
@@ -130,9 +132,10 @@ struct TableDifference {
         reasons += changes.filter { !kept.contains($0.column) }.map(\.reason)
     }
 
-    /// A primary key changes as a whole or not at all: a table would else be left with none, or with half of one.
+    /// Keeps the whole primary key: if only a part of it changed, the table would be left with no key, or with half of
+    /// one.
     ///
-    /// Returns the other columns that stay with it.
+    /// - Returns: The other columns that keep their definition with it.
     private mutating func keepKey(in target: inout TableTarget, because withheldColumn: SQLName) -> Set<SQLName> {
         target.keepKey()
         var kept: Set<SQLName> = []
@@ -157,10 +160,10 @@ struct TableDifference {
         return kept
     }
 
-    /// The values that would not come back if the change were undone.
+    /// Counts the values that would not be restored if the change were undone.
     private func changedValues(_ old: ColumnState, _ new: ColumnState) throws -> ValueLint.Count {
         if new.generation != nil { return try lint.values(of: old) }
-        // In a strict table nothing is stored in a column of type ANY as anything else.
+        // In a strict table, a column of type ANY stores every value unchanged.
         let isAny = wanted.facts.isStrict && SQLName(new.type) == SQLName("ANY")
         guard !isAny, Affinity(old.type) != Affinity(new.type) else { return ValueLint.Count(number: 0) }
         return try lint.changed(by: new.type, in: SQLName(new.name), from: Affinity(old.type))
@@ -168,7 +171,7 @@ struct TableDifference {
 
     // MARK: Operations
 
-    /// Appends what is missing, where nothing else differs and SQLite can append it.
+    /// Appends the missing columns, if nothing else differs and SQLite can append them.
     private mutating func addColumns(_ target: TableShape) throws -> Bool {
         let missing = target.columns.filter { existing.column(SQLName($0.name)) == nil }
         guard !missing.isEmpty, !found.isOutdated, try differsOnly(by: missing, target) else { return false }
@@ -197,18 +200,20 @@ struct TableDifference {
         do {
             return try comparison.wanted.scratch.shape(of: text, name: existing.name).isSame(as: existing)
         } catch is DatabaseError {
-            // A constraint names a missing column, for instance.
+            // For example, a constraint names a missing column.
             return false
         }
     }
 
-    /// Where the engine renames columns itself, it has done so by then.
+    /// The column names in the existing table.
+    ///
+    /// An engine that renames columns itself has already done so by then.
     private var columnSources: [SQLName: String] {
         guard !found.keepsOldColumns else { return found.columns }
         return found.columns.filter { found.replacedColumns.contains($0.key) }
     }
 
-    /// What the table as a whole gets or loses.
+    /// The options that the table gains or loses.
     private func options(_ target: TableShape) -> [String] {
         [
             ("AUTOINCREMENT", existing.facts.isAutoincrement, target.facts.isAutoincrement),

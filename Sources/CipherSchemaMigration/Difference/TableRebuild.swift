@@ -2,23 +2,24 @@ internal import CipherCatalog
 package import CipherSQLText
 internal import CipherSQLite
 
-/// Makes a table anew and copies its rows, by the twelve steps that SQLite gives for what ALTER TABLE cannot do.
+/// Rebuilds a table and copies its rows, by the twelve steps that SQLite recommends for changes that ALTER TABLE cannot
+/// make.
 ///
-/// The new table is filled under a name of its own, the old one dropped, and only then the new one renamed: renaming the
-/// old one first would make foreign keys, triggers and views of other tables follow it. Engines before SQLite 3.26 leave
-/// them alone while foreign keys are off, and know no `legacy_alter_table`.
+/// The new table is filled under a temporary name, the old one is dropped, and only then is the new one renamed. If the
+/// old table were renamed first, foreign keys, triggers and views of other tables would follow it. Engines before
+/// SQLite 3.26 leave those unchanged while foreign keys are off, and do not have `legacy_alter_table`.
 ///
 /// Source: SQLite, "ALTER TABLE": Making Other Kinds Of Table Schema Changes.
 package struct TableRebuild {
     /// The table in the database.
     package var existing: TableShape
-    /// The table as it is to be.
+    /// The table after the rebuild.
     package var wanted: TableShape
-    /// The name under which the new table is filled, which nothing else may have.
+    /// The name under which the new table is filled; nothing else may have this name.
     package var temporaryName: String
-    /// New column name to the one in the database, where they differ.
+    /// New column names, each with the name in the database, if they differ.
     package var renamedColumns: [SQLName: String]
-    /// The statements that make its indexes and triggers again.
+    /// The statements that create its indexes and triggers again.
     package var objects: [String]
 
     package init(
@@ -32,7 +33,7 @@ package struct TableRebuild {
         self.objects = objects
     }
 
-    /// The statements, in order; to be run in a transaction, with foreign keys off.
+    /// The statements, in order, to be run in a transaction with foreign keys off.
     package var statements: [String] {
         let name = temporaryName
         let rename =
@@ -44,7 +45,9 @@ package struct TableRebuild {
 
     // MARK: Rows
 
-    /// Rows that broke a CHECK before may continue doing so.
+    /// Copies the rows.
+    ///
+    /// Rows that already violated a CHECK may continue to do so.
     private func copying(to name: String) -> [String] {
         let columns = self.columns
         guard !columns.isEmpty else { return [] }
@@ -68,7 +71,7 @@ package struct TableRebuild {
         for column in wanted.columns where column.generation == nil {
             let name = SQLName(column.name)
             guard let old = existing.column(name) else { continue }
-            // With the table's name it can be nothing but a column; a name alone in double quotes may be a string.
+            // With the table's name, it can only be a column; a name alone in double quotes may be read as a string.
             let source =
                 "\(SQL.quoted(identifier: existing.name)).\(SQL.quoted(identifier: renamedColumns[name] ?? old.name))"
             columns.append((SQL.quoted(identifier: column.name), filled(source, column, old)))
@@ -76,7 +79,7 @@ package struct TableRebuild {
         return columns
     }
 
-    /// A rowid keeps its value even where the table had no name for it and gets one.
+    /// The column that receives the rowid, whose value is kept even if the table had no name for it and now gets one.
     private var rowIDTarget: String? {
         if let column = wanted.rowIDColumn { return SQL.quoted(identifier: column.name) }
         return wanted.rowIDAlias
@@ -87,7 +90,7 @@ package struct TableRebuild {
         return "coalesce(\(source), \(value))"
     }
 
-    /// Of an AUTOINCREMENT table no key may ever come again, not even those of rows that are gone.
+    /// In an AUTOINCREMENT table, no key may ever be reused, not even those of deleted rows.
     private func keepingSequence(of name: String) -> [String] {
         guard existing.facts.isAutoincrement, wanted.facts.isAutoincrement else { return [] }
         let (old, new) = (SQL.quoted(text: existing.name), SQL.quoted(text: name))
@@ -99,7 +102,7 @@ package struct TableRebuild {
 }
 
 extension DatabaseState {
-    /// A name for a rebuild's table: a database may have something of the usual one.
+    /// Returns an unused name for the table of a rebuild; the database may already have an object with the usual name.
     package func freeName(for table: TableShape) -> String {
         let taken = Set(tables.map { SQLName($0.name) } + objects.map { SQLName($0.name) })
         let usual = "cipherstore_new_\(table.name)"

@@ -3,7 +3,7 @@ internal import CipherErrors
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// The table that is to be: the wanted one, with what is kept of the one that is there.
+/// The target table: the wanted one, with the parts of the existing one that are kept.
 struct TableTarget {
     private let wanted: TableShape
     private let existing: TableShape
@@ -30,20 +30,21 @@ struct TableTarget {
         changed[column] = existing.text.column(column)
     }
 
-    /// Keeps the primary key that is there, in whatever words it is given.
+    /// Keeps the existing primary key, however it is written.
     mutating func keepKey() { keepsKey = true }
 
-    /// Leaves a column out that is not there yet.
+    /// Leaves out a column that does not exist yet.
     mutating func leaveOut(_ column: SQLName) { leftOut.insert(column) }
 
-    /// Lets a column go.
+    /// Drops a column.
     mutating func lose(_ column: SQLName) { lost.append(column) }
 
-    /// The first that SQLite takes, from the one that keeps most to the one that keeps values only.
+    /// Returns the first form of the table that SQLite accepts, from the one that keeps most to the one that only keeps
+    /// values.
     ///
-    /// A column that is kept may for instance belong to a primary key, and the wanted table have another.
+    /// For example, a column that is kept may belong to a primary key, and the wanted table may have another one.
     ///
-    /// - Throws: ``StoreError`` with `migration` if it takes none.
+    /// - Throws: ``StoreError`` with `migration` if it accepts none.
     func shape(_ scratch: ScratchDatabase, path: String) throws -> TableShape {
         var failure: DatabaseError?
         for text in [
@@ -90,7 +91,7 @@ struct TableTarget {
 
     private var keptKey: [TableText.Item] { keepsKey ? existing.text.constraints.filter(\.isPrimaryKey) : [] }
 
-    /// The column with its type and default alone.
+    /// Returns the column with only its type and default.
     private func bare(_ item: TableText.Item) -> TableText.Item {
         guard let name = item.column, let column = existing.column(SQLName(name)) else { return item }
         let value = column.defaultSQL.map { " DEFAULT (\($0))" } ?? ""

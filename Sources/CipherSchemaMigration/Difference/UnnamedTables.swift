@@ -2,21 +2,21 @@ internal import CipherCatalog
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// Decides what becomes of the tables that a schema does not name.
+/// Decides what happens to the tables that a schema does not name.
 ///
-/// A table is dropped only where the policy allows it and nothing that stays depends on it; in doubt it is kept.
+/// A table is dropped only if the policy allows it and nothing that stays depends on it; in doubt, it is kept.
 struct UnnamedTables {
     let comparison: SchemaComparison
     let state: DatabaseState
-    /// The tables that the schema names, as they will be.
+    /// The tables that the schema names, as they will be after the changes.
     let named: [SQLName: TableShape]
-    /// The ones that it does not name, as they will be.
+    /// The tables that it does not name, as they will be after the changes.
     let unnamed: [SQLName: TableShape]
-    /// Tables that stay, with the reasons.
+    /// The tables that stay, with the reasons.
     let kept: [SQLName: String]
-    /// The views and triggers that there will be.
+    /// The views and triggers that will exist afterwards.
     let objects: [DatabaseState.Object]
-    /// How the names of the tables begin in which virtual tables may keep their content.
+    /// The prefixes of the names of tables in which virtual tables may store their content.
     private let virtualPrefixes: [String]
 
     private(set) var drops: [Plan.Operation] = []
@@ -64,7 +64,7 @@ struct UnnamedTables {
         findings.append(
             Plan.Finding(
                 isEmpty ? .removesSchema : .losesData, table: table.name, count: rows,
-                message: isEmpty ? "drops \(table.name), which holds no rows" : "drops \(count) of \(table.name)"))
+                message: isEmpty ? "drops \(table.name), which contains no rows" : "drops \(count) of \(table.name)"))
     }
 
     private func reasonToKeep(_ table: TableState) -> String? {
@@ -78,17 +78,17 @@ struct UnnamedTables {
         return nil
     }
 
-    /// Whether a virtual table may keep its content there: `NAME_…` for a virtual table `NAME`.
+    /// Whether a virtual table may store its content in a table: `NAME_…` for a virtual table `NAME`.
     ///
-    /// Which suffixes a module uses only the module knows, and it may not be loaded. Such a table is kept silently, for
+    /// Only the module knows which suffixes it uses, and it may not be loaded. Such a table is kept silently, because
     /// the virtual table is reported.
     private func isShadow(_ table: TableState) -> Bool {
         let name = SQLName(table.name)
         return virtualPrefixes.contains { name.hasPrefix($0) }
     }
 
-    /// Takes those back that something which stays depends on, until nothing changes: what is taken back may itself
-    /// depend on another.
+    /// Keeps the candidates that something that stays depends on, until nothing changes: a table that is kept may
+    /// itself depend on another.
     private mutating func keepNeeded(_ candidates: [TableState]) throws -> [TableState] {
         var dropped = candidates
         while let (index, reason) = firstNeeded(dropped) { try withhold(dropped.remove(at: index), reason) }

@@ -3,21 +3,23 @@ internal import CipherErrors
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// The rows whose foreign keys refer to nothing.
+/// The rows whose foreign keys reference missing rows.
 ///
-/// Legacy databases have such rows, so a migration is held to make no new ones, not to leave none. One that was there
-/// before may continue: in its row, or in another one that means the same missing row, for a step may copy rows.
+/// Legacy databases contain such rows, so a migration must not create new ones, but it may leave old ones. An old
+/// violation may remain in its row, or in another row that references the same missing row, because a step may copy
+/// rows.
 struct ForeignKeyViolations {
     /// A child table and the columns of a foreign key.
     ///
-    /// Not the parent, for a key that is made to lead to another table is no better and no worse for a row that it leads
-    /// nowhere from. Nor the number that SQLite gives a foreign key: it shifts when a column with another is appended.
+    /// The parent is not part of it: if a key is changed to reference another table, a row whose parent is missing
+    /// becomes no better and no worse. Nor is the number that SQLite assigns to a foreign key, because it shifts when a
+    /// column with another foreign key is appended.
     private struct Reference: Hashable {
         let child: SQLName
         let columns: [SQLName]
     }
 
-    /// A row, by its rowid or primary key, and the key by which it refers to nothing.
+    /// A row, identified by its rowid or primary key, and the key whose parent row is missing.
     private struct Row: Hashable {
         let identity: [SQLWord]
         let key: [SQLWord]
@@ -30,7 +32,7 @@ struct ForeignKeyViolations {
     }
 
     private var found: [Reference: Rows] = [:]
-    /// Tables whose foreign keys SQLite cannot check, for instance since their parent's column is not unique.
+    /// Tables whose foreign keys SQLite cannot check, for example because the parent's column is not unique.
     private var uncheckable: [SQLName: (name: String, error: DatabaseError)] = [:]
     private let tables: Set<SQLName>
 
@@ -56,7 +58,7 @@ struct ForeignKeyViolations {
         }
     }
 
-    /// The same for values that a change of the column's type makes of each other.
+    /// Returns the same word for values that a change of the column's type converts into each other.
     private static func word(_ value: Value) -> SQLWord {
         switch value {
         case .null: SQLWord(bytes: [])
@@ -69,20 +71,20 @@ struct ForeignKeyViolations {
 
     // MARK: Comparing
 
-    /// Fails where there is a violation that was not there before.
+    /// Throws if there is a violation that did not exist before.
     ///
-    /// - Parameter origins: What the renamed tables were.
+    /// - Parameter origins: The former names of renamed tables and their columns.
     func requireNoneBeyond(
         _ before: ForeignKeyViolations, origins: [SQLName: Plan.Origin], path: String
     ) throws {
-        // What went with its table may have been copied elsewhere before.
+        // Rows of a dropped table may have been copied elsewhere before.
         let renamed = Set(origins.values.map(\.table))
         var gone = before.found.filter { !tables.contains($0.key.child) && !renamed.contains($0.key.child) }
             .map { (parent: SQLName($0.value.parent), keys: Self.counted($0.value.rows.map(\.key))) }
         for (reference, rows) in found {
             let origin = origins[reference.child]
             let child = origin?.table ?? reference.child
-            // Of a table that could not be checked before, nobody can say which violations are new.
+            // For a table that could not be checked before, it is unknown which violations are new.
             guard before.uncheckable[child] == nil else { continue }
             let old = before.found[
                 Reference(child: child, columns: reference.columns.map { origin?.columns[$0] ?? $0 })]
@@ -94,8 +96,8 @@ struct ForeignKeyViolations {
             guard new.isEmpty else {
                 throw StoreError.unreachable(
                     path,
-                    "the migration would leave \(new.count) \(new.count == 1 ? "row" : "rows") of \(rows.child) with references "
-                        + "to missing rows of \(rows.parent)", correct: .schemaOrRows)
+                    "the migration would leave \(new.count) \(new.count == 1 ? "row" : "rows") of \(rows.child) with "
+                        + "references to missing rows of \(rows.parent)", correct: .schemaOrRows)
             }
         }
         for (table, failure) in uncheckable where before.uncheckable[origins[table]?.table ?? table] == nil {
@@ -105,8 +107,8 @@ struct ForeignKeyViolations {
         }
     }
 
-    /// The rows for which no row stands that was there before: the same one with the same key, another one with the same
-    /// key, or the same one with another key.
+    /// Returns the rows that match no earlier row: neither the same row with the same key, nor another row with the
+    /// same key, nor the same row with another key.
     private static func beyond(_ old: [Row], in rows: [Row]) -> [Row] {
         var left = counted(old)
         let changed = rows.filter { !take($0, from: &left) }

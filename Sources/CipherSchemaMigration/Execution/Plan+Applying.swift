@@ -1,7 +1,7 @@
 extension Plan {
-    /// Applies the operations, which have their effects afterwards.
+    /// Applies the operations, and records their effects in the plan.
     ///
-    /// - Parameter swift: The name of Swift of the app's that is not run, nor what follows it.
+    /// - Parameter swift: The name of a Swift step of the app; neither it nor what follows it is run.
     mutating func apply(with executor: PlanExecutor, endingBefore swift: String? = nil) throws {
         func part(_ operations: [Operation]) -> Int {
             operations.firstIndex { $0.kind == .swift && $0.subject == swift } ?? operations.count

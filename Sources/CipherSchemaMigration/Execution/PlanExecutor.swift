@@ -4,32 +4,33 @@ internal import CipherSQLite
 /// Runs the operations of a plan inside the caller's transaction.
 struct PlanExecutor {
     let connection: Connection
-    /// What the app's own steps may do to rows.
+    /// The policy for what the app's own steps may do to rows.
     let policy: StepPolicy
-    /// Counts what they do; `nil` where there is nothing that a user could lose.
+    /// Counts what the steps do; `nil` if there is nothing that a user could lose.
     let counter: StepEffectCounter?
-    /// Whether what steps may do anyway is counted as well.
+    /// Whether effects that steps may have in any case are counted as well.
     var countsAll = false
 
     /// - Parameters:
     ///   - isJudged: Whether steps may be refused.
-    ///   - isAll: Whether no more operations of the migration follow.
+    ///   - isAll: Whether no further operations of the migration follow.
     /// - Returns: The operations with their effects, and what was lost.
-    /// - Throws: ``StoreError`` that names the operation, or what steps lose that may not; the caller rolls back.
+    /// - Throws: ``StoreError`` that names the operation, or the losses that steps are not allowed to cause; the
+    ///   caller rolls back.
     func apply(
         _ operations: [Plan.Operation], isJudged: Bool = true, isAll: Bool = true
     ) throws -> (operations: [Plan.Operation], findings: [Plan.Finding]) {
-        // What goes on after SQLite has ended the transaction would be committed bit by bit.
+        // If SQLite ended the transaction, every later statement would be committed by itself.
         let required = connection.requiresTransaction
         connection.requiresTransaction = true
         defer { connection.requiresTransaction = required }
-        // A step that may lose rows may also copy those that the next one takes away.
+        // A step that may lose rows may also copy rows that the next step removes.
         let isCounted = countsAll || isJudged && operations.contains { $0.step.map(policy.judges) == true }
         var applied: [Plan.Operation] = []
         var findings: [Plan.Finding] = []
         var refused: [(step: String, loss: Plan.Finding)] = []
         for operation in operations {
-            // What Swift does outside of the database cannot be taken back.
+            // Effects of Swift code outside the database cannot be undone.
             if operation.kind == .swift { try policy.check(refused, connection.path) }
             var operation = operation
             do {
@@ -62,8 +63,10 @@ struct PlanExecutor {
             advice: "remove COMMIT and ROLLBACK from it, and check the database: earlier statements may have been kept")
     }
 
-    /// What is CipherStore's own ends, also in a file whose pages lead back to each other; how long a step of the app's may
-    /// take, only the app knows.
+    /// Runs an operation.
+    ///
+    /// CipherStore's own operations are step-limited, so they end even in a file with cyclic pages; only the app knows
+    /// how long one of its own steps may take.
     private func run(_ operation: Plan.Operation, by counter: StepEffectCounter?) throws -> StepEffectCounter.Outcome? {
         guard operation.kind == .sql || operation.kind == .swift else {
             try connection.withinStepsForRows { try keepingRows(of: operation) { try runFreely(operation) } }
@@ -92,7 +95,7 @@ struct PlanExecutor {
         } catch let error as StoreError {
             throw error
         } catch {
-            // The type alone: what an error of the app says may hold values.
+            // Only the type is reported: the description of an app's error may contain values.
             throw StoreError.unreachable(
                 connection.path,
                 "the schema migration failed at \(operation.title): \(action.name) threw \(type(of: error))",
@@ -100,10 +103,10 @@ struct PlanExecutor {
         }
     }
 
-    /// A rebuilt table has the rows that it had.
+    /// Checks that a rebuilt table has as many rows as before.
     private func keepingRows(of operation: Plan.Operation, _ body: () throws -> Void) throws {
         guard operation.kind == .rebuildTable, let table = operation.table else { return try body() }
-        // To count all rows with `*`, SQLite walks through the tree without asking anybody.
+        // For `count(*)`, SQLite walks the b-tree without calling the progress handler.
         let count: SQL = "SELECT count(1) FROM main.\(identifier: table)"
         let before = try connection.value(Int.self, count)
         try body()
@@ -118,7 +121,7 @@ struct PlanExecutor {
 }
 
 extension Plan.Operation {
-    /// What was counted says more of the risk than the statement's text.
+    /// Takes over the counted effects, which describe the risk better than the statement's text.
     fileprivate mutating func take(_ outcome: StepEffectCounter.Outcome) {
         effects = outcome.effects
         let severities = Set(outcome.losses.map(\.severity))

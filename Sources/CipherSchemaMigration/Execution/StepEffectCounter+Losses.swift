@@ -1,6 +1,6 @@
 internal import CipherSQLText
 
-/// What was counted, as effects for people and losses for the policy.
+/// Turns the counts into effects for people and losses for the policy.
 extension StepEffectCounter {
     func outcome(of operation: Plan.Operation) throws -> Outcome {
         var after: [TableRowCounts.Name: TableRowCounts] = [:]
@@ -9,12 +9,12 @@ extension StepEffectCounter {
         }
         let gone = effectState.first.keys.filter { after[$0] == nil }
         for name in gone {
-            // What was copied on from there is where it was copied to.
+            // Rows that were copied from a dropped table to another one are now in that one.
             let places = effectState.copies[name] ?? []
             effectState.redirect(name) { source in places.first { $0.target != source }?.target }
         }
         var outcome = Outcome(effects: [], losses: effectState.losses)
-        // What users lose decides what the other tables hold for them.
+        // The losses of users' tables come first, because they decide which users' rows the other tables hold.
         let names = effectState.first.keys.sorted {
             ($0.rank(effectState.users), $0.table) < ($1.rank(effectState.users), $1.table)
         }
@@ -31,7 +31,7 @@ extension StepEffectCounter {
         return outcome
     }
 
-    /// What is left in temporary tables, which end with the connection, when all is done.
+    /// Returns the rows that are left at the end in temporary tables, which disappear with the connection.
     func leftovers() throws -> [(step: String?, loss: Plan.Finding)] {
         isCounting = true
         defer { isCounting = false }
@@ -42,8 +42,8 @@ extension StepEffectCounter {
                 guard left > 0 else { return nil }
                 let loss = Plan.Finding(
                     .losesData, table: held.table, count: left,
-                    message: "\(held.operation.subject) leaves \(Self.rows(left)) of \(held.table) in the temporary "
-                        + "table \(count.table) alone, which ends with the connection")
+                    message: "\(held.operation.subject) leaves \(Self.rows(left)) of \(held.table) only in the "
+                        + "temporary table \(count.table), which disappears with the connection")
                 return (held.operation.step, loss)
             }
     }
@@ -74,7 +74,7 @@ extension StepEffectCounter {
         let missing = try take(max(gone, 0), lost, of: name, before.table, operation)
         var findings: [Plan.Finding] = []
         if after == nil, before.rows == 0 {
-            findings.append(finding(.removesSchema, 0, "drops the table \(before.table), which holds no row"))
+            findings.append(finding(.removesSchema, 0, "drops the table \(before.table), which contains no rows"))
         } else if missing.rows > 0 {
             let copied = gone - missing.rows
             let rows = Self.rows(missing.rows)
@@ -86,7 +86,7 @@ extension StepEffectCounter {
                         ? "drops the table \(before.table) with \(rows)"
                         : "\(after == nil ? "drops the table" : "deletes from") \(before.table) \(rows) of "
                             + "\(before.rows)\(copied > 0 ? ", and \(copied) of them were copied before" : "")"))
-            // What goes with rows that are told of needs no word of its own.
+            // Values that disappear with rows are not reported separately.
             return findings
         }
         for (value, isDropped) in values {
@@ -96,7 +96,7 @@ extension StepEffectCounter {
                 findings.append(finding(severity, column: value.column, count, message))
             }
             if isDropped, value.count == 0 {
-                add("drops the column \(subject), which holds no value", .removesSchema)
+                add("drops the column \(subject), which contains no values", .removesSchema)
             } else if count == 0 {
                 continue
             } else if isDropped {
@@ -104,13 +104,13 @@ extension StepEffectCounter {
             } else if gone <= 0 {
                 add("sets \(Self.values(count)) of \(subject) to NULL")
             } else {
-                add("removes \(Self.values(count)) of \(subject), and no other table was given them")
+                add("removes \(Self.values(count)) of \(subject), which were not copied to another table")
             }
         }
         return findings
     }
 
-    /// How many values a column of a table holds now, which may have another name; `nil` if it is dropped.
+    /// Returns how many values a column of a table now holds, even if it was renamed; `nil` if it was dropped.
     private func values(_ index: Int, _ before: TableRowCounts, _ after: TableRowCounts, of name: TableRowCounts.Name)
         -> Int?
     {
@@ -126,9 +126,9 @@ extension StepEffectCounter {
         return new[place].count
     }
 
-    /// Takes rows and values that are gone from what was copied before.
+    /// Deducts rows and values that are gone from those that were copied before.
     ///
-    /// - Returns: How many of them were not.
+    /// - Returns: The numbers of rows and values that were not copied.
     private func take(
         _ rows: Int, _ values: [SQLName: Int], of name: TableRowCounts.Name, _ table: String,
         _ operation: Plan.Operation
@@ -146,7 +146,7 @@ extension StepEffectCounter {
             }
             rows = max(rows - taken, 0)
             for (column, count) in values {
-                // What was not read may be there all the same, under its name.
+                // A column that was not read may still be there, under its name.
                 let isThere = copy.columns.contains(column) || target.values(of: column.text) ?? 0 >= count
                 if isThere { values[column] = max(count - taken, 0) }
             }

@@ -1,42 +1,42 @@
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// Counts what the app's own SQL and Swift does to the rows of a database.
+/// Counts what the app's own SQL and Swift code does to the rows of a database.
 ///
-/// Before a statement runs, SQLite has told which tables it touches, and they are counted then; what became of them is
-/// counted when the operation has ended. Rows are counted and not compared: values that are written over do not show. Nor
-/// does SQLite tell what a statement that copies does with a column that it reads, or how often a join repeats a row.
+/// SQLite reports which tables a statement touches before it runs, and they are counted then; they are counted again
+/// when the operation has ended. Rows are counted, not compared, so overwritten values are not noticed. Nor does SQLite
+/// report what a copying statement does with a column that it reads, or how often a join repeats a row.
 final class StepEffectCounter {
     private typealias Name = TableRowCounts.Name
 
     let connection: Connection
-    /// Whether tables are counted too that rows are only added to.
+    /// Whether tables to which rows are only added are counted as well.
     private let countsAdditions: Bool
     var effectState: StepEffectState
-    /// What was known at each savepoint that is open.
+    /// The state at each open savepoint.
     private var savepoints: [(name: SQLName, effectState: StepEffectState)] = []
 
     /// A statement that reads tables and writes another.
     private struct Copying {
         let target: Name
-        /// The tables that are read, with the columns.
+        /// The tables that are read, with the columns that are read.
         let sources: [Name: Set<SQLName>]
-        /// Whether it makes the table too.
+        /// Whether the statement also creates the table.
         let isNew: Bool
-        /// How many rows the table had, where it may lose some of them.
+        /// The number of rows that the table had, if it may lose some of them.
         var rowsBefore: Int?
     }
 
-    /// A statement that may give a table or a column another name.
+    /// A statement that may rename a table or a column.
     private struct Renaming {
         let name: Name
         let root: Int
         let columns: [SchemaName]
-        /// The tables that are there already.
+        /// The tables that already exist.
         let tables: [String]
     }
 
-    /// A statement that adds rows to a table or takes them away.
+    /// A statement that adds rows to a table or removes rows from it.
     private struct Writing {
         let name: Name
         let sign: Int
@@ -50,21 +50,21 @@ final class StepEffectCounter {
     private var actions: [StatementAction] = []
     var isCounting = false
 
-    /// - Parameter countsAdditions: Whether tables are counted too that rows are only added to.
+    /// - Parameter countsAdditions: Whether tables to which rows are only added are counted as well.
     init(_ state: DatabaseState, countsAdditions: Bool) {
         connection = state.connection
         self.countsAdditions = countsAdditions
         effectState = StepEffectState(state)
     }
 
-    /// What an operation did.
+    /// The effects of an operation.
     struct Outcome {
         var effects: [Plan.TableEffect]
-        /// What users lost by it.
+        /// The users' rows and values that the operation lost.
         var losses: [Plan.Finding]
     }
 
-    /// Runs an operation, which `run` gives what its statements have to be told to.
+    /// Runs an operation with `run`, which reports the operation's statements to two callbacks.
     func observing(
         _ operation: Plan.Operation,
         _ run: (_ note: @escaping (StatementAction) -> Void, _ compiled: @escaping ([UInt8]) throws -> Void) throws ->
@@ -89,19 +89,19 @@ final class StepEffectCounter {
     // MARK: Before
 
     private func countBefore(_ sql: [UInt8]) throws {
-        // What is asked here is compiled too.
+        // Queries made here are compiled as well.
         guard !isCounting else { return }
         isCounting = true
         defer { isCounting = false }
         let actions = actions
         self.actions = []
-        // Pages that lead back to each other would be counted for ever.
+        // Without the step limit, counting cyclic pages would never end.
         try connection.withinStepsForRows { try countBefore(actions, sql) }
     }
 
     private func countBefore(_ actions: [StatementAction], _ sql: [UInt8]) throws {
         try settle()
-        // The app's own SQL was a String; what SQLite compiled of it is a part of that.
+        // The app's own SQL was a String, and SQLite compiles a part of it.
         let text = String(decoding: sql, as: UTF8.self)
         let mayReplace = text.isLike("%replace%")
         copying = try copying(actions, text)
@@ -176,7 +176,7 @@ final class StepEffectCounter {
                 .firstIndex(where: { SQLName($0.column) == SQLName(column) })
         else { return }
         let left = values.indices.filter { effectState.dropped[name]?.contains($0) != true }
-        // One that the operation has added holds nothing of its own.
+        // A column that the operation itself added held no earlier values.
         if place < left.count { effectState.dropped[name, default: []].insert(left[place]) }
     }
 
@@ -197,7 +197,7 @@ final class StepEffectCounter {
 
     private func rename(_ old: Name, _ new: Name) throws {
         if case .some(.none) = effectState.first[old], effectState.first[new] != nil {
-            // A table that the operation has made takes the place of one that it has dropped.
+            // A table that the operation created takes the place of one that it dropped.
             effectState.first.removeValue(forKey: old)
             effectState.base.removeValue(forKey: old)
         } else if let base = effectState.base[new], let operation {
@@ -209,11 +209,11 @@ final class StepEffectCounter {
 
     // MARK: Copies
 
-    /// What a statement copies from tables to another; what a trigger reads is copied by no one.
+    /// Returns what a statement copies from tables to another table; what a trigger reads does not count as copied.
     private func copying(_ actions: [StatementAction], _ sql: String) throws -> Copying? {
         guard actions.contains(where: { $0.cause == nil && ($0.kind == .insert || $0.kind == .createTable) })
         else { return nil }
-        // A view and a named query are causes too, and part of the statement.
+        // A view or a named query can also be a cause, and is part of the statement.
         let causes = Set(actions.compactMap(\.cause))
         let hasTriggers = try causes.contains { try TableRowCounts.isTrigger($0, connection) }
         var target: (name: Name, isNew: Bool)?
@@ -234,7 +234,7 @@ final class StepEffectCounter {
         return sources.isEmpty ? nil : Copying(target: target.name, sources: sources, isNew: target.isNew)
     }
 
-    /// The table that a statement copies whole by `SELECT * FROM`, silently of SQLite's about its columns.
+    /// Returns the table that a statement copies whole by `SELECT * FROM`, for which SQLite reports no columns.
     ///
     /// Source: SQLite's insert.c, the transfer optimization, which never looks at the columns.
     private func wholeTable(_ sql: String) throws -> (name: Name, columns: Set<SQLName>)? {
@@ -254,7 +254,7 @@ final class StepEffectCounter {
         return nil
     }
 
-    /// Notes what the latest statement did.
+    /// Records what the latest statement did.
     private func settle() throws {
         if let writing {
             self.writing = nil
@@ -273,12 +273,13 @@ final class StepEffectCounter {
 
     private func noteCopy(_ copying: Copying) throws {
         var rows = connection.changes
-        // A table that is made of a query's rows is not in the count of changes, and a row that takes another's place is.
+        // The count of changes leaves out a table that is created from a query's rows, and includes rows that replace
+        // others.
         if copying.isNew || copying.rowsBefore != nil {
             let after = try TableRowCounts(copying.target, connection, countsValues: false)?.rows ?? 0
             rows = after - (copying.rowsBefore ?? 0)
         }
-        // Rows come back from a copy of them by a statement that reads a column which held values.
+        // Rows are restored from a copy by a statement that reads a column that held values.
         let values = (effectState.base[copying.target]?.values ?? []).filter { $0.count > 0 }
         let isBack = copying.sources.contains { source, columns in
             effectState.copies[copying.target]?.contains { $0.target == source } == true

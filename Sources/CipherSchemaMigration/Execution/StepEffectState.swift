@@ -1,57 +1,57 @@
 internal import CipherCatalog
 internal import CipherSQLText
 
-/// What is known of the tables while steps of an app's own run, which a savepoint that is rolled back takes back.
+/// What is known about the tables while an app's own steps run; rolling back a savepoint restores an earlier state.
 struct StepEffectState {
     typealias Name = TableRowCounts.Name
 
-    /// What statements took from one table and wrote to another.
+    /// Rows that statements copied from one table to another.
     struct Copy {
         var target: Name
         /// The columns that were read.
         let columns: Set<SQLName>
-        /// How many rows of them are not gone from where they were.
+        /// The number of copied rows that still exist in the original table.
         var rows: Int
     }
 
     struct Held {
         var rows: Int
-        /// What took the rows away from where they were.
+        /// The operation that removed the rows from their original table.
         let operation: Plan.Operation
-        /// Where they were.
+        /// The table that they were in.
         let table: String
     }
 
-    /// How many rows a table has more than at first.
+    /// The change in the number of rows of a table during an operation.
     struct Balance {
         var now = 0
-        /// At the worst moment: what is added afterwards is something else, unless it is a copy of what was there.
+        /// The lowest balance so far: rows that are added later are new rows, unless they are copied back.
         var least = 0
 
         mutating func settle() { least = min(least, now) }
     }
 
-    /// The tables that were there before the migration.
+    /// The tables that existed before the migration.
     var users: Set<Name>
-    /// Those that rows of theirs were copied to, too.
+    /// The same tables, and those that their rows were copied to.
     var known: Set<Name>
-    /// Where rows of a table were copied to.
+    /// The copies that were made of the rows of each table.
     var copies: [Name: [Copy]] = [:]
-    /// How many rows of users are in a table that the migration made, and no longer where they were.
+    /// The users' rows in each table that the migration created that are no longer in their original table.
     var held: [Name: Held] = [:]
-    // Of the operation's statements.
-    /// Each table as it was before the first of them; `nil` for one that was not there.
+    // The following belongs to the current operation's statements.
+    /// Each table as it was before the first of these statements; `nil` for one that did not exist.
     var first: [Name: TableRowCounts?] = [:]
-    /// As it was before the first of them that could take something away.
+    /// Each table as it was before the first statement that could remove something from it.
     var base: [Name: TableRowCounts] = [:]
     var altered: Set<Name> = []
-    /// How many rows a table has gained, or lost.
+    /// The number of rows that each table has gained or lost.
     var balance: [Name: Balance] = [:]
-    /// The columns of `base` that are dropped, by their place.
+    /// The positions of the columns of `base` that were dropped.
     var dropped: [Name: Set<Int>] = [:]
-    /// What columns are called since, by their names before.
+    /// The new names of renamed columns, by their old names.
     var renamed: [Name: [SQLName: SQLName]] = [:]
-    /// What was lost with tables whose names others have since.
+    /// The losses of tables whose names other tables have taken.
     var losses: [Plan.Finding] = []
 
     init(_ state: DatabaseState) {
@@ -59,13 +59,13 @@ struct StepEffectState {
         known = users
     }
 
-    /// Forgets what the statements of the operation before have done to the tables.
+    /// Forgets what the previous operation's statements did to the tables.
     mutating func beginOperation() {
         (first, base, altered) = ([:], [:], [])
         (balance, dropped, renamed, losses) = ([:], [:], [:], [])
     }
 
-    /// Follows a table to another name, which no other table has.
+    /// Follows a table to a new name that no other table has.
     mutating func rename(_ old: Name, _ new: Name) {
         func move<Value>(_ values: inout [Name: Value]) {
             if let value = values.removeValue(forKey: old) { values[new] = value }
@@ -83,7 +83,7 @@ struct StepEffectState {
         redirect(old) { _ in new }
     }
 
-    /// Gives the copies in a table another place, or none.
+    /// Assigns the copies in a table to another table, or removes them.
     mutating func redirect(_ old: Name, to place: (_ source: Name) -> Name?) {
         for source in copies.keys {
             copies[source] = copies[source]?.compactMap { copy in

@@ -1,15 +1,15 @@
 internal import CipherErrors
 
-/// Which of the app's own steps may take something away.
+/// The policy for which of the app's own steps may lose data or parts of the schema.
 struct StepPolicy {
     let destructiveChanges: DestructiveChanges
-    /// The names of the steps that may.
+    /// The names of the steps that may do so.
     let allowed: Set<String>
 
-    /// Whether it matters what a step takes away.
+    /// Returns whether a step's losses are judged.
     func judges(_ step: String) -> Bool { destructiveChanges != .allow && !allowed.contains(step) }
 
-    /// Those of a step's losses that it may not cause.
+    /// Returns the losses that the step is not allowed to cause.
     func refusing(_ losses: [Plan.Finding], of step: String) -> [Plan.Finding] {
         guard judges(step) else { return [] }
         return losses.filter { $0.severity == .losesData || destructiveChanges == .refuse && $0.isDestructive }
@@ -24,7 +24,8 @@ struct StepPolicy {
             "the migration's own steps would lose data, and destructiveChanges is \(destructiveChanges.rawValue): "
                 + refused.map(\.loss.message).joined(separator: "; "),
             advice:
-                "name the steps that may do so in destructiveSteps (\(steps.joined(separator: ", "))), or correct the steps",
+                "name the steps that may do so in destructiveSteps (\(steps.joined(separator: ", "))), or correct the "
+                + "steps",
             changed: .nothing)
     }
 }

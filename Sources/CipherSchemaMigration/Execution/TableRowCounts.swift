@@ -3,7 +3,7 @@ internal import CipherErrors
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// How much a table holds at one moment.
+/// The numbers of rows and values in a table at one moment.
 struct TableRowCounts {
     /// A table of one of the connection's databases.
     struct Name: Hashable {
@@ -15,7 +15,7 @@ struct TableRowCounts {
             self.table = SQLName(table)
         }
 
-        /// The table of the schema; engines before SQLite 3.33 know that of `temp` by this name alone.
+        /// The schema table; engines before SQLite 3.33 know that of `temp` only by this name.
         var catalog: SQL {
             schema == SQLName("temp")
                 ? "sqlite_temp_master" : SQL(text: "\(SQL.quoted(identifier: schema.text)).sqlite_master")
@@ -23,24 +23,24 @@ struct TableRowCounts {
 
         var isOfSystem: Bool { table.isOfSQLite || table.isOfCipherStore }
 
-        /// 0 for a table of users, 1 for another.
+        /// Returns 0 for a table of users, 1 for any other.
         func rank(_ users: Set<Name>) -> Int { users.contains(self) ? 0 : 1 }
     }
 
-    /// The name as the schema has it.
+    /// The table's name as the schema spells it.
     let table: String
-    /// Where SQLite keeps it: the same after a rename.
+    /// The table's root page, which a rename does not change.
     let root: Int
     let rows: Int
-    /// How many values each column holds, in order; `nil` if only rows were counted.
+    /// The number of values in each column, in order; `nil` if only rows were counted.
     ///
-    /// Generated columns hold none of their own.
+    /// Generated columns store no values and are left out.
     let values: [(column: String, count: Int)]?
     let indexes: [String]
 
-    /// Counts.
+    /// Counts the rows, and also the values if `countsValues` is true.
     ///
-    /// - Returns: `nil` where there is no such table, or one that cannot be read without the app's own modules.
+    /// - Returns: `nil` if there is no such table, or if it cannot be read without the app's own modules.
     init?(_ name: Name, _ connection: Connection, countsValues: Bool) throws {
         guard let found = try Self.find(name, connection) else { return nil }
         let schema = SQL(text: SQL.quoted(identifier: name.schema.text))
@@ -54,7 +54,7 @@ struct TableRowCounts {
         ) { indexes.append(try $0.get(at: 0)) }
         self.indexes = indexes
         let columns = try countsValues && root > 0 ? Self.columns(of: table, in: name, connection) : nil
-        // As many columns as a table may have, and the number of rows, are too many for one result.
+        // A table may have so many columns that their counts and that of the rows do not fit into one result row.
         var numbers: [Int] = []
         do {
             for start in stride(from: 0, through: max((columns?.count ?? 0) - 1, 0), by: 1_000) {
@@ -72,13 +72,13 @@ struct TableRowCounts {
         values = columns.map { zip($0, numbers.dropFirst()).map { ($0.text, $1) } }
     }
 
-    /// The columns that hold values of their own, in order.
+    /// Returns the columns that are not generated, in order.
     static func columns(of table: String, in name: Name, _ connection: Connection) throws -> [SchemaName] {
         try ColumnState.read(table: table, in: name.schema.text, from: connection)
             .filter { $0.generation == nil }.map(\.schemaName)
     }
 
-    /// The name of a table as the schema has it, and where SQLite keeps it: 0 for a module's.
+    /// Returns the name of a table as the schema spells it, and its root page, which is 0 for a virtual table.
     static func find(_ name: Name, _ connection: Connection) throws -> (name: String, root: Int)? {
         var found: (name: String, root: Int)?
         try connection.forEachRow(
@@ -90,7 +90,7 @@ struct TableRowCounts {
         return found
     }
 
-    /// The tables that SQLite keeps at a page, which a rename does not change, in the schema of `name`.
+    /// Returns the tables with a given root page, which a rename does not change, in the schema of `name`.
     static func tables(at root: Int, in name: Name, _ connection: Connection) throws -> [String] {
         return try connection.values(
             String.self,
@@ -106,8 +106,8 @@ struct TableRowCounts {
             """) ?? false
     }
 
-    /// Whether a row that is added to a table may take others away, by a constraint of its own or by what a module makes of
-    /// it.
+    /// Returns whether adding a row to a table may remove others, through a constraint of the table or through its
+    /// module.
     static func replacesRows(_ name: Name, _ connection: Connection) throws -> Bool {
         var replacesRows = false
         try connection.forEachRow(
@@ -122,7 +122,7 @@ struct TableRowCounts {
         return replacesRows
     }
 
-    /// How many values a column holds; `nil` where there is no such column, or none was counted.
+    /// Returns the number of values in a column; `nil` if there is no such column, or values were not counted.
     func values(of column: String) -> Int? {
         values?.first { SQLName($0.column) == SQLName(column) }?.count
     }

@@ -2,11 +2,11 @@ internal import CipherCatalog
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// A foreign key that rows of its table violate, as SQLite found.
+/// A foreign key that rows of its table violate, as reported by SQLite.
 struct ViolatedForeignKey {
     let parent: String
     let columns: [String]
-    /// A SELECT of the rows: the values of the columns, then the rowid or the primary key.
+    /// A SELECT of the violating rows: the values of the columns, then the rowid or the primary key.
     let violations: String
 
     /// - Throws: `DatabaseError` if SQLite cannot check the table.
@@ -19,7 +19,7 @@ struct ViolatedForeignKey {
             violated.insert(try row.get(at: 3))
         }
         guard !violated.isEmpty else { return [] }
-        // Older engines give a number for the rows of WITHOUT ROWID tables too.
+        // Older engines also report a number for the rows of WITHOUT ROWID tables.
         let hasRowID = table.hasRowID
         return violated.sorted().compactMap { number in
             guard let key = keys.first(where: { $0.id == number }) else { return nil }
@@ -31,7 +31,9 @@ struct ViolatedForeignKey {
         }
     }
 
-    /// The parent's affinity and collation decide, so its column stands on the left and the child's has no affinity.
+    /// Returns a SELECT of the violating rows.
+    ///
+    /// The parent's affinity and collation apply, so its column is on the left and the child's column has no affinity.
     ///
     /// Source: SQLite, "SQLite Foreign Key Support", section 3, and "Datatypes In SQLite", section 4.2.
     private static func violations(

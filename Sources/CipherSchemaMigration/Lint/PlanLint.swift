@@ -1,12 +1,12 @@
 internal import CipherErrors
 
-/// Judges a plan by what it means for the values in the database.
+/// Judges a plan by its consequences for the values in the database.
 struct PlanLint {
     let policy: DestructiveChanges
     let path: String
 
-    /// - Throws: ``StoreError`` with `migration` if the values do not allow it, with `destructiveChanges` if the policy
-    ///   does not. It lists all findings, for whoever has to correct them.
+    /// - Throws: ``StoreError`` with `migration` if the values do not allow the plan, or with `destructiveChanges` if
+    ///   the policy does not. The message lists all findings that have to be corrected.
     func check(_ plan: Plan) throws {
         let impossible = plan.findings.filter { $0.severity == .impossible }
         guard impossible.isEmpty else {

@@ -2,12 +2,12 @@ internal import CipherCatalog
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// The rows of a table as a plan would leave them, asked of the rows as they are.
+/// The rows of a table as a plan would leave them, computed from the present rows.
 struct ProspectiveRows {
     let lint: ValueLint
     let found: PresentSchema.Table
     let target: TableShape
-    /// The columns of which it can be told beforehand what they would hold, as parts of a SELECT.
+    /// The columns whose future values are known in advance, as parts of a SELECT.
     private var columns: [SQLName: String] = [:]
 
     init(_ lint: ValueLint, of found: PresentSchema.Table, as target: TableShape) {
@@ -17,17 +17,17 @@ struct ProspectiveRows {
         for column in target.columns { columns[SQLName(column.name)] = value(of: column) }
     }
 
-    /// Counts the rows that fulfil a condition.
+    /// Counts the rows that satisfy a condition.
     func count(where condition: String) throws -> ValueLint.Count {
         try lint.count("\(source) WHERE \(condition)")
     }
 
-    /// Counts the values that several rows would share.
+    /// Counts the values that would occur in several rows.
     func duplicates(by index: UniqueIndex) throws -> ValueLint.Count {
         try lint.count(index.duplicates(in: source))
     }
 
-    /// Whether SQL names none of the columns of which it cannot be told.
+    /// Returns whether the SQL names only columns whose future values are known.
     func knows(_ sql: String) -> Bool {
         let tokens = SQLTokens(sql).tokens
         return target.columns.map { SQLName($0.name) }.filter { columns[$0] == nil }
@@ -41,7 +41,8 @@ struct ProspectiveRows {
             + "AS \(SQL.quoted(identifier: target.name))"
     }
 
-    /// Values that change with the column's type, or that are computed anew, only the change itself can tell.
+    /// Returns the SQL of a column's future value; `nil` if the value changes with the column's type or is computed
+    /// anew, so that only the change itself shows it.
     private func value(of column: ColumnState) -> String? {
         let name = SQLName(column.name)
         let alias = SQL.quoted(identifier: column.name)

@@ -2,7 +2,7 @@ internal import CipherCatalog
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// Looks for rows that the wanted constraints and unique indexes would not take.
+/// Finds rows that the wanted constraints and unique indexes would reject.
 struct RejectedRows {
     let rows: ProspectiveRows
     let existing: TableShape
@@ -14,7 +14,7 @@ struct RejectedRows {
         self.target = target
     }
 
-    /// Rows that violate a CHECK; if none is new, a rebuild looks at none.
+    /// Finds rows that would violate a CHECK; if no CHECK is new, a rebuild checks none.
     func checks() throws -> [Plan.Finding] {
         guard !target.facts.checks.isSubset(of: existing.facts.checks) else { return [] }
         return try target.text.checks.filter(rows.knows).flatMap { check in
@@ -23,7 +23,7 @@ struct RejectedRows {
         }
     }
 
-    /// Values that an index wants to differ, and that several rows share.
+    /// Finds values that must be unique in an index but occur in several rows.
     func duplicates(_ indexes: [DatabaseState.Object]) throws -> [Plan.Finding] {
         try indexes.flatMap { index -> [Plan.Finding] in
             guard let unique = UniqueIndex(index), rows.knows(index.sql) else { return [] }
@@ -32,9 +32,9 @@ struct RejectedRows {
         }
     }
 
-    /// Rows whose new foreign keys would refer to nothing.
+    /// Finds rows whose new foreign keys would reference missing rows.
     ///
-    /// - Parameter parents: The tables that there are.
+    /// - Parameter parents: The existing tables.
     func references(to parents: [SQLName: PresentSchema.Table]) throws -> [Plan.Finding] {
         let old = Set(existing.facts.foreignKeys.map(\.parent))
         return try target.facts.foreignKeys.filter { !old.contains($0.parent) }.flatMap { key -> [Plan.Finding] in
@@ -43,7 +43,7 @@ struct RejectedRows {
             let dangling = try rows.count(where: condition)
             return finding(
                 dangling,
-                "\(dangling.of("row")) of \(target.name) would refer to missing rows of "
+                "\(dangling.of("row")) of \(target.name) would reference missing rows of "
                     + "\(parent?.shape.name ?? key.parent.text)")
         }
     }
@@ -77,7 +77,7 @@ struct RejectedRows {
 }
 
 extension TableText {
-    /// The conditions of its CHECK constraints.
+    /// The conditions of the table's CHECK constraints.
     fileprivate var checks: [String] {
         items.flatMap { item -> [String] in
             let all = SQLTokens(item.text)

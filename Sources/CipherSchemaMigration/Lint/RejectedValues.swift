@@ -1,7 +1,7 @@
 internal import CipherCatalog
 internal import CipherSQLText
 
-/// Looks for values that a rebuilt table would not take.
+/// Finds values that a rebuilt table would reject.
 struct RejectedValues {
     let lint: ValueLint
     let existing: TableShape
@@ -32,7 +32,7 @@ struct RejectedValues {
         return [
             Plan.Finding(
                 .impossible, table: target.name, column: column.name, count: rows.number,
-                message: "NOT NULL column \(name(column)) without default on \(rows.of("row"))")
+                message: "the NOT NULL column \(name(column)) has no default, but the table contains \(rows.of("row"))")
         ]
     }
 
@@ -45,12 +45,13 @@ struct RejectedValues {
             Plan.Finding(
                 isFilled ? .note : .impossible, table: target.name, column: column.name, count: nulls.number,
                 message: isFilled
-                    ? "gives \(nulls.of("NULL")) of \(name(column)) the default, because it becomes NOT NULL"
-                    : "\(name(column)) becomes NOT NULL without default, and holds \(nulls.of("NULL"))")
+                    ? "replaces \(nulls.of("NULL")) of \(name(column)) with the default, because it becomes NOT NULL"
+                    : "\(name(column)) becomes NOT NULL without a default, but contains \(nulls.of("NULL"))")
         ]
     }
 
-    /// SQLite would give NULL a number of its own, and take nothing else that is none.
+    /// Finds values that cannot be rowids: SQLite would replace NULL with a new number, and reject anything else that
+    /// is not a number.
     private func unsuitableRowIDs(_ column: ColumnState, _ old: ColumnState) throws -> [Plan.Finding] {
         let name = SQLName(column.name)
         guard existing.rowIDColumn.map({ SQLName($0.name) }) != name else { return [] }
@@ -62,14 +63,14 @@ struct RejectedValues {
             return [
                 Plan.Finding(
                     .impossible, table: target.name, column: column.name, count: count.number,
-                    message: "\(self.name(column)) becomes the INTEGER PRIMARY KEY, and \(problem)")
+                    message: "\(self.name(column)) becomes the INTEGER PRIMARY KEY, but \(problem)")
             ]
         }
-        return finding(nulls, "holds \(nulls.of("NULL")), which SQLite would number")
-            + finding(others, "\(others.of("value")) of it cannot be whole numbers")
+        return finding(nulls, "contains \(nulls.of("NULL")), which SQLite would replace with numbers")
+            + finding(others, "\(others.of("value")) in it cannot be converted to whole numbers")
             + finding(
                 duplicates,
-                "\(duplicates.of("value")) of it \(duplicates.number == 1 ? "occurs" : "occur") more than once")
+                "\(duplicates.of("value")) in it \(duplicates.number == 1 ? "occurs" : "occur") more than once")
     }
 
     private func misfits(_ column: ColumnState, _ old: ColumnState) throws -> [Plan.Finding] {
@@ -80,7 +81,8 @@ struct RejectedValues {
         return [
             Plan.Finding(
                 .impossible, table: target.name, column: column.name, count: misfits.number,
-                message: "\(misfits.of("value")) of \(name(column)) would not fit \(column.type) of a strict table")
+                message: "\(misfits.of("value")) of \(name(column)) would not fit the type \(column.type) of a strict "
+                    + "table")
         ]
     }
 

@@ -2,12 +2,12 @@ internal import CipherCatalog
 internal import CipherSQLText
 package import CipherSQLite
 
-/// Shows whether a table holds nothing that others lack: value by value, with storage classes.
+/// Determines whether every row of a table is also in other tables, comparing value by value and by storage class.
 package struct RowComparison {
     /// A table of one of the connection's databases, with its columns.
     package struct Table {
         package let columns: [String]
-        /// What columns are called in the database, where that is another name.
+        /// The names of columns in the database, if they differ.
         let names: [String: String]
         fileprivate let source: String
 
@@ -17,7 +17,7 @@ package struct RowComparison {
             source = "\(SQL.quoted(identifier: schema)).\(SQL.quoted(identifier: name))"
         }
 
-        /// Reads the columns that hold values of their own.
+        /// Reads the columns that are neither generated nor hidden.
         package init(_ name: String, in schema: String, _ connection: Connection) throws {
             let columns = try ColumnState.read(table: name, in: schema, from: connection)
             self.init(
@@ -26,7 +26,7 @@ package struct RowComparison {
     }
 
     package let table: Table
-    /// Which rows count, as a WHERE clause on all tables.
+    /// The rows to compare, as a WHERE clause on all tables.
     package var condition = ""
 
     package init(table: Table, condition: String = "") {
@@ -34,9 +34,9 @@ package struct RowComparison {
         self.condition = condition
     }
 
-    /// Whether other tables have every row, and one of them has equal ones at least as often.
+    /// Returns whether the other tables contain every row, and one of them contains it at least as often.
     ///
-    /// In doubt the answer is no.
+    /// If in doubt, the answer is no.
     package func isContained(in others: [Table], _ connection: Connection) throws -> Bool {
         let isEmpty = try connection.value(
             Bool.self, SQL(text: "SELECT NOT EXISTS (SELECT 1 FROM \(table.source)\(condition))"))
@@ -46,7 +46,7 @@ package struct RowComparison {
         guard !comparable.isEmpty else { return false }
         let all = ([rows(of: table, isOwn: true)] + comparable.map { rows(of: $0, isOwn: false) })
             .joined(separator: " UNION ALL ")
-        // Texts are equal by the collation of their column, unless another is asked for.
+        // Texts are compared by the collation of their column, unless another is specified.
         let values = (1...max(names.count, 1)).map { "type\($0), value\($0) COLLATE BINARY" }.joined(separator: ", ")
         return try connection.value(
             Bool.self,
@@ -54,9 +54,9 @@ package struct RowComparison {
             == false
     }
 
-    /// The different rows with their number, which is the table's own or another's.
+    /// Returns a SELECT of the distinct rows with their count, as the table's own count or another table's.
     ///
-    /// Numbers of different classes are equal to SQLite.
+    /// The storage classes are compared as well, because to SQLite, numbers of different classes are equal.
     private func rows(of other: Table, isOwn: Bool) -> String {
         let names = table.columns.map { SQL.quoted(column: other.names[$0] ?? $0) }
         let values = names.enumerated().map { place, name in

@@ -1,25 +1,27 @@
 internal import CipherSQLite
 
-/// Counts rows, or only asks whether there is one.
+/// Counts rows, or only checks whether there is one.
 struct RowCounter {
     let connection: Connection
-    /// What is refused or done is counted; what is withheld would be counted at every launch.
+    /// Whether rows are counted.
+    ///
+    /// Changes that are refused or made are counted; changes that are withheld would be counted at every launch.
     var countsRows: Bool
 
-    /// A number of rows or values, which may be known to be some only.
+    /// A number of rows or values; the exact number may be unknown.
     struct Count {
         let number: Int?
 
         var isZero: Bool { number == 0 }
 
-        /// Such as `1204 rows` or `rows`.
+        /// Returns the count with a noun, such as `1204 rows`, or only `rows` if the number is unknown.
         func of(_ noun: String) -> String {
             guard let number else { return "\(noun)s" }
             return "\(number) \(noun)\(number == 1 ? "" : "s")"
         }
     }
 
-    /// How many rows a FROM clause gives.
+    /// Counts the rows of a FROM clause.
     func count(_ rows: String) throws -> Count {
         let source = "FROM \(rows)"
         if countsRows {

@@ -1,19 +1,19 @@
 internal import CipherSQLText
 
-/// What a unique index compares.
+/// The parts and condition of a unique index.
 struct UniqueIndex {
     private let name: String
     private var parts: [String] = []
     private var condition: String?
 
-    /// `nil` for an index that is not unique, or whose parts cannot be told apart.
+    /// Creates a unique index; `nil` if the index is not unique, or if its parts cannot be separated.
     init?(_ index: DatabaseState.Object) {
         let isUnique = SQLTokens(index.sql, first: 2).tokens.contains { $0.isKeyword("UNIQUE") }
         guard index.type == "index", isUnique, let text = TableText(index.sql), !text.items.isEmpty else { return nil }
         name = index.name
         for item in text.items {
             let all = SQLTokens(item.text)
-            // A number alone would mean a column of the result.
+            // A number alone would mean a result column.
             guard let last = all.tokens.last, all.tokens.first?.kind != .number else { return nil }
             let hasOrder = all.tokens.count > 1 && (last.isKeyword("ASC") || last.isKeyword("DESC"))
             parts.append(hasOrder ? all.replacing([all.tokens.count - 1: ""]) : item.text)
@@ -21,18 +21,18 @@ struct UniqueIndex {
         if !text.suffix.isEmpty { condition = SQLTokens(text.suffix).replacing([0: ""]) }
     }
 
-    /// The values that rows share, as a part of a FROM clause.
+    /// Returns the values that occur in several rows, as part of a FROM clause.
     ///
-    /// - Parameter source: The rows, as another.
+    /// - Parameter source: The rows, as part of a FROM clause.
     func duplicates(in source: String) -> String {
         let conditions = parts.map { "(\($0)) IS NOT NULL" } + (condition.map { ["(\($0))"] } ?? [])
         return "(SELECT 1 FROM \(source) WHERE \(conditions.joined(separator: " AND ")) "
             + "GROUP BY \(parts.map { "(\($0))" }.joined(separator: ", ")) HAVING count(*) > 1)"
     }
 
-    /// What is wrong with such values, in words.
+    /// Returns a description of duplicate values.
     func fault(_ duplicates: ValueLint.Count, in table: String) -> String {
-        "index \(name) is unique, but \(duplicates.of("value")) of \(table) \(duplicates.number == 1 ? "occurs" : "occur") "
-            + "more than once"
+        "index \(name) is unique, but \(duplicates.of("value")) of \(table) "
+            + "\(duplicates.number == 1 ? "occurs" : "occur") more than once"
     }
 }

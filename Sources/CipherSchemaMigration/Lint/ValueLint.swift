@@ -2,7 +2,7 @@ internal import CipherCatalog
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// Asks the rows of a table what a change would do to them.
+/// Counts the values of a table that a change would affect.
 struct ValueLint {
     typealias Count = RowCounter.Count
 
@@ -14,24 +14,24 @@ struct ValueLint {
         counter = RowCounter(connection: state.connection, countsRows: countsRows)
     }
 
-    /// The same, which counts.
+    /// The same lint, which counts rows.
     var counting: ValueLint {
         var lint = self
         lint.counter.countsRows = true
         return lint
     }
 
-    /// How many rows fulfil a condition.
+    /// Counts the rows that satisfy a condition.
     private func count(where condition: String) throws -> Count {
         try count("main.\(SQL.quoted(identifier: table.name)) WHERE \(condition)")
     }
 
-    /// How many rows a FROM clause gives.
+    /// Counts the rows of a FROM clause.
     func count(_ rows: String) throws -> Count { try counter.count(rows) }
 
     func rows() throws -> Count { try count(where: "1") }
 
-    /// The values that would go with a column; a generated column has none of its own.
+    /// Counts the values that would be lost with a column; a generated column stores none.
     func values(of column: ColumnState) throws -> Count {
         guard column.generation == nil, let name = table.column(SQLName(column.name)).map(SQL.quoted(column:))
         else {
@@ -45,12 +45,12 @@ struct ValueLint {
         return try count(where: "\(name) IS NULL")
     }
 
-    /// The values that would not be the same once they were stored in a column of another type.
+    /// Counts the values that would change if they were stored in a column of another type.
     ///
-    /// A column without affinity would not turn them back.
+    /// A column without affinity would not convert them back.
     func changed(by type: String, in column: SQLName, from old: Affinity) throws -> Count {
         guard let name = table.column(column).map(SQL.quoted(column:)) else { return Count(number: 0) }
-        // Text becomes a number where it looks like one, which is where it equals that number.
+        // Text becomes a number if it looks like one, which is the case if it equals that number.
         let isDifferent = "CAST(CAST(\(name) AS NUMERIC) AS TEXT) <> \(name) COLLATE BINARY"
         let text =
             "(typeof(\(name)) = 'text' AND CAST(\(name) AS NUMERIC) = \(name) AND \(old == .none ? "1" : isDifferent))"
@@ -60,7 +60,7 @@ struct ValueLint {
             return try count(where: "typeof(\(name)) = 'real' AND CAST(CAST(\(name) AS TEXT) AS REAL) <> \(name)")
         case .integer, .numeric: return try count(where: text)
         case .real:
-            // A number from 2^63 on is none of an integer, and SQLite makes the largest integer of it.
+            // A number of at least 2^63 cannot come from an integer, and SQLite converts it to the largest integer.
             return try count(
                 where: "\(text) OR (typeof(\(name)) = 'integer' AND (CAST(CAST(\(name) AS REAL) AS INTEGER) <> \(name) "
                     + "OR CAST(\(name) AS REAL) >= 9223372036854775808.0))")
@@ -68,7 +68,7 @@ struct ValueLint {
         }
     }
 
-    /// The values that a column of a STRICT table does not take.
+    /// Counts the values that a column of a STRICT table does not accept.
     func misfits(of type: String, in column: SQLName) throws -> Count {
         guard let name = table.column(column).map(SQL.quoted(column:)) else { return Count(number: 0) }
         let kind = "typeof(\(name))"
@@ -85,7 +85,7 @@ struct ValueLint {
         }
     }
 
-    /// The whole numbers that rows would share.
+    /// Counts the whole numbers that would occur in several rows.
     func duplicates(ofNumbersIn column: SQLName) throws -> Count {
         guard let name = table.column(column).map(SQL.quoted(column:)) else { return Count(number: 0) }
         return try count(
@@ -93,7 +93,7 @@ struct ValueLint {
                 + "GROUP BY CAST(\(name) AS NUMERIC) HAVING count(*) > 1)")
     }
 
-    /// The values that rows share although a key wants them to differ.
+    /// Counts the values that occur in several rows although a key requires them to be unique.
     func duplicates(of key: TableShape.Key) throws -> Count {
         var columns: [String] = []
         var conditions: [String] = []

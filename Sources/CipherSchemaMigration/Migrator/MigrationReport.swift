@@ -1,26 +1,27 @@
 public import CipherHistory
 
-/// What a schema migration did.
+/// A report on a schema migration.
 public struct MigrationReport: Sendable, Equatable {
-    /// The version that was found; `nil` if none was recorded.
+    /// The version before the migration; `nil` if none was recorded.
     public var from: SchemaVersion?
-    /// The version that the database has now.
+    /// The version after the migration.
     public var to: SchemaVersion
-    /// What the history calls this migration; `nil` if nothing was to do, or only a record of the version was put
-    /// right.
+    /// The event that the history records for this migration; `nil` if there was nothing to do, or if only a record of
+    /// the version was corrected.
     public var event: HistoryEvent?
-    /// What was done, in order.
+    /// The operations that were applied, in order.
     public var applied: [Plan.Operation]
-    /// What the schema asks for and was not done, with the reasons.
+    /// The changes that the schema requires but that were not made, with the reasons.
     ///
-    /// Rows are counted only where something was applied: a launch that has nothing to do should not read whole tables.
+    /// Rows are counted only if something was applied, because a launch that has nothing to do should not read whole
+    /// tables.
     public var withheld: [Plan.Withheld]
-    /// What the operations meant for the values in the database.
+    /// The consequences of the operations for the values in the database.
     public var findings: [Plan.Finding]
-    /// What else the caller should know.
+    /// Further notes for the caller.
     public var notes: [String]
 
-    /// A report of the given parts.
+    /// Creates a report from the given parts.
     package init(
         from: SchemaVersion?, to: SchemaVersion, event: HistoryEvent? = nil, applied: [Plan.Operation] = [],
         withheld: [Plan.Withheld] = [], findings: [Plan.Finding] = [], notes: [String] = []
@@ -41,16 +42,16 @@ public struct MigrationReport: Sendable, Equatable {
             findings: plan.findings, notes: plan.notes)
     }
 
-    /// What an app must not overlook.
+    /// The warnings that an app must not overlook.
     package var warnings: [String] { findings.warnings }
 
-    /// Which kind of launch this was.
+    /// The kind of this launch.
     public var launch: LaunchKind {
         if event == .created { return .firstInstall }
         return isUpdate ? .upgrade(from: from, to: to) : .unchanged
     }
 
-    /// Whether an older database became the current version at this launch; `false` for a fresh install.
+    /// Whether this launch updated an older database to the current version; `false` for a fresh install.
     public var isUpdate: Bool {
         event != nil && event != .created && from != to
     }
@@ -59,7 +60,7 @@ public struct MigrationReport: Sendable, Equatable {
 extension MigrationReport: Codable {
     private enum CodingKeys: String, CodingKey { case from, to, event, launch, applied, withheld, findings, notes }
 
-    /// Reads what ``encode(to:)`` wrote.
+    /// Decodes a report that ``encode(to:)`` wrote.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         let text = try container.decodeIfPresent(String.self, forKey: .from)
@@ -76,7 +77,7 @@ extension MigrationReport: Codable {
         notes = try container.decode([String].self, forKey: .notes)
     }
 
-    /// Writes the report for machine output: `from` is the version's text or null, `launch` the name of its kind.
+    /// Encodes the report for machine output: `from` is the version's text or null, `launch` the name of its kind.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(from?.description, forKey: .from)

@@ -1,9 +1,9 @@
 internal import CipherErrors
 internal import CipherSQLite
 
-/// Tries a plan on a scratch database of the same schema and without rows.
+/// Tries a plan on a scratch database with the same schema and no rows.
 ///
-/// So a rename that would break a trigger, for instance, is known before a legacy file is encrypted.
+/// This finds, for example, a rename that would break a trigger before a legacy file is encrypted.
 struct PlanTrial {
     private let plan: Plan
     private let source: Connection
@@ -15,17 +15,17 @@ struct PlanTrial {
         self.extensions = extensions
     }
 
-    /// - Throws: ``StoreError`` with `migration`, naming the operation that would fail, or the view or trigger that would
-    ///   no longer work.
+    /// - Throws: ``StoreError`` with `migration`, naming the operation that would fail, or the view or trigger that
+    ///   would no longer work.
     func run() throws {
         guard plan.operations.contains(where: { $0.kind != .stamp }) else { return }
         let scratch = try ScratchDatabase(after: source, extensions)
-        // What needs the app's own modules or functions, only the real database can tell.
+        // A schema that needs the app's own modules or functions can only be tried on the real database.
         guard scratch.isComplete else { return }
         let before = try scratch.dangling()
         try SchemaChangeSettings(scratch.connection).during {
             try scratch.connection.transaction(.immediate) {
-                // Behind Swift of the app's nobody knows what the schema is.
+                // After Swift code of the app, the schema is unknown.
                 for operation in plan.operations.prefix(while: { $0.kind != .swift }) {
                     try apply(operation, in: scratch)
                 }
@@ -38,7 +38,7 @@ struct PlanTrial {
     private func apply(_ operation: Plan.Operation, in scratch: ScratchDatabase) throws {
         do {
             switch operation.kind {
-            // The rows stand elsewhere, and the record is CipherStore's own.
+            // The rows are in another database, and the record is CipherStore's own.
             case .copyRows, .stamp, .swift: return
             case .sql:
                 for sql in operation.sql { _ = try scratch.run(.init(place: operation.subject, sql: sql)) }

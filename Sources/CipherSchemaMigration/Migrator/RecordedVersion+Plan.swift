@@ -5,10 +5,11 @@ internal import CipherSQLText
 internal import CipherSQLite
 
 extension RecordedVersion {
-    /// What brings the app's own record in the database to a version; `nil` if nothing is to do.
+    /// Returns the operation that updates the app's own record in the database to a version; `nil` if there is nothing
+    /// to do.
     ///
-    /// Code of the app's that is left over, or an older release after a decryption, would begin the old upgrades again
-    /// by a stale number. A record outside the database is no part of the transaction, and is left to the app.
+    /// With a stale number, leftover code of the app, or an older release after a decryption, would run the old
+    /// upgrades again. A record outside the database is not part of the transaction, and is left to the app.
     func operation(recording version: SchemaVersion, in state: DatabaseState) throws -> Plan.Operation? {
         if case .migrations(let migrations) = self { return try migrations.operation(recording: version, in: state) }
         for column in columns where state.table(column.table) != nil {
@@ -18,7 +19,7 @@ extension RecordedVersion {
                     from: state.connection, databasePath: state.connection.path,
                     version.isDotted ? .refused : .asWritten)
             } catch let error as StoreError where error.code == .recordedVersion {
-                // It counts no longer, or another version is assumed.
+                // The record no longer counts, or another version is assumed.
                 return nil
             }
             if found == nil, column != columns.last(where: { state.table($0.table) != nil }) { continue }
@@ -34,8 +35,8 @@ extension RecordedVersion {
 }
 
 extension RecordedVersion.AppliedMigrations {
-    /// What adds the migrations up to a version to the table; `nil` if none is missing, or where it holds more than
-    /// names.
+    /// Returns the operation that adds the migrations up to a version to the table; `nil` if none is missing, or if the
+    /// table requires more than names.
     fileprivate func operation(recording version: SchemaVersion, in state: DatabaseState) throws -> Plan.Operation? {
         guard let present = state.table(table),
             present.columns.allSatisfy({ !$0.isNotNull || SQLName($0.name) == SQLName(column) || $0.defaultSQL != nil })
@@ -44,7 +45,7 @@ extension RecordedVersion.AppliedMigrations {
         do {
             found = try read(from: state.connection, databasePath: state.connection.path)
         } catch let error as StoreError where [.recordedVersion, .downgrade].contains(error.code) {
-            // It counts no longer, or another version is assumed.
+            // The record no longer counts, or another version is assumed.
             return nil
         }
         let missing = identifiers.indices.filter { found < SchemaVersion($0 + 1) && SchemaVersion($0 + 1) <= version }
@@ -54,7 +55,7 @@ extension RecordedVersion.AppliedMigrations {
             .sql, table: table, object: "\(table).\(column)",
             sql: missing.map {
                 let text = SQL.quoted(text: identifiers[$0])
-                // A template or a step may have brought it meanwhile.
+                // A template or a step may have added it meanwhile.
                 return "INSERT INTO \(target) (\(name)) SELECT \(text) "
                     + "WHERE NOT EXISTS (SELECT 1 FROM \(target) WHERE \(name) = \(text))"
             },
@@ -63,7 +64,7 @@ extension RecordedVersion.AppliedMigrations {
 }
 
 extension RecordedVersion.VersionColumn {
-    /// A version as it is to be written, in the form of what is there; `nil` if it cannot be.
+    /// Returns a version as it is to be written, in the form of the present value; `nil` if it cannot be written so.
     fileprivate func value(
         recording version: SchemaVersion, besides found: SchemaVersion?, _ state: DatabaseState
     ) throws -> Value? {
@@ -77,7 +78,7 @@ extension RecordedVersion.VersionColumn {
         return isText ? .text("\(difference)") : .integer(Int64(difference))
     }
 
-    /// What is written where a version is recorded, as its writer wrote it.
+    /// Returns the stored value that records a version, exactly as it was written.
     private func value(of version: SchemaVersion, in connection: Connection) throws -> Value? {
         var found: Value?
         try connection.forEachRow(
@@ -91,7 +92,7 @@ extension RecordedVersion.VersionColumn {
         return found
     }
 
-    /// Whether the column would keep the text as a number, in which 1.10 is 1.1.
+    /// Returns whether the column would store the text as a number, which would turn 1.10 into 1.1.
     private func becomesNumber(_ version: SchemaVersion, in state: DatabaseState) -> Bool {
         guard version.wholeNumber == nil, Double(version.description) != nil,
             let type = state.table(table)?.column(column)?.type
@@ -102,7 +103,7 @@ extension RecordedVersion.VersionColumn {
         }
     }
 
-    /// The statements that record a version: in the rows that are there, or in a new one.
+    /// Returns the statements that record a version in the existing rows, or in a new one.
     fileprivate func statements(recording value: Value) -> [String] {
         let names = filter.keys.sorted()
         let columns = (names + [column]).map { SQL.quoted(identifier: $0) }.joined(separator: ", ")
@@ -114,13 +115,13 @@ extension RecordedVersion.VersionColumn {
         ]
     }
 
-    /// Which rows record the version; empty where all do.
+    /// The SQL condition for the rows that record the version; empty if all do.
     package var terms: String {
         filter.sorted { $0.key < $1.key }
             .map { "\(SQL.quoted(column: $0.key)) = \(SQL.quoted(text: $0.value))" }.joined(separator: " AND ")
     }
 
-    /// The same as a WHERE clause.
+    /// The same condition as a WHERE clause.
     package var condition: String { terms.isEmpty ? "" : " WHERE \(terms)" }
 
     private var target: String { "main.\(SQL.quoted(identifier: table))" }

@@ -3,9 +3,10 @@ package import CipherHistory
 internal import CipherSQLText
 package import CipherSQLite
 
-/// Brings the schema of an open database to the version of the configuration.
+/// Migrates the schema of an open database to the version of the configuration.
 ///
-/// Knows no source: it has a plan made, applies it in one transaction, and records that it did.
+/// It does not depend on the kind of source: it requests a plan, applies it in one transaction, and records the
+/// migration.
 package struct SchemaMigrator {
     private let goal: SchemaGoal
     private let source: any SchemaSource
@@ -13,7 +14,7 @@ package struct SchemaMigrator {
     /// The file that the configuration comes from.
     private let file: String?
 
-    /// A migrator to a goal, with a source that says how to reach it.
+    /// Creates a migrator to a goal, with a source that says how to reach it.
     ///
     /// - Parameters:
     ///   - destructiveSteps: The app's own steps that may lose rows or values, by their names.
@@ -33,13 +34,13 @@ package struct SchemaMigrator {
 
     // MARK: Planning
 
-    /// Plans without changing anything; a read-only connection will do.
+    /// Plans a migration without changing anything; a read-only connection suffices.
     ///
     /// - Parameters:
-    ///   - recorded: What the app recorded, which counts while CipherStore has recorded nothing.
-    ///   - isTried: Whether the plan is tried on a database without rows.
-    /// - Throws: ``StoreError`` with `downgrade` if the database is newer, with `migration` if the schema cannot be
-    ///   reached.
+    ///   - recorded: The version that the app recorded, which counts as long as CipherStore has recorded none.
+    ///   - isTried: Whether the plan is tried on a database with the same schema and no rows.
+    /// - Throws: ``StoreError`` with `downgrade` if the database is newer, or with `migration` if the schema cannot
+    ///   be reached.
     package func plan(_ connection: Connection, recorded: SchemaVersion?, isTried: Bool = true) throws -> Plan {
         try planning(connection) {
             let plan = try completePlan(for: DatabaseState(of: connection) { recorded })
@@ -48,14 +49,14 @@ package struct SchemaMigrator {
         }
     }
 
-    /// What the rows are asked ends, also in a file whose pages lead back to each other.
+    /// Plans within a step limit, so that queries end even in a file with cyclic pages.
     private func planning(_ connection: Connection, _ body: () throws -> Plan) throws -> Plan {
         try reportingFailures(connection, "planning") {
             try connection.withinStepsForRows { try connection.transaction(.deferred, body) }
         }
     }
 
-    /// The source's plan, with the record of the version.
+    /// Returns the source's plan, with the record of the version.
     private func completePlan(for state: DatabaseState) throws -> Plan {
         try checkVersion(state)
         try checkText(state)
@@ -78,12 +79,12 @@ package struct SchemaMigrator {
         return plan
     }
 
-    /// What records the version; `nil` if it is recorded.
+    /// Returns the operation that records the version; `nil` if it is already recorded.
     private func stamp(for state: DatabaseState) -> Plan.Operation? {
         let isReached = state.isAdopted && state.recorded == version
         if isReached && state.records.userVersionToSet == nil { return nil }
         let history = state.hasHistory ? [] : [HistoryTable.createSQL]
-        // A version of several numbers is recorded by the entry in the history, and user_version is left alone.
+        // A version of several numbers is recorded by the entry in the history, and user_version is not changed.
         let record = version.wholeNumber.map { ["PRAGMA user_version = \($0)"] } ?? []
         return Plan.Operation(
             .stamp, sql: history + record,
@@ -93,7 +94,8 @@ package struct SchemaMigrator {
                     : "CipherStore has recorded no version yet"))
     }
 
-    /// Refuses a schema that a comparison would read repaired: it would be written again under another name.
+    /// Refuses a schema whose text is not valid UTF-8: a comparison would read it in a repaired form, and write it
+    /// again under another name.
     private func checkText(_ state: DatabaseState) throws {
         guard source.comparesSchema, let entry = state.entryThatIsNoText else { return }
         throw StoreError(
@@ -109,7 +111,7 @@ package struct SchemaMigrator {
         guard let unknown = policy.allowed.subtracting(names).min() else { return }
         throw StoreError(
             .configuration, path: state.connection.path,
-            "destructiveSteps names \(unknown), and there is no such step",
+            "destructiveSteps names \(unknown), but there is no such step",
             advice: names.isEmpty ? "remove it: there are no steps" : "the steps are \(names.joined(separator: ", "))"
         )
     }
@@ -118,7 +120,7 @@ package struct SchemaMigrator {
         guard (0...Int(Int32.max)).contains(version.wholeNumber ?? 0) else {
             throw StoreError(
                 .configuration, path: state.connection.path,
-                "\(version) cannot be a schema version: user_version holds 0 to \(Int32.max)",
+                "\(version) cannot be a schema version: user_version can only hold 0 to \(Int32.max)",
                 advice: "choose another dbVersion")
         }
         if let recorded = state.recorded, recorded > version {
@@ -128,11 +130,11 @@ package struct SchemaMigrator {
 
     // MARK: Migrating
 
-    /// Plans, applies and records, all in one transaction; writes nothing where nothing is to do.
+    /// Plans, applies and records a migration, all in one transaction; writes nothing if there is nothing to do.
     ///
-    /// - Parameter recorded: Gives what the app recorded. Asked only while CipherStore has recorded nothing, and asked
-    ///   again once the write lock is held, for another process may have been faster.
-    /// - Throws: ``StoreError``. The database is then as it was.
+    /// - Parameter recorded: Returns the version that the app recorded. It is called only as long as CipherStore has
+    ///   recorded none, and called again after the write lock is taken, because another process may have been faster.
+    /// - Throws: ``StoreError``; the database is then unchanged.
     package func migrate(
         _ connection: Connection, recorded: () throws -> SchemaVersion?
     ) throws -> MigrationReport {
@@ -141,7 +143,8 @@ package struct SchemaMigrator {
                 .migration, path: connection.path, "a schema migration cannot begin inside a transaction",
                 advice: "end the transaction first")
         }
-        // Without the write lock first: most launches have nothing to do, and need not wait for anyone.
+        // The first plan is made without the write lock, because most launches have nothing to do and need not wait for
+        // others.
         let preview = try planning(connection) {
             try completePlan(for: DatabaseState(of: connection, countsRows: false, recorded: recorded))
         }
@@ -152,10 +155,11 @@ package struct SchemaMigrator {
         }
     }
 
-    /// Does what ``migrate(_:recorded:)`` would do, up to the app's own Swift, on a database that is thrown away.
+    /// Performs the migration like ``migrate(_:recorded:)``, up to the app's own Swift code, on a database that is
+    /// discarded afterwards.
     ///
-    /// - Returns: The plan, with what the app's own SQL did to the rows.
-    /// - Throws: ``StoreError`` as ``migrate(_:recorded:)`` does.
+    /// - Returns: The plan, with the effects of the app's own SQL on the rows.
+    /// - Throws: ``StoreError``, as ``migrate(_:recorded:)`` does.
     package func rehearse(_ connection: Connection, recorded: () throws -> SchemaVersion?) throws -> Plan {
         var plan = try applying(connection) { try applyLocked(connection, recorded, isRehearsal: true).plan }
         if let swift = plan.firstSwift {
@@ -172,7 +176,7 @@ package struct SchemaMigrator {
         }
     }
 
-    /// The part that runs under the write lock.
+    /// Plans and applies a migration under the write lock.
     private func applyLocked(
         _ connection: Connection, _ recorded: () throws -> SchemaVersion?, isRehearsal: Bool = false
     ) throws -> (plan: Plan, event: HistoryEvent?) {
@@ -185,7 +189,7 @@ package struct SchemaMigrator {
             connection: connection, policy: policy,
             counter: isNew ? nil : StepEffectCounter(state, countsAdditions: isRehearsal), countsAll: isRehearsal)
         if isRehearsal, let swift = plan.firstSwift {
-            // What Swift does elsewhere could not be undone.
+            // Effects of Swift code elsewhere could not be undone.
             try plan.apply(with: executor, endingBefore: swift)
             return (plan, nil)
         }
@@ -200,7 +204,7 @@ package struct SchemaMigrator {
             )
         }
         try plan.apply(with: executor)
-        // Code that writes to the records at every launch must not make the history grow at every launch.
+        // If other code changes the records at every launch, the history must not grow at every launch.
         if plan.isRecordOnly, state.isAdopted, state.recorded == version { return (plan, nil) }
         let event = event(for: state)
         try HistoryTable.append(
@@ -210,14 +214,14 @@ package struct SchemaMigrator {
         return (plan, event)
     }
 
-    /// The schema as it is now, and the steps that led to it.
+    /// Returns the present schema, and the steps that led to it.
     private func record(_ connection: Connection) throws -> SchemaRecord {
         SchemaRecord(
             schema: try SchemaDescription(of: connection),
             steps: try source.recordedSteps.filter { $0.version <= version })
     }
 
-    /// Plans again, which must find nothing left to do.
+    /// Plans again, and throws if anything is left to do.
     private func verify(
         _ connection: Connection, _ origins: [SQLName: Plan.Origin], against violations: ForeignKeyViolations,
         _ dangling: DanglingObjects
@@ -230,12 +234,12 @@ package struct SchemaMigrator {
         let rest = try completePlan(for: after)
         guard let left = rest.operations.first else { return }
         throw StoreError.unreachable(
-            connection.path, "after the migration \(left.title) was still left to do", correct: .schema)
+            connection.path, "after the migration, \(left.title) was still left to do", correct: .schema)
     }
 
     private func event(for state: DatabaseState) -> HistoryEvent {
         if state.isAdopted { return .migrated }
-        // A recorded version without any table is no fresh install: something is gone.
+        // A recorded version without any table is not a fresh install: something has been lost.
         return state.isFresh(besides: recordedVersion.tables) && state.recorded ?? .zero == .zero ? .created : .adopted
     }
 

@@ -1,44 +1,44 @@
 public import CipherHistory
 internal import CipherSQLText
 
-/// What a schema migration would do to a database: every operation with its SQL, reason and risk.
+/// The operations of a schema migration, each with its SQL, reason and risk.
 ///
 /// A plan is made without side effects, so it can be printed, judged and refused before anything is changed.
 public struct Plan: Sendable, Equatable {
-    /// The version that the database has; `nil` if none is recorded.
+    /// The version of the database; `nil` if none is recorded.
     public var from: SchemaVersion?
     /// The version that the configuration wants.
     public var to: SchemaVersion
-    /// A checksum that tells one wanted schema from another.
+    /// A checksum that distinguishes one wanted schema from another.
     ///
-    /// The history keeps it, so that a later reader sees which schema was applied. It guards against mistakes, not
+    /// The history stores it, so that a later reader sees which schema was applied. It protects against mistakes, not
     /// against forgery.
     package var fingerprint: String
-    /// What is done, in order.
+    /// The operations, in order.
     public var operations: [Operation]
-    /// What every launch does, after the other operations.
+    /// The operations of every launch, which follow the others.
     public var everyLaunch: [Operation] = []
-    /// What the schema asks for and is not done, with the reasons.
+    /// The changes that the schema requires but that are not made, with the reasons.
     public var withheld: [Withheld]
-    /// What the operations mean for the values in the database.
+    /// The consequences of the operations for the values in the database.
     public var findings: [Finding]
-    /// What else the caller should know.
+    /// Further notes for the caller.
     public var notes: [String]
-    /// Whether the whole plan ran on the real rows, with the changes in memory, before it was told.
+    /// Whether the whole plan was rehearsed on the real rows, with the changes in memory.
     public var isRehearsed = false
-    /// Whether the schema is as it should be, so that at most the record of the version is to be put right.
+    /// Whether the schema is already the wanted one, so that at most the record of the version must be corrected.
     package internal(set) var isRecordOnly = false
-    /// What the tables that it renames, or columns of which it renames, were before, by their new names.
+    /// The former names of tables that the plan renames or whose columns it renames, by the new names.
     var origins: [SQLName: Origin] = [:]
 
-    /// What a table was before the plan, where that is something else.
+    /// The former names of a table and of its columns, if they differ.
     package struct Origin: Sendable, Equatable {
         var table: SQLName
-        /// New column name to old.
+        /// The new column names, each with the old one.
         var columns: [SQLName: SQLName]
     }
 
-    /// A plan of the given parts.
+    /// Creates a plan from the given parts.
     package init(
         from: SchemaVersion?, to: SchemaVersion, fingerprint: String = "", operations: [Operation] = [],
         withheld: [Withheld] = [], findings: [Finding] = [], notes: [String] = []
@@ -52,10 +52,10 @@ public struct Plan: Sendable, Equatable {
         self.notes = notes
     }
 
-    /// Whether there is nothing to do but what every launch does.
+    /// Whether there is nothing to do except the operations of every launch.
     public var isEmpty: Bool { operations.isEmpty }
 
-    /// The name of the first Swift of the app's that it runs.
+    /// The name of the first Swift code of the app that the plan runs.
     var firstSwift: String? { (operations + everyLaunch).first { $0.kind == .swift }?.subject }
 }
 
@@ -64,7 +64,7 @@ extension Plan: Encodable {
         case from, to, fingerprint, operations, everyLaunch, withheld, findings, notes, rehearsed
     }
 
-    /// Writes the plan for machine output: `from` is the version's text or null.
+    /// Encodes the plan for machine output: `from` is the version's text or null.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(from?.description, forKey: .from)

@@ -1,32 +1,32 @@
 extension Plan {
-    /// What a plan means for the values in the database, found by looking at them.
+    /// A consequence of a plan for the values in the database, found by checking them.
     public struct Finding: Sendable, Equatable, Codable {
-        /// How bad it is.
+        /// The severity of the finding.
         public enum Severity: String, Sendable, Equatable, Codable {
-            /// Worth knowing; nothing is lost.
+            /// Information; nothing is lost.
             case note
-            /// Nothing is lost, but something is not as it should be and stays so.
+            /// Nothing is lost, but something is not as it should be and stays that way.
             case warning
-            /// A part of the schema goes that holds no value.
+            /// A part of the schema that contains no values is removed.
             case removesSchema
-            /// Values go or change.
+            /// Values are removed or changed.
             case losesData
-            /// The values do not allow it.
+            /// The values do not allow the change.
             case impossible
         }
 
-        /// How bad it is.
+        /// The severity of the finding.
         public var severity: Severity
-        /// The table it concerns.
+        /// The table that the finding concerns.
         public var table: String?
-        /// The column it concerns.
+        /// The column that the finding concerns.
         public var column: String?
-        /// How many rows or values, where they were counted.
+        /// The number of rows or values, if they were counted.
         public var count: Int?
-        /// What it is, such as `drops 1204 non-NULL values of chat.draft`.
+        /// A description, such as `drops 1204 non-NULL values of chat.draft`.
         public var message: String
 
-        /// A finding of the given parts.
+        /// Creates a finding from the given parts.
         package init(
             _ severity: Severity, table: String? = nil, column: String? = nil, count: Int? = nil, message: String
         ) {
@@ -37,21 +37,21 @@ extension Plan {
             self.message = message
         }
 
-        /// What is defined otherwise than it should be, and stays so.
+        /// Returns a warning about something that is not defined as it should be, and stays that way.
         ///
-        /// - Parameter subject: What it is, such as `the table chat`.
+        /// - Parameter subject: A description of the object, such as `the table chat`.
         package static func kept(
             _ subject: String, table: String, column: String? = nil, because reason: String
         ) -> Finding {
             Finding(.warning, table: table, column: column, message: "\(subject) is kept as it is: \(reason)")
         }
 
-        /// Whether the policy decides about it.
+        /// Whether the policy for destructive changes applies.
         var isDestructive: Bool { severity == .losesData || severity == .removesSchema }
     }
 }
 
 extension [Plan.Finding] {
-    /// What an app must not overlook.
+    /// The warnings that an app must not overlook.
     package var warnings: [String] { filter { $0.severity == .warning }.map(\.message) }
 }

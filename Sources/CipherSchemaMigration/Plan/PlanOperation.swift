@@ -5,59 +5,59 @@ extension Plan {
     public struct Operation: Sendable, Equatable, Codable {
         /// The kind of step.
         public enum Kind: String, Sendable, Equatable, Codable, CaseIterable {
-            /// Makes a table.
+            /// Creates a table.
             case createTable
             /// Appends a column to a table.
             case addColumn
-            /// Gives a column another name.
+            /// Renames a column.
             case renameColumn
-            /// Gives a table another name.
+            /// Renames a table.
             case renameTable
             /// Removes a table with its rows, indexes and triggers.
             case dropTable
-            /// Makes a table anew and copies its rows, where SQLite cannot alter it.
+            /// Rebuilds a table and copies its rows, if SQLite cannot alter it.
             case rebuildTable
-            /// Makes an index.
+            /// Creates an index.
             case createIndex
             /// Removes an index.
             case dropIndex
-            /// Makes a view.
+            /// Creates a view.
             case createView
             /// Removes a view.
             case dropView
-            /// Makes a trigger.
+            /// Creates a trigger.
             case createTrigger
             /// Removes a trigger.
             case dropTrigger
             /// Copies rows into a table.
             case copyRows
-            /// Runs SQL of the app's own.
+            /// Runs the app's own SQL.
             case sql
-            /// Runs Swift of the app's own.
+            /// Runs the app's own Swift code.
             case swift
-            /// Records the version that the database has from now on.
+            /// Records the new version of the database.
             case stamp
         }
 
-        /// What a step can cost.
+        /// The possible losses of a step.
         public enum Risk: String, Sendable, Equatable, Codable {
-            /// It only adds.
+            /// The step only adds something.
             case none
-            /// It removes a part of the schema that holds no value.
+            /// The step removes a part of the schema that contains no values.
             case removesSchema
-            /// It removes or changes values.
+            /// The step removes or changes values.
             case losesData
         }
 
-        /// Swift that a step runs, under a name.
+        /// Named Swift code that a step runs.
         ///
-        /// Two are equal where their names are: code cannot be compared.
+        /// Two actions are equal if their names are, because code cannot be compared.
         package struct Action: Sendable, Equatable {
-            /// What the plan and the history call it.
+            /// The name in the plan and the history.
             package let name: String
             let body: @Sendable (Connection) throws -> Void
 
-            /// Swift with a name; the body runs inside the migration's transaction, which it must not end.
+            /// Creates an action; the body runs inside the migration's transaction, which it must not end.
             package init(_ name: String, _ body: @escaping @Sendable (Connection) throws -> Void) {
                 self.name = name
                 self.body = body
@@ -69,33 +69,33 @@ extension Plan {
 
         /// The kind of step.
         public var kind: Kind
-        /// The table it concerns.
+        /// The table that the step concerns.
         public var table: String?
-        /// The column it concerns.
+        /// The column that the step concerns.
         public var column: String?
-        /// The index, view or trigger it concerns, or the name of an app's own step.
+        /// The index, view or trigger that the step concerns, or the name of an app's own step.
         public var object: String?
-        /// Its statements, in order, one each.
+        /// The SQL statements, in order, one per element.
         public var sql: [String]
-        /// Why it is done.
+        /// The reason for the step.
         public var reason: String
-        /// What it can cost.
+        /// The possible losses.
         public var risk: Risk
-        /// The app's step that it is a part of, by the name that `destructiveSteps` takes.
+        /// The app's own step that this is part of, by its name in `destructiveSteps`.
         public var step: String?
-        /// What it did to tables, counted before and after it; `nil` if no one counted.
+        /// The effects on tables, counted before and after the step; `nil` if they were not counted.
         ///
-        /// Only the app's own SQL and Swift is counted.
+        /// Only the effects of the app's own SQL and Swift code are counted.
         public var effects: [TableEffect]?
-        /// The Swift that it runs after its statements; no part of the machine output.
+        /// The Swift code to run after the statements; not part of the machine output.
         package var action: Action?
 
-        // Code cannot be written down.
+        // Code cannot be encoded.
         private enum CodingKeys: String, CodingKey {
             case kind, table, column, object, sql, reason, risk, step, effects
         }
 
-        /// A step of the given parts.
+        /// Creates a step from the given parts.
         package init(
             _ kind: Kind, table: String? = nil, column: String? = nil, object: String? = nil, sql: [String] = [],
             reason: String, risk: Risk = .none, step: String? = nil, action: Action? = nil
@@ -111,12 +111,12 @@ extension Plan {
             self.action = action
         }
 
-        /// What it concerns, such as `chat.draft`.
+        /// The object that the step concerns, such as `chat.draft`.
         package var subject: String {
             object ?? [table, column].compactMap { $0 }.joined(separator: ".")
         }
 
-        /// Kind and subject, such as `addColumn chat.draft`.
+        /// The kind and the subject, such as `addColumn chat.draft`.
         package var title: String {
             subject.isEmpty ? kind.rawValue : "\(kind.rawValue) \(subject)"
         }

@@ -1,5 +1,5 @@
 extension Plan {
-    /// A change that the wanted schema implies and that is not made.
+    /// A change that the wanted schema implies but that is not made.
     public struct Withheld: Sendable, Equatable, Codable {
         /// The change that is not made.
         public enum Kind: String, Sendable, Equatable, Codable {
@@ -15,16 +15,16 @@ extension Plan {
 
         /// The change that is not made.
         public var kind: Kind
-        /// The table it concerns.
+        /// The table that the change concerns.
         public var table: String
-        /// The column it concerns.
+        /// The column that the change concerns.
         public var column: String?
-        /// How many rows of the table, or values of the column, it concerns, where they were counted.
+        /// The number of rows of the table, or values of the column, that the change concerns, if they were counted.
         public var rows: Int?
         /// Why the change is not made.
         public var reason: String
 
-        /// A change that is not made.
+        /// Creates a withheld change.
         package init(
             _ kind: Kind, table: String, column: String? = nil, rows: Int? = nil, reason: String
         ) {

@@ -1,22 +1,23 @@
 package import CipherHistory
 
-/// A way in which an app says what its schema is.
+/// A way for an app to describe its schema.
 ///
 /// A source only compares and never writes: it maps the state of a database to the operations that lead to the wanted
-/// schema. Who applies them knows no source. Once they are applied, the plan for the new state must be empty.
+/// schema. The code that applies them does not depend on the kind of source. After they are applied, the plan for the
+/// new state must be empty.
 package protocol SchemaSource {
-    /// What is to be done to a database in this state. The record of the version is not a source's concern.
+    /// Returns the plan for a database in this state, without the record of the version.
     func plan(for state: DatabaseState) throws -> Plan
 
-    /// Whether it compares the database's schema with the wanted one, and so writes again what it has read.
+    /// Whether the source compares the database's schema with the wanted one, and so may write back what it read.
     var comparesSchema: Bool { get }
 
-    /// The steps of a source that consists of steps; none of any other.
+    /// The steps, if the source consists of steps; otherwise empty.
     ///
-    /// The history keeps them, so that one that was changed or taken away after it had been applied is found.
+    /// The history stores them, so that a step that was changed or removed after it was applied can be detected.
     var recordedSteps: [SchemaStep] { get throws }
 
-    /// The names of the app's own steps; none of a source without steps.
+    /// The names of the app's own steps; empty for a source without steps.
     var stepNames: [String] { get }
 }
 

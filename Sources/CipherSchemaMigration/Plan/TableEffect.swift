@@ -1,13 +1,13 @@
 extension Plan {
-    /// What an operation did to a table, counted before and after it.
+    /// The effect of an operation on a table, counted before and after it.
     public struct TableEffect: Sendable, Equatable, Codable {
-        /// What became of a column.
+        /// The change of a column.
         public struct Column: Sendable, Equatable, Codable {
-            /// The column.
+            /// The column's name.
             public var name: String
-            /// How many rows had NULL there; `nil` where there was no such column.
+            /// The number of rows with NULL in the column before; `nil` if there was no such column.
             public var nullsBefore: Int?
-            /// How many rows have NULL there; `nil` if the column is gone.
+            /// The number of rows with NULL in the column after; `nil` if the column was removed.
             public var nullsAfter: Int?
 
             package init(name: String, nullsBefore: Int? = nil, nullsAfter: Int? = nil) {
@@ -17,17 +17,15 @@ extension Plan {
             }
         }
 
-        /// The table, by the name that it had.
+        /// The table, by its name before the operation.
         public var table: String
-        /// How many rows it had; `nil` where there was no such table.
+        /// The number of rows before; `nil` if there was no such table.
         public var rowsBefore: Int?
-        /// How many rows it has; `nil` if it is gone.
+        /// The number of rows after; `nil` if the table was removed.
         public var rowsAfter: Int?
-        /// The name that it has now, where that is another.
+        /// The new name, if the table was renamed.
         public var renamedTo: String?
-        /// The columns that are new or gone, or whose number of NULLs is another.
-        ///
-
+        /// Creates an effect from the given parts.
         package init(
             table: String, rowsBefore: Int? = nil, rowsAfter: Int? = nil, renamedTo: String? = nil,
             columns: [Column] = [], removedIndexes: [String] = [], addedIndexes: [String] = []
@@ -41,14 +39,16 @@ extension Plan {
             self.addedIndexes = addedIndexes
         }
 
-        /// Of tables that rows were only added to, columns are not counted.
+        /// The columns that were added or removed, or whose number of NULLs changed.
+        ///
+        /// Columns are not counted in tables to which rows were only added.
         public var columns: [Column] = []
-        /// The indexes that are gone.
+        /// The indexes that were removed.
         public var removedIndexes: [String] = []
-        /// The indexes that are new.
+        /// The indexes that were added.
         public var addedIndexes: [String] = []
 
-        /// Whether anything is another.
+        /// Whether anything changed.
         var isChange: Bool {
             rowsBefore != rowsAfter || renamedTo != nil || !columns.isEmpty || !removedIndexes.isEmpty
                 || !addedIndexes.isEmpty

@@ -3,7 +3,7 @@ package import CipherSQLite
 
 /// A schema, object by object, in a form that does not depend on how its SQL is formatted.
 ///
-/// SQLite's own tables, CipherStore's, and those in which virtual tables keep their content are left out.
+/// SQLite's own tables, CipherStore's, and those in which virtual tables store their content are left out.
 package struct SchemaDescription: Sendable, Equatable, Codable {
     /// A table, view, index or trigger.
     package struct Object: Sendable, Codable {
@@ -12,24 +12,24 @@ package struct SchemaDescription: Sendable, Equatable, Codable {
         package var name: String
         /// The columns of an ordinary table.
         package var columns: [Column]?
-        /// Of the normal form of the SQL; for an ordinary table, of what is no column.
+        /// The checksum of the SQL's normal form; for an ordinary table, of everything except the columns.
         package var checksum: String
     }
 
     /// A column of an ordinary table.
     package struct Column: Sendable, Codable {
         package var name: String
-        /// Type and constraints in the normal form.
+        /// The type and constraints in normal form.
         package var definition: String
     }
 
-    /// In the order of the schema.
+    /// The objects, in the order of the schema.
     package var objects: [Object]
 
-    /// Describes the schema of a database; a read-only connection will do.
+    /// Creates a description of a database's schema; a read-only connection suffices.
     package init(of connection: Connection) throws {
         var rows: [(type: String, name: String, table: String, sql: String)] = []
-        // The indexes of UNIQUE and PRIMARY KEY have no text; they belong to their table's.
+        // The indexes of UNIQUE and PRIMARY KEY have no text of their own; their table's text contains them.
         try connection.forEachRow(
             "SELECT type, name, tbl_name, sql FROM main.sqlite_master WHERE sql IS NOT NULL ORDER BY rowid"
         ) { row in
@@ -47,7 +47,7 @@ package struct SchemaDescription: Sendable, Equatable, Codable {
         }.map { Object(type: $0.type, name: $0.name, sql: $0.sql) }
     }
 
-    /// What tells this schema from another that was expected, object by object; nothing where they are alike.
+    /// Returns the differences between this schema and an expected one, object by object; empty if they are alike.
     package func differences(from expected: SchemaDescription) -> [SchemaMismatch] {
         expected.objects.flatMap { wanted -> [SchemaMismatch] in
             guard let found = object(like: wanted) else { return [SchemaMismatch(.missing, wanted)] }
@@ -59,14 +59,14 @@ package struct SchemaDescription: Sendable, Equatable, Codable {
         objects.first { $0.type == other.type && SQLName($0.name) == SQLName(other.name) }
     }
 
-    /// Whether nothing tells them apart.
+    /// Returns whether there are no differences.
     package static func == (left: SchemaDescription, right: SchemaDescription) -> Bool {
         left.differences(from: right).isEmpty
     }
 }
 
 extension SchemaName {
-    /// As it is where it is text; else with its bytes shown, for two names must not become one.
+    /// The name itself if it is valid text; otherwise with its bytes shown, because two names must not become one.
     fileprivate var recorded: String { String(validating: bytes, as: UTF8.self) ?? description }
 }
 
@@ -79,7 +79,7 @@ extension SchemaDescription.Object {
                 let definition = SQLTokens(column.text).tokens.dropFirst()
                 return .init(name: column.column ?? "", definition: NormalizedSQL(definition).text)
             }
-            // In an order of its own: how constraints and options follow on each other means nothing.
+            // Sorted, because the order of constraints and options has no meaning.
             let options = SQLTokens(table.suffix).tokens.split { $0.isKeyword(",") }
             let rest = table.constraints.map { NormalizedSQL($0.text).text } + options.map { NormalizedSQL($0).text }
             for part in rest.sorted(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) { sum.add(part) }
@@ -108,7 +108,7 @@ extension SchemaDescription.Object {
         for column in columns where !wantedColumns.contains(where: { $0.isNamed(like: column) }) {
             differences.append(SchemaMismatch(.unexpected, self, column))
         }
-        // A column that is missing moves the others; that is said already.
+        // A missing column shifts the others, but it is already reported.
         let isReordered = !zip(common(columns, wantedColumns), common(wantedColumns, columns))
             .allSatisfy { $0.isNamed(like: $1) }
         if isReordered { differences.append(SchemaMismatch(.reordered, self)) }

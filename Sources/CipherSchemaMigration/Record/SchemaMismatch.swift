@@ -1,28 +1,29 @@
-/// One thing by which a database's schema differs from the one that was expected.
+/// One difference between a database's schema and the expected one.
 public struct SchemaMismatch: Sendable, Hashable, Codable {
-    /// How it differs.
+    /// The kind of difference.
     public enum Kind: String, Sendable, Hashable, Codable {
-        /// It was expected and is not there.
+        /// The object was expected but does not exist.
         case missing
-        /// It is there and was not expected.
+        /// The object exists but was not expected.
         case unexpected
-        /// It is defined in another way; of a table, in what is no column, such as a constraint or WITHOUT ROWID.
+        /// The object is defined differently; for a table, outside its columns, such as in a constraint or WITHOUT
+        /// ROWID.
         case differs
-        /// The columns of a table are those expected, in another order.
+        /// The table has the expected columns, but in another order.
         case reordered
     }
 
-    /// How it differs.
+    /// The kind of difference.
     public let kind: Kind
     /// `table`, `view`, `index` or `trigger`.
     public let type: String
     /// The object's name.
     public let name: String
-    /// The column, where it is one that differs.
+    /// The column, if a column differs.
     public let column: String?
-    /// The column's expected definition, where both are there.
+    /// The column's expected definition, if both definitions exist.
     public let expected: String?
-    /// The column's definition in the database, where both are there.
+    /// The column's definition in the database, if both definitions exist.
     public let found: String?
 
     init(
@@ -37,9 +38,9 @@ public struct SchemaMismatch: Sendable, Hashable, Codable {
         self.found = found
     }
 
-    /// The difference as a sentence.
+    /// Returns the difference as a sentence.
     ///
-    /// - Parameter reference: Where it was not expected, such as `not recorded`.
+    /// - Parameter reference: The words for an unexpected object, such as `not recorded`.
     package func sentence(unexpected reference: String) -> String {
         let subject = column.map { "\(type) \(name): column \($0)" } ?? "\(type) \(name)"
         switch kind {

@@ -13,19 +13,19 @@ package import CipherSQLite
 package struct SchemaStep: Sendable, Equatable, Codable {
     /// The version to which it leads.
     package var version: SchemaVersion
-    /// What people call it, such as `sql_update_3.plist`.
+    /// The step's name for people, such as `sql_update_3.plist`.
     package var name: String
-    /// Of what it does, without regard to the formatting of its SQL.
+    /// The checksum of what the step does, regardless of the formatting of its SQL.
     package var checksum: String
 
-    /// A step with a checksum of its own making.
+    /// Creates a step with a given checksum.
     package init(version: SchemaVersion, name: String, checksum: String) {
         self.version = version
         self.name = name
         self.checksum = checksum
     }
 
-    /// A step that runs SQL.
+    /// Creates a step that runs SQL.
     package init(version: SchemaVersion, name: String, sql: [String]) {
         var sum = Checksum()
         for statement in sql { sum.add(NormalizedSQL(statement).text) }
@@ -33,7 +33,7 @@ package struct SchemaStep: Sendable, Equatable, Codable {
     }
 }
 
-/// What the history keeps of a schema: its objects, and the steps that led to it.
+/// The record of a schema in the history: its objects, and the steps that led to it.
 package struct SchemaRecord: Sendable, Codable {
     package var schema: SchemaDescription
     package var steps: [SchemaStep]
@@ -43,9 +43,9 @@ package struct SchemaRecord: Sendable, Codable {
         self.steps = steps
     }
 
-    /// The record that the latest recording event left; `nil` if none is recorded.
+    /// Returns the record of the latest event that recorded one; `nil` if there is none.
     ///
-    /// - Throws: ``StoreError`` with `migration` if what is recorded cannot be read.
+    /// - Throws: ``StoreError`` with `migration` if the record cannot be read.
     package static func latest(_ connection: Connection) throws -> (id: Int64, record: SchemaRecord)? {
         guard let (id, text) = try HistoryTable.latestRecord(connection) else { return nil }
         do {
@@ -53,19 +53,19 @@ package struct SchemaRecord: Sendable, Codable {
         } catch is DecodingError {
             throw StoreError(
                 .migration, path: connection.path,
-                "the schema that entry \(id) of the history recorded cannot be read",
+                "the schema recorded in entry \(id) of the history cannot be read",
                 advice: "repair the history", changed: .nothing)
         }
     }
 
-    /// Reads what ``json()`` gave.
+    /// Decodes a record that ``json()`` returned.
     ///
     /// - Throws: `DecodingError` for anything else.
     package init(json: String) throws {
         self = try JSONDecoder().decode(SchemaRecord.self, from: Data(json.utf8))
     }
 
-    /// The record as one JSON object, the same for the same record.
+    /// Returns the record as one JSON object; equal records give equal text.
     package func json() throws -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

@@ -1,8 +1,9 @@
 internal import CipherSQLText
 
-/// Tells the tables in which virtual tables keep their content.
+/// Identifies the tables in which virtual tables store their content.
 ///
-/// By module and ending, the same on every engine: which endings a module uses SQLite knows only where it is loaded.
+/// They are identified by module and suffix, so that the result is the same on every engine: SQLite knows which
+/// suffixes a module uses only if the module is loaded.
 struct ShadowTables {
     private var virtual: [(prefix: String, endings: Set<String>?)] = []
 
@@ -18,12 +19,12 @@ struct ShadowTables {
         }
     }
 
-    /// Whether a statement makes a virtual table.
+    /// Returns whether a statement creates a virtual table.
     static func isVirtual(_ sql: String) -> Bool {
         SQLTokens(sql, first: 2).tokens.dropFirst().first?.isKeyword("virtual") == true
     }
 
-    /// Whether a table is one of them; of a module that is not known, every table with its prefix is.
+    /// Returns whether a table is one of them; for an unknown module, every table with the virtual table's prefix is.
     func contains(_ table: String) -> Bool {
         let name = SQLName(table)
         return virtual.contains { prefix, endings in

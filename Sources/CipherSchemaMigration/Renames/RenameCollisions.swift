@@ -1,17 +1,18 @@
 internal import CipherCatalog
 internal import CipherSQLText
 
-/// Decides about hints of which the old name and the new one are both in the database.
+/// Handles rename hints whose old and new names both exist in the database.
 ///
-/// An app that makes what is missing before it looks for what was renamed leaves such: the new thing is empty, and the
-/// old one holds the values. What holds values of its own is never replaced, and what a hint names never dropped.
+/// An app causes this if it creates what is missing before it looks for what was renamed: the new table or column is
+/// empty, and the old one contains the values. One that contains values of its own is never replaced, and one that a
+/// hint names is never dropped.
 struct RenameCollisions {
     let wanted: WantedSchema
     let state: DatabaseState
 
-    /// Makes room for the renames that can be made, and marks what is kept where they cannot.
+    /// Makes room for the renames that are possible, and marks what is kept if they are not.
     ///
-    /// Returns what is to be told.
+    /// - Returns: Notes for the report.
     func resolve(in present: inout PresentSchema) throws -> [String] {
         var notes: [String] = []
         for (new, old) in sorted(wanted.renames.tables) where wanted.table(old) == nil {
@@ -28,7 +29,7 @@ struct RenameCollisions {
         return notes
     }
 
-    /// The same for columns, once their tables have their names.
+    /// Does the same for columns, after their tables have their new names.
     func resolveColumns(of table: TableShape, in present: inout PresentSchema) throws -> [String] {
         let name = SQLName(table.name)
         var notes: [String] = []
@@ -46,7 +47,7 @@ struct RenameCollisions {
         return notes
     }
 
-    // Sorted, so that the same is done each time.
+    // Sorted, so that the result is always the same.
     private func sorted(_ hints: [SQLName: String]) -> [(SQLName, String)] {
         hints.map { ($0.key, $0.value) }.sorted { $0.0 < $1.0 }
     }

@@ -2,10 +2,10 @@ internal import CipherCatalog
 internal import CipherErrors
 internal import CipherSQLText
 
-/// Works out which of the wanted renames are still to be made, and in which order.
+/// Determines which of the wanted renames are still to be made, and in which order.
 ///
-/// A hint stays in an app's configuration for good, so it does nothing where its rename was made before, and nothing
-/// where the database is older than the thing that was renamed.
+/// A hint stays in an app's configuration forever, so it has no effect if its rename was already made, or if the
+/// database is older than the object that was renamed.
 struct SchemaRenames {
     let wanted: WantedSchema
     let state: DatabaseState
@@ -37,14 +37,15 @@ struct SchemaRenames {
         }
         for (new, old) in hints where found.shape.column(new) == nil && found.shape.column(SQLName(old)) == nil {
             notes.append(
-                "\(table.name) has no column \(old) that could become \(table.column(new)?.name ?? old); it is added")
+                "\(table.name) has no column \(old) that could become \(table.column(new)?.name ?? old), so a new "
+                    + "column is added")
         }
         return notes
     }
 
     // MARK: Order
 
-    /// Pairs of old and new, so ordered that each new name is free when its turn comes.
+    /// Returns pairs of old and new names, ordered so that each new name is free when its rename is made.
     private func order(
         _ hints: [SQLName: String], isPresent: (SQLName) -> Bool
     ) -> [(old: SQLName, new: SQLName)] {
@@ -57,7 +58,7 @@ struct SchemaRenames {
             occupied.remove(pair.old)
             ordered.append(pair)
         }
-        // What is left has its new name already, and was renamed before.
+        // The rest already have their new names, and were renamed before.
         return ordered
     }
 
@@ -78,7 +79,7 @@ struct SchemaRenames {
 
     private func check(_ hints: [SQLName: String], wanted: Set<SQLName>, place: (String) -> String) throws {
         if let fault = RenameFault.first(in: hints) { throw failure(place(fault.new.text), fault.detail) }
-        // Sorted, so that the same fault is named each time.
+        // Sorted, so that the same fault is always reported first.
         for (new, old) in hints.sorted(by: { $0.key < $1.key }) {
             guard wanted.contains(new) else {
                 throw failure(
@@ -98,7 +99,7 @@ struct SchemaRenames {
 }
 
 extension WantedSchema.Renames.Origin {
-    /// Where a configuration says what a table was called.
+    /// The place in a configuration that gives a table's old name.
     fileprivate func place(ofTable table: String) -> String {
         switch self {
         case .tableOptions: "tableOptions.\(table).renamedFrom"
@@ -107,7 +108,7 @@ extension WantedSchema.Renames.Origin {
         }
     }
 
-    /// Where a configuration says what the columns of a table were called.
+    /// The place in a configuration that gives the old names of a table's columns.
     fileprivate func place(ofColumnsOf table: String) -> String {
         switch self {
         case .tableOptions: "tableOptions.\(table).renamedColumns"

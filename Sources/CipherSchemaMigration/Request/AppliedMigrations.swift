@@ -4,23 +4,24 @@ internal import CipherSQLText
 internal import CipherSQLite
 
 extension RecordedVersion {
-    /// A table with a row for each migration that an app has applied, such as the one that GRDB's `DatabaseMigrator` keeps.
+    /// A table with a row for each migration that an app has applied, such as the one that GRDB's `DatabaseMigrator`
+    /// uses.
     ///
-    /// The version is how many of the migrations are applied. The table has no order, so the list gives it: a migration that
-    /// is missing before one that is there is an error, and so is one that the list lacks.
+    /// The version is the number of migrations that are applied. The table has no order, so the list defines it: it is
+    /// an error if an applied migration follows one that is missing, or if the list lacks an applied migration.
     public struct AppliedMigrations: Sendable, Equatable {
         /// The names of all migrations, in the order in which releases applied them: the first one leads to version 1.
         public var identifiers: [String]
-        /// Migrations that took the place of others, with those.
+        /// Migrations that replaced others, each with the ones that it replaced.
         ///
         /// Such a name in the table stands for all of them. It may be one of ``identifiers`` itself.
         public var merged: [String: [String]]
         /// The table's name.
         public var table: String
-        /// The name of the column that holds a migration's name, as text or as a whole number.
+        /// The name of the column that contains a migration's name, as text or as a whole number.
         public var column: String
 
-        /// A table with a row for each migration; GRDB's if nothing else is said.
+        /// Creates a table with a row for each migration; by default, GRDB's.
         public init(
             _ identifiers: [String], merged: [String: [String]] = [:], table: String = "grdb_migrations",
             column: String = "identifier"
@@ -34,10 +35,10 @@ extension RecordedVersion {
 }
 
 extension RecordedVersion.AppliedMigrations {
-    /// The column as one that is read row by row.
+    /// The column of names, as one that is read row by row.
     var names: RecordedVersion.VersionColumn { .init(table: table, column: column) }
 
-    /// What is wrong with the list itself, and the key of the configuration that says it; `nil` if nothing is.
+    /// The fault of the list itself, with the configuration key that contains it; `nil` if there is none.
     package var fault: (key: String, detail: String)? {
         guard !identifiers.isEmpty else { return ("identifiers", "names no migration") }
         var known: Set<String> = []
@@ -47,16 +48,16 @@ extension RecordedVersion.AppliedMigrations {
         for (name, parts) in merged.sorted(by: { $0.key < $1.key }) {
             guard !parts.isEmpty else { return ("merged", "\"\(name)\" replaces no migration") }
             for part in parts where !known.contains(part) {
-                return ("merged", "\"\(part)\", of \"\(name)\", is not in identifiers")
+                return ("merged", "\"\(part)\", which \"\(name)\" replaces, is not in identifiers")
             }
         }
         return nil
     }
 
-    /// How many migrations are applied; 0 without the table, as for an app that never ran.
+    /// Returns the number of migrations that are applied; 0 without the table, as for an app that never ran.
     ///
-    /// - Throws: ``StoreError`` with `recordedVersion` if the table has another set of migrations than the first ones,
-    ///   with `downgrade` if it has all and more; `configuration` if the list is none.
+    /// - Throws: ``StoreError`` with `recordedVersion` if the applied migrations are not the first ones of the list,
+    ///   with `downgrade` if they are all of them and more, or with `configuration` if the list has a fault.
     func read(from connection: Connection, databasePath: String) throws -> SchemaVersion {
         if let fault {
             throw StoreError(
@@ -74,7 +75,7 @@ extension RecordedVersion.AppliedMigrations {
         guard count == identifiers.count else {
             throw failure(
                 databasePath,
-                "\(table) lacks the migration \"\(identifiers[count])\", and has \(unknown) that the app does not know")
+                "\(table) lacks the migration \"\(identifiers[count])\", but has \(unknown) that the app does not know")
         }
         throw StoreError.downgrade(
             databasePath,
@@ -82,7 +83,7 @@ extension RecordedVersion.AppliedMigrations {
             orElse: "name them in recordedVersion.identifiers, if the app knows them")
     }
 
-    /// The migrations that are applied, and the number of those that the list lacks.
+    /// Returns the migrations that are applied, and the number of those that the list lacks.
     private func rows(
         _ connection: Connection, _ databasePath: String
     ) throws -> (applied: Set<String>, unknown: Int) {

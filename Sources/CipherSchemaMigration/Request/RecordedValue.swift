@@ -3,7 +3,7 @@ internal import CipherErrors
 package import CipherHistory
 internal import CipherSQLite
 
-/// A version as databases and property lists hold it.
+/// A version as databases and property lists store it.
 struct RecordedValue {
     private enum Form {
         case number(Int)
@@ -13,11 +13,11 @@ struct RecordedValue {
 
     private let form: Form
 
-    /// The value of a column; `nil` for NULL and blobs.
+    /// Creates the value of a column; `nil` for NULL and blobs.
     init?(_ value: Value) {
         switch value {
         case .integer(let integer):
-            // On a system of 32 bits a larger number is no version.
+            // On a 32-bit system, a number that does not fit is not a version.
             guard let number = Int(exactly: integer) else { return nil }
             form = .number(number)
         case .real(let real): form = Self.form(real)
@@ -26,7 +26,7 @@ struct RecordedValue {
         }
     }
 
-    /// The value of a property list's key; `nil` for what is neither number nor text.
+    /// Creates the value of a property list's key; `nil` for anything that is neither a number nor text.
     init?(_ value: ConfigurationValue) {
         switch value {
         case .integer(let integer): form = .number(integer)
@@ -41,14 +41,14 @@ struct RecordedValue {
         Int(exactly: real).map(Form.number) ?? .fraction(real)
     }
 
-    /// The version; `nil` if it is none, or negative.
+    /// Returns the version; `nil` if the value is not a version, or is negative.
     ///
     /// - Parameters:
-    ///   - fractions: What a number that is not whole means.
-    ///   - offset: What is added to a version of one number. One of several numbers has no successor to count from, so
-    ///     with an offset it is no version.
-    ///   - place: What holds the value, for an error.
-    /// - Throws: ``StoreError`` with `recordedVersion` if `fractions` refuse the value.
+    ///   - fractions: How to read a number that is not whole.
+    ///   - offset: The number that is added to a version of one number. A version of several numbers has no successor
+    ///     to count from, so with an offset it is not a version.
+    ///   - place: A description of where the value is, for errors.
+    /// - Throws: ``StoreError`` with `recordedVersion` if `fractions` refuses the value.
     func version(
         _ fractions: RecordedVersion.Fractions, offset: Int = 0, of place: String, path: String
     ) throws -> SchemaVersion? {
@@ -78,15 +78,17 @@ struct RecordedValue {
 }
 
 extension RecordedVersion {
-    /// What a number that is not whole means as a version.
+    /// How to read a number that is not whole as a version.
     ///
-    /// A column of type REAL, NUMERIC or DECIMAL keeps the text 1.10 as the number 1.1, and so does JSON without quotes.
+    /// A column of type REAL, NUMERIC or DECIMAL stores the text 1.10 as the number 1.1, and so does JSON without
+    /// quotes.
     package enum Fractions {
-        /// The version of its digits, as apps without dotted versions that kept theirs as DOUBLE meant it.
+        /// The version with the number's digits, as apps without dotted versions that stored theirs as DOUBLE intended
+        /// it.
         case asWritten
-        /// This version.
+        /// The given version.
         case assumed(SchemaVersion)
-        /// An error: it cannot be determined.
+        /// An error, because the version cannot be determined.
         case refused
     }
 }

@@ -2,24 +2,24 @@ public import CipherHistory
 
 /// Where the version of a legacy database is recorded.
 ///
-/// Once CipherStore has opened a database its version is in `PRAGMA user_version` and its history table; if other code
-/// has written one of them, the higher one counts.
+/// After CipherStore has opened a database, its version is in `PRAGMA user_version` and in the history table. If other
+/// code has written one of them, the higher one counts.
 public enum RecordedVersion: Sendable {
     /// `PRAGMA user_version`.
     case userVersion
-    /// A column of a table in the database. Of several rows the highest version counts.
+    /// A column of a table in the database. If several rows match, the highest version counts.
     case table(VersionColumn)
-    /// Where apps that update in steps keep it: `db_version.db_version_num`, which is the next update to run, else
+    /// The places used by apps that update in steps: `db_version.db_version_num`, which is the next update to run, else
     /// `tb_clientstage.version` of the row `id` = 1 and `tableno` = 0, else a `PRAGMA user_version` above 0.
     case stepRecords
     /// A table with a row for each migration that was applied, such as GRDB's; the version is their number.
     case migrations(AppliedMigrations)
-    /// A number or text in a property list beside the database.
+    /// A number or a text in a property list beside the database.
     case propertyList(file: String, key: String)
-    /// The app's own way, given the path of the database; `nil` if nothing is recorded.
+    /// A closure of the app that receives the path of the database, and returns `nil` if nothing is recorded.
     case custom(@Sendable (String) throws -> SchemaVersion?)
 
-    /// A table's column that holds a version.
+    /// A table's column that contains a version.
     public struct VersionColumn: Sendable, Equatable {
         /// The table's name.
         public var table: String
@@ -27,10 +27,10 @@ public enum RecordedVersion: Sendable {
         public var column: String
         /// Columns with the text that they must equal, such as `name` = `DBVersion`.
         public var filter: [String: String]
-        /// What is added to the recorded number, such as -1 where it is the next update to run.
+        /// The number that is added to the recorded one, such as -1 if that is the next update to run.
         public var offset: Int
 
-        /// A table's column that holds a version.
+        /// Creates a column that contains a version.
         public init(table: String, column: String, filter: [String: String] = [:], offset: Int = 0) {
             self.table = table
             self.column = column

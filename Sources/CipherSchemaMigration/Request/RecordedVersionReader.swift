@@ -13,16 +13,17 @@ internal import CipherSystemFiles
 #endif
 
 extension RecordedVersion {
-    /// Reads the version that a database or the app has recorded; changes nothing.
+    /// Reads the version that a database or the app has recorded, without changing anything.
     ///
     /// - Parameters:
-    ///   - fractions: What a number that is not whole means.
-    ///   - assumed: What a property list counts as that was cut short, as by a kill while the app wrote it.
+    ///   - fractions: How to read a number that is not whole.
+    ///   - assumed: The version to assume for a property list that was truncated, for example by a kill while the app
+    ///     wrote it.
     /// - Returns: `nil` if nothing is recorded: no table, no row, no property list, no such key in it. A `user_version`
     ///   that was never set is 0.
-    /// - Throws: ``StoreError`` with `recordedVersion` if something is recorded that is no version; it never shows the
-    ///   value. With `downgrade` if a list of migrations is shorter than what was applied. `DatabaseError` if SQLite
-    ///   fails, and whatever the app's own closure throws.
+    /// - Throws: ``StoreError`` with `recordedVersion` if something is recorded that is not a version; the message
+    ///   never contains the value. With `downgrade` if more migrations were applied than the list contains.
+    ///   `DatabaseError` if SQLite fails, and whatever the app's own closure throws.
     package func read(
         from connection: Connection, databasePath: String, _ fractions: Fractions, assumed: SchemaVersion? = nil
     ) throws -> SchemaVersion? {
@@ -44,7 +45,7 @@ extension RecordedVersion {
                 }
             }
             let version = try Self.userVersion.read(from: connection, databasePath: databasePath, fractions)
-            // A database whose version was never set says 0.
+            // A database whose version was never set returns 0.
             return version == .zero ? nil : version
         case .migrations(let migrations):
             return try migrations.read(from: connection, databasePath: databasePath)
@@ -54,7 +55,7 @@ extension RecordedVersion {
             let version = try body(databasePath)
             guard version?.components.contains(where: { $0 < 0 }) != true else {
                 throw StoreError(
-                    .recordedVersion, path: databasePath, "the app's closure gave a negative version",
+                    .recordedVersion, path: databasePath, "the app's closure returned a negative version",
                     advice: "return nil if nothing is recorded")
             }
             return version
@@ -110,7 +111,7 @@ extension RecordedVersion {
 }
 
 extension RecordedVersion {
-    /// The columns in which it may be; the first that holds a version counts.
+    /// The columns that may contain the version; the first that contains one counts.
     var columns: [VersionColumn] {
         switch self {
         case .table(let column): [column]
@@ -119,31 +120,31 @@ extension RecordedVersion {
         }
     }
 
-    /// The tables of an app's that hold nothing but its record.
+    /// The app's tables that contain only its record of the version.
     package var tables: Set<SQLName> {
         if case .migrations(let migrations) = self { return [SQLName(migrations.table)] }
         return Set(columns.map { SQLName($0.table) })
     }
 
-    /// What must be there of a database with tables; `nil` if a version may be recorded nowhere.
+    /// A description of the record that a database with tables must have; `nil` if the version may be missing.
     package var place: String? {
         switch self {
         case .table(let column): "a row of \(column.table) with its \(column.column)"
         case .propertyList(let file, let key): "\"\(ConfigurationNode.shown(key))\" in \(file)"
-        // What changes the schema in steps says more of such a database.
+        // The sources that change the schema in steps report more about such a database.
         case .userVersion, .stepRecords, .migrations, .custom: nil
         }
     }
 }
 
 extension RecordedVersion.VersionColumn {
-    /// Where the systems of numbered steps and of app versions recorded theirs.
+    /// The columns in which the systems of numbered steps and of app versions recorded the version.
     fileprivate static let ofSteps = [
         Self(table: "db_version", column: "db_version_num", offset: -1),
         Self(table: "tb_clientstage", column: "version", filter: ["id": "1", "tableno": "0"]),
     ]
 
-    /// Reads the highest version of the rows that match; `nil` without the table or such a row.
+    /// Reads the highest version of the rows that match; `nil` if there is no table or no such row.
     func read(
         from connection: Connection, databasePath: String, _ fractions: RecordedVersion.Fractions
     ) throws -> SchemaVersion? {
@@ -163,13 +164,13 @@ extension RecordedVersion.VersionColumn {
     /// The column, for errors.
     var place: String { "the column \"\(column)\" of the table \"\(table)\"" }
 
-    /// Lends the value of each row that matches, if there is the table.
+    /// Calls `body` with the value of each matching row, if the table exists.
     func forEachValue(
         from connection: Connection, databasePath: String, _ body: (Value) throws -> Void
     ) throws {
         guard let name = try ownTable(connection, databasePath) else { return }
         try checkColumns(of: name, connection, databasePath)
-        // A name that stands alone in double quotes is a text to SQLite where there is no such column.
+        // SQLite treats a bare name in double quotes as text if there is no such column.
         var query: SQL = "SELECT record.\(identifier: column) FROM main.\(identifier: name) AS record"
         for (index, (column, text)) in filter.sorted(by: { $0.key < $1.key }).enumerated() {
             query = "\(query)\(SQL(text: index == 0 ? " WHERE " : " AND "))record.\(identifier: column) = \(text)"
@@ -179,9 +180,9 @@ extension RecordedVersion.VersionColumn {
         }
     }
 
-    /// The table's name as the schema has it.
+    /// Returns the table's name as the schema spells it.
     ///
-    /// A view or a virtual table is refused: to read it is to run what the file says.
+    /// A view or a virtual table is refused, because reading it would run code that the file specifies.
     private func ownTable(_ connection: Connection, _ databasePath: String) throws -> String? {
         var found: (name: String, hasRows: Bool)?
         try connection.forEachRow(

@@ -1,24 +1,24 @@
 package import CipherHistory
 package import CipherSQLite
 
-/// What a schema migration is to reach, whatever source says it.
+/// The goal of a schema migration, independent of its source.
 package struct SchemaGoal: Sendable {
     /// The version of the schema that the app wants.
     package var version: SchemaVersion
-    /// Where the app records its version.
+    /// The place where the app records its version.
     package var recordedVersion = RecordedVersion.userVersion
-    /// What becomes of changes that would lose something.
+    /// The policy for changes that would lose something.
     package var destructiveChanges = DestructiveChanges.withhold
-    /// What the app's schema and steps need of the app's own.
+    /// The app's own extensions that its schema and steps need.
     package var extensions = SQLExtensions()
     /// The app's hooks that run while its database is opened.
     package var launch = LaunchHooks()
 
-    /// The defaults.
+    /// Creates a goal with defaults.
     package init(version: SchemaVersion) {
         self.version = version
     }
 
-    /// Whether code of the app's own may fill or empty tables after the schema has changed.
+    /// Whether the app's own code may fill or empty tables after the schema has changed.
     var hasHooksOnRows: Bool { launch.upgrade != nil || launch.everyLaunch != nil || launch.unchanged != nil }
 }

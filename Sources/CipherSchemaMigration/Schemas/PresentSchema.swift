@@ -3,41 +3,41 @@ internal import CipherErrors
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// The real schema as it is once the wanted renames are made.
+/// The real schema as it is after the wanted renames.
 ///
-/// The renames are worked out on the text, before anything runs: the comparison that follows needs their result, and a
-/// rebuild has to make indexes and triggers again under the new names.
+/// The renames are applied to the text before anything runs, because the comparison that follows needs their result,
+/// and a rebuild has to create indexes and triggers again under the new names.
 struct PresentSchema {
     /// A table of the database.
     struct Table {
         /// The table after the renames.
         var shape: TableShape
-        /// Its name in the database now, to ask for its rows.
+        /// The table's present name in the database, under which its rows are read.
         let name: String
-        /// New column name to the one in the database now.
+        /// The new column names, each with the present one in the database.
         var columns: [SQLName: String] = [:]
         /// Whether the engine leaves the old names in the table's text, so that it must be rebuilt.
         var isOutdated = false
-        /// Whether a rebuild finds the columns under their old names still.
+        /// Whether a rebuild still finds the columns under their old names.
         var keepsOldColumns = false
-        /// Why the table stays even where unnamed ones are dropped.
+        /// The reason why the table stays even if unnamed ones are dropped.
         var reasonToKeep: String?
-        /// Columns that stay even where unnamed ones are dropped, with the reasons.
+        /// The columns that stay even if unnamed ones are dropped, with the reasons.
         var keptColumns: [SQLName: String] = [:]
         /// The columns whose values a rebuild takes from columns of other names.
         var replacedColumns: Set<SQLName> = []
 
-        /// What a column is called in the database now.
+        /// Returns the present name of a column in the database.
         func column(_ name: SQLName) -> String? { columns[name] ?? shape.column(name)?.name }
     }
 
     /// A view, index or trigger of the database.
     struct Object {
-        /// What it is after the renames.
+        /// The object after the renames.
         var object: DatabaseState.Object
-        /// Whether the engine leaves the old names in its text, so that it must be made again.
+        /// Whether the engine leaves the old names in its text, so that it must be created again.
         var isOutdated = false
-        /// A name in it of which no one can tell from the text whether it is the renamed one.
+        /// A name in the text for which it is unclear whether it is the renamed one.
         var doubt: String?
     }
 
@@ -61,7 +61,7 @@ struct PresentSchema {
         objects.filter { $0.object.type != "view" && SQLName($0.object.table) == table }
     }
 
-    /// What the tables that are renamed, or columns of which are renamed, are in the database now.
+    /// The present names of tables that are renamed or whose columns are renamed.
     var origins: [SQLName: Plan.Origin] {
         tables.filter { $0.key != SQLName($0.value.name) || !$0.value.columns.isEmpty }.mapValues {
             Plan.Origin(table: SQLName($0.name), columns: $0.columns.mapValues(SQLName.init))
@@ -70,7 +70,7 @@ struct PresentSchema {
 
     // MARK: Tables
 
-    /// Renames a table that is there to a name that is free.
+    /// Renames an existing table to a free name.
     mutating func rename(_ old: SQLName, to new: String, _ scratch: ScratchDatabase) throws {
         guard var table = tables.removeValue(forKey: old) else { return }
         let oldName = table.shape.name
@@ -96,9 +96,10 @@ struct PresentSchema {
         }
     }
 
-    /// Drops a table that is empty, so that another can take its name.
+    /// Drops an empty table, so that another can take its name.
     ///
-    /// Views and triggers elsewhere that name it are made again: the engine would not rename beside them.
+    /// Views and triggers elsewhere that name it are created again, because the engine refuses a rename while they are
+    /// broken.
     mutating func drop(_ name: SQLName) {
         guard let table = tables.removeValue(forKey: name) else { return }
         objects.removeAll { $0.object.type != "view" && SQLName($0.object.table) == name }
@@ -114,9 +115,9 @@ struct PresentSchema {
 
     // MARK: Columns
 
-    /// Takes a column's values from another one, which nothing but its own table names.
+    /// Replaces a column's values with those of another one, which only its own table and its indexes name.
     ///
-    /// That is left to a rebuild.
+    /// A rebuild does the work.
     mutating func replaceColumn(_ new: SQLName, by old: SQLName, of table: SQLName, _ scratch: ScratchDatabase) throws {
         guard let present = tables[table], let name = present.shape.column(new)?.name else { return }
         var text = present.shape.text
@@ -131,7 +132,7 @@ struct PresentSchema {
         }
     }
 
-    /// Renames a column that is there to a name that is free.
+    /// Renames an existing column to a free name.
     mutating func renameColumn(_ old: SQLName, to new: String, of table: SQLName, _ scratch: ScratchDatabase) throws {
         guard let present = tables[table], let column = present.shape.column(old) else { return }
         let isCarried = try reach.get().isCarried
@@ -182,7 +183,7 @@ struct PresentSchema {
             table.shape = try scratch.shape(of: text, name: table.shape.name)
         } catch let error as DatabaseError {
             throw StoreError.unreachable(
-                path, "after the renames \(table.shape.name) would not be a table", correct: .renames,
+                path, "after the renames, \(table.shape.name) would not be a valid table", correct: .renames,
                 underlying: error)
         }
         if try !reach.get().isCarried { table.isOutdated = true }
@@ -191,7 +192,8 @@ struct PresentSchema {
 }
 
 extension PresentSchema.Object {
-    /// - Parameter isCarried: Whether the engine carries the rename into views and triggers, as every one does into indexes.
+    /// - Parameter isCarried: Whether the engine applies the rename to views and triggers; every engine applies it to
+    ///   indexes.
     fileprivate mutating func rewrite(doubt: String?, isCarried: Bool, _ body: (SQLTokens) -> String) {
         let sql = body(SQLTokens(object.sql))
         guard sql != object.sql else { return }

@@ -1,15 +1,15 @@
 package import CipherSQLText
 
-/// What is wrong with hints of renames whatever the schema and the database are.
+/// A fault in rename hints that does not depend on the schema or the database.
 package struct RenameFault {
-    /// The new name of the wrong hint.
+    /// The new name in the faulty hint.
     package let new: SQLName
     package let detail: String
 
-    /// - Parameter hints: New names with the old ones.
+    /// - Parameter hints: The new names, each with the old one.
     package static func first(in hints: [SQLName: String]) -> RenameFault? {
         var sources: [SQLName: SQLName] = [:]
-        // Sorted, so that the same fault is named each time.
+        // Sorted, so that the same fault is always reported first.
         let sorted = hints.sorted { $0.key < $1.key }
         for (new, old) in sorted {
             if SQLName(old) == new { return RenameFault(new: new, detail: "\(old) is renamed to itself") }

@@ -1,12 +1,12 @@
 package import CipherSQLite
 
-/// How far a rename reaches.
+/// The objects that a rename affects.
 struct RenameReach {
-    /// Whether it reaches columns, views, triggers and other tables.
+    /// Whether a rename also updates columns, views, triggers and other tables.
     let isCarried: Bool
 
-    // Such a rename fails where any view or trigger of the database cannot be compiled, be it another's and broken for
-    // long. Then the engine renames as engines did before, which look at nothing but the table.
+    // Such a rename fails if any view or trigger of the database cannot be compiled, even an unrelated one that has
+    // long been broken. In that case the engine renames as older engines did, which only look at the table.
     init(_ state: DatabaseState) throws {
         isCarried =
             try Engine.current.canRenameColumns && !state.lacksTables
@@ -20,12 +20,13 @@ struct RenameReach {
 }
 
 extension Engine {
-    /// RENAME COLUMN came with SQLite 3.25, and with it renames that reach views, triggers and other tables.
+    /// Whether the engine can rename columns: SQLite 3.25 added RENAME COLUMN, and with it renames that update views,
+    /// triggers and other tables.
     ///
-    /// From 3.26 on the latter does not depend on `foreign_keys`.
+    /// Since 3.26, the latter does not depend on `foreign_keys`.
     package var canRenameColumns: Bool { sqliteVersionNumber >= 3_026_000 }
 
-    /// Has a statement rename a table and nothing else; views, triggers and foreign keys are then not even looked at.
+    /// Returns statements that rename only a table; views, triggers and foreign keys are then not even parsed.
     func renamingAlone(_ rename: String) -> [String] {
         canRenameColumns ? ["PRAGMA legacy_alter_table = ON", rename, "PRAGMA legacy_alter_table = OFF"] : [rename]
     }

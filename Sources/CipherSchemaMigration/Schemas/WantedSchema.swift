@@ -6,22 +6,22 @@ package import CipherSQLite
 ///
 /// The statements run in a scratch database, so wrong SQL is found before anything is changed.
 package struct WantedSchema {
-    /// The names that things had before.
+    /// The former names of tables and columns.
     package struct Renames: Sendable, Equatable {
-        /// New table name to old.
+        /// The new table names, each with the old one.
         package var tables: [SQLName: String] = [:]
-        /// Table, by its new name, to new column name to old.
+        /// For each table, by its new name, the new column names, each with the old one.
         package var columns: [SQLName: [SQLName: String]] = [:]
-        /// Where they are written.
+        /// The part of the configuration that contains them.
         package var origin = Origin.tableOptions
 
-        /// The part of a configuration that holds renames.
+        /// A part of a configuration that contains renames.
         package enum Origin: Sendable, Equatable { case tableOptions, template, tableVersions }
 
         package init() {}
     }
 
-    /// What of a table stays as it is in the database, whatever the wanted text says.
+    /// A property of a table that stays as it is in the database, whatever the wanted text says.
     package enum Inherited: Sendable {
         /// The table constraints.
         case constraints
@@ -36,29 +36,29 @@ package struct WantedSchema {
 
     /// The wanted tables, in the order in which they were added.
     package private(set) var tables: [TableShape] = []
-    /// The wanted virtual tables, in that order; what they keep their rows in belongs to their modules.
+    /// The wanted virtual tables, in that order; the tables that store their rows belong to their modules.
     package private(set) var virtualTables: [Object] = []
     /// The wanted views, indexes and triggers, in that order.
     package private(set) var objects: [Object] = []
-    /// The names that things had before.
+    /// The former names of tables and columns.
     package var renames = Renames()
-    /// What stays as it is, of the tables of which it is not said.
+    /// For each table, the properties that stay as they are because they are not specified.
     package var inherited: [SQLName: Set<Inherited>] = [:]
 
     private let connection: Connection
-    /// Where tables are tried out.
+    /// The database in which tables are tried out.
     package let scratch: ScratchDatabase
 
-    /// A schema without anything.
+    /// Creates an empty schema.
     package init(extensions: SQLExtensions = SQLExtensions()) throws {
         connection = try ScratchDatabase(extensions).connection
         scratch = try ScratchDatabase(extensions)
     }
 
-    /// Adds what one CREATE statement makes.
+    /// Adds the object that one CREATE statement creates.
     ///
-    /// - Parameter place: Where the statement stands, for errors, such as `dbTables[2].chat`.
-    /// - Throws: ``StoreError`` with `configuration` if SQLite refuses it, or where it makes nothing.
+    /// - Parameter place: The place of the statement, for errors, such as `dbTables[2].chat`.
+    /// - Throws: ``StoreError`` with `configuration` if SQLite refuses it, or if it creates nothing.
     package mutating func add(_ sql: String, at place: String) throws {
         do {
             let last = try connection.value(Int64.self, "SELECT coalesce(max(rowid), 0) FROM sqlite_master") ?? 0
@@ -104,19 +104,19 @@ package struct WantedSchema {
         }
     }
 
-    /// A table by its name.
+    /// Returns a table by its name.
     package func table(_ name: String) -> TableShape? {
         tables.first { SQLName($0.name) == SQLName(name) }
     }
 
-    /// Wants the foreign key of a column to lead to another table than its text says.
+    /// Makes the foreign key of a column reference another table than its text says.
     package mutating func keepReference(of table: String, _ column: SQLName, to parent: String) throws {
         guard let index = tables.firstIndex(where: { SQLName($0.name) == SQLName(table) }) else { return }
         let text = tables[index].text.mapping { $0.leading(column, to: parent) }
         tables[index] = try scratch.shape(of: text, name: tables[index].name)
     }
 
-    /// A checksum of everything that is wanted, which formatting does not change.
+    /// A checksum of everything that is wanted, independent of formatting.
     package var fingerprint: String {
         var checksum = Checksum()
         for sql in tables.map(\.sql) + virtualTables.map(\.sql) + objects.map(\.sql) {

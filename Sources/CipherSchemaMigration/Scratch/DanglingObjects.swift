@@ -3,11 +3,11 @@ internal import CipherErrors
 package import CipherSQLText
 package import CipherSQLite
 
-/// The views and triggers that SQLite cannot compile, since what they name is not there.
+/// The views and triggers that SQLite cannot compile, because something that they name does not exist.
 ///
-/// Legacy databases have such, so a migration is held to make no new ones.
+/// Legacy databases contain such objects, so a migration is only required not to create new ones.
 package struct DanglingObjects {
-    /// What cannot be compiled: the statement that reads a view, or one that fires a table's triggers.
+    /// A statement that cannot be compiled: one that reads a view, or one that fires a table's triggers.
     private struct Subject: Hashable {
         let kind: String
         let name: SQLName
@@ -18,10 +18,10 @@ package struct DanglingObjects {
 
     package var isEmpty: Bool { failures.isEmpty }
 
-    /// What cannot be compiled, each with SQLite's reason.
+    /// Descriptions of the statements that cannot be compiled, each with SQLite's reason.
     package var descriptions: [String] { failures.values.map(\.text).sorted() }
 
-    /// What SQLite says against a view, or against the triggers of the table that a trigger belongs to.
+    /// Returns SQLite's error messages for a view, or for the triggers of the table that a trigger belongs to.
     package func messages(about object: DatabaseState.Object) -> Set<String> {
         let (kind, name) = Self.subject(object)
         let own = failures.filter { $0.key.kind == kind && $0.key.name == SQLName(name) }
@@ -32,9 +32,9 @@ package struct DanglingObjects {
         object.type == "view" ? ("the view", object.name) : ("the triggers of", object.table)
     }
 
-    /// Has SQLite compile every view, and every statement that would fire a trigger; nothing runs.
+    /// Compiles every view, and every statement that would fire a trigger; nothing runs.
     ///
-    /// - Parameter isChanged: Whether the connection may have compiled views before the schema was what it is.
+    /// - Parameter isChanged: Whether the connection may have compiled views before the schema changed.
     package init(in connection: Connection, _ state: DatabaseState, isChanged: Bool = true) throws {
         for view in state.objects where view.type == "view" {
             try compile("SELECT", "SELECT * FROM main.\(identifier: view.name)", Self.subject(view), connection)
@@ -60,9 +60,9 @@ package struct DanglingObjects {
         try compile("UPDATE", SQL(text: "UPDATE \(name) SET \(all)"), subject, connection)
     }
 
-    /// Has the connection read the schema anew.
+    /// Makes the connection read the schema again.
     ///
-    /// Engines before SQLite 3.26 keep the columns of a view that was compiled once, also when its tables change.
+    /// Engines before SQLite 3.26 keep the columns of a view that was once compiled, even if its tables change.
     private func forgetViews(_ connection: Connection) throws {
         struct Undo: Error {}
         do {
@@ -78,7 +78,7 @@ package struct DanglingObjects {
     private mutating func compile(
         _ statement: String, _ sql: SQL, _ subject: (kind: String, name: String), _ connection: Connection
     ) throws {
-        // Not a statement that the connection keeps: that was compiled before the migration.
+        // Not a cached statement of the connection: that was compiled before the migration.
         try noting(subject, statement) { _ = try Statement(sql, on: connection) }
     }
 
@@ -88,18 +88,18 @@ package struct DanglingObjects {
         do {
             try body()
         } catch let error as DatabaseError where error.code == DatabaseError.generic {
-            // So SQLite answers where a view has triggers for other statements only.
+            // SQLite gives this answer if a view only has triggers for other statements.
             guard !error.isOfViewWithoutTrigger else { return }
             let key = Subject(kind: subject.kind, name: SQLName(subject.name), statement: statement)
             failures[key] = ("\(subject.kind) \(subject.name): \(error.message)", error)
         }
     }
 
-    /// Fails where a statement cannot be compiled any more that could be before.
+    /// Throws if a statement that could be compiled before can no longer be compiled.
     ///
-    /// One that could not be before may fail for another reason now.
+    /// A statement that failed before may now fail for another reason.
     ///
-    /// - Parameter origins: What the renamed tables were.
+    /// - Parameter origins: The former names of renamed tables.
     package func requireNoneBeyond(_ before: DanglingObjects, origins: [SQLName: Plan.Origin], path: String) throws {
         let new = failures.filter { subject, _ in
             let former = Subject(

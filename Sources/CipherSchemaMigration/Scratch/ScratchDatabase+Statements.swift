@@ -2,12 +2,12 @@ internal import CipherCatalog
 internal import CipherErrors
 internal import CipherSQLite
 
-/// Statements, one after the other: those that define the schema run, and others are only compiled, for what they do
-/// depends on rows.
+/// Tries statements one after another: those that define the schema run, and others are only compiled, because their
+/// effect depends on rows.
 extension ScratchDatabase {
     /// Tries a statement.
     ///
-    /// - Parameter code: Whose fault it is where SQLite refuses the statement: by default the schema's that is here.
+    /// - Parameter code: The error code if SQLite refuses the statement; by default, the present schema is at fault.
     /// - Throws: ``StoreError`` that names the place.
     func run(_ statement: PlacedStatement, blaming code: StoreError.Code = .migration) throws -> StatementTraits {
         try StepGuard.checkText(statement, path: subject)
@@ -15,7 +15,7 @@ extension ScratchDatabase {
         do {
             try StepGuard(allowsSavepoints: false) { traits.note($0) }
                 .guarding(connection, statement.place) {
-                    // Not out of the cache: only what is compiled is judged.
+                    // Not from the cache, because a statement is judged only while it is compiled.
                     let compiled = try Statement(SQL(text: statement.sql), on: connection)
                     try compiled.bind(valuesOf: SQL(text: statement.sql))
                     guard traits.isDefinition || traits.setsRenaming else { return }
@@ -30,9 +30,9 @@ extension ScratchDatabase {
         return traits
     }
 
-    /// Whether SQLite takes a statement that writes rows; it is only compiled.
+    /// Returns whether SQLite accepts a statement that writes rows; it is only compiled.
     ///
-    /// - Returns: `true` also where no one can tell.
+    /// - Returns: `true` also if the answer is unknown.
     func accepts(_ statement: PlacedStatement) throws -> Bool {
         do {
             _ = try run(statement)
@@ -42,13 +42,13 @@ extension ScratchDatabase {
         }
     }
 
-    /// What SQLite says of a name in double quotes that it takes for text, in a statement that it accepts.
+    /// Returns SQLite's complaint about a name in double quotes that it treats as text, in a statement that it accepts.
     func nameTakenForText(in statement: PlacedStatement) throws -> String? {
         guard statement.sql.utf8.contains(UInt8(ascii: "\"")) else { return nil }
         return try connection.complaint(aboutNamesIn: SQL(text: statement.sql))
     }
 
-    /// The rows that an INSERT makes where there are none; `nil` if it cannot be tried.
+    /// Returns the rows that an INSERT adds to an empty table; `nil` if it cannot be tried.
     func rows(of statement: PlacedStatement, into table: String, _ columns: [String]) throws -> [[Value]]? {
         let list = columns.map { SQL.quoted(identifier: $0) }.joined(separator: ", ")
         return try undoing {
@@ -61,7 +61,8 @@ extension ScratchDatabase {
         }
     }
 
-    /// Whether an INSERT gives its rows their numbers, which SQLite does otherwise: the next behind the highest.
+    /// Returns whether an INSERT specifies the rowids of its rows; otherwise, SQLite assigns the next number after the
+    /// highest.
     func numbers(_ statement: PlacedStatement, into shape: TableShape, by key: ColumnState) throws -> Bool {
         let name = SQL.quoted(identifier: key.name)
         let highest = Int64.max / 2
@@ -81,9 +82,9 @@ extension ScratchDatabase {
         } ?? true
     }
 
-    /// Runs `body` and takes back what it did; `nil` if SQLite refuses it.
+    /// Runs `body` and undoes its changes; `nil` if SQLite refuses it.
     ///
-    /// What needs rows or functions that are not here tells nothing.
+    /// A statement that needs rows or functions that are missing here shows nothing.
     private func undoing<Result>(_ body: () throws -> Result) throws -> Result? {
         var result: Result?
         do {

@@ -3,9 +3,9 @@ internal import CipherErrors
 package import CipherSQLText
 internal import CipherSQLite
 
-/// Tables, one at a time: each is gone again when the answer is there.
+/// Tries out tables, one at a time, and drops each of them at once.
 extension ScratchDatabase {
-    /// What SQLite makes of a table's text.
+    /// Returns the table that SQLite creates from a text.
     ///
     /// - Throws: `DatabaseError` if it refuses the text.
     package func shape(of text: TableText, name: String) throws -> TableShape {
@@ -15,7 +15,7 @@ extension ScratchDatabase {
         return shape
     }
 
-    /// What SQLite says against a CREATE TABLE statement; `nil` if it takes it.
+    /// Returns SQLite's error for a CREATE TABLE statement; `nil` if it accepts the statement.
     func refusal(of sql: String, name: String) throws -> DatabaseError? {
         do {
             try connection.savepoint {
@@ -28,15 +28,15 @@ extension ScratchDatabase {
         }
     }
 
-    /// Lets SQLite say whether it can append a column to a table of this kind.
+    /// Returns whether SQLite can append a column to a table of this kind.
     ///
-    /// The stand-in has the table's columns and no constraints. CHECK is left out: whether rows satisfy it only the
-    /// rows themselves can tell.
+    /// The trial table has the table's columns and no constraints. CHECK is ignored, because only the real rows show
+    /// whether they satisfy it.
     ///
     /// - Parameters:
     ///   - added: The columns that are appended before this one.
-    ///   - isVirtual: What a virtual column has in a row depends on the row; a stand-in cannot answer for it.
-    ///   - holdsRows: Some columns can be appended to empty tables only.
+    ///   - isVirtual: Whether the column is virtual; its value depends on the row, so the trial table gets no row.
+    ///   - holdsRows: Whether the table contains rows; some columns can only be appended to empty tables.
     func canAdd(
         _ column: TableText.Item, to table: TableShape, after added: [String], isVirtual: Bool, holdsRows: Bool
     ) throws -> Bool {

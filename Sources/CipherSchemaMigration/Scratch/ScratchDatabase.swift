@@ -2,19 +2,19 @@ internal import CipherErrors
 internal import CipherSQLText
 package import CipherSQLite
 
-/// A private database, next to without rows, in which SQLite makes a schema or takes a statement before anything is
+/// A private database with hardly any rows, in which SQLite creates a schema or compiles a statement before anything is
 /// changed.
 ///
-/// Without a name SQLite makes such a database, and removes it when it is closed. The settings keep even the schema from
-/// being written anywhere.
+/// SQLite creates such a database if the name is empty, and removes it when it is closed. The settings prevent even the
+/// schema from being written to disk.
 package struct ScratchDatabase {
     package let connection: Connection
-    /// The database that errors are about.
+    /// The path of the database that errors name.
     let subject: String?
-    /// Whether everything of the database that it was made after could be made here.
+    /// Whether the whole schema of the copied database could be created here.
     package private(set) var isComplete = true
 
-    /// An empty one.
+    /// Creates an empty database.
     package init(_ extensions: SQLExtensions, about subject: String? = nil) throws {
         self.subject = subject
         connection = try Connection(path: "", mode: .create)
@@ -23,7 +23,7 @@ package struct ScratchDatabase {
         try connection.execute("PRAGMA cache_spill = OFF")
     }
 
-    /// One with the schema of a database.
+    /// Creates a database with the schema of another one.
     package init(after source: Connection, _ extensions: SQLExtensions) throws {
         try self.init(extensions, about: source.path)
         enum Kind: Int { case virtualTable, table, view, other }
@@ -38,7 +38,7 @@ package struct ScratchDatabase {
             guard !name.isOfSQLite, !name.isOfCipherStore else { return }
             statements[Kind(rawValue: try row.get(at: 2)) ?? .other, default: []].append((name, try row.get(at: 1)))
         }
-        // Virtual tables first: they make the tables behind them.
+        // Virtual tables come first, because they create the tables that store their rows.
         var made: Set<SQLName> = []
         var latest: Int64 = 0
         for table in statements[.virtualTable] ?? [] where !made.contains(table.name) {
@@ -48,23 +48,23 @@ package struct ScratchDatabase {
                 latest = try row.get(at: 1)
             }
         }
-        // A table or view can be made where no other is known, an index or a trigger cannot.
+        // A table or a view can be created while no other object is known; an index or a trigger cannot.
         for kind in [Kind.table, .view, .other] {
             let texts = (statements[kind] ?? []).filter { !made.contains($0.name) }.map(\.sql)
             try make(texts, forgetting: kind != .other)
         }
     }
 
-    /// Makes objects, and notes where one cannot be made.
+    /// Creates objects, and records if one cannot be created.
     ///
-    /// - Parameter forgetting: Whether none of them needs to be known to make the next.
+    /// - Parameter forgetting: Whether the objects can be created without knowing each other.
     private mutating func make(_ statements: [String], forgetting: Bool) throws {
         var areAllTaken = true
         do {
             try connection.transaction {
                 try connection.execute("CREATE TEMP TABLE cipherstore_held (type, name, tbl_name, rootpage, sql)")
                 let latest = try connection.value(Int64.self, "SELECT coalesce(max(rowid), 0) FROM main.sqlite_master")
-                // Where it is not known, SQLite makes a second one.
+                // If SQLite does not know sqlite_sequence, it creates a second one.
                 let isTaken: SQL = "rowid > \(forgetting ? latest : 0) AND name <> 'sqlite_sequence'"
                 try connection.makeObjects(statements.count) { number in
                     let statement: Statement
@@ -88,7 +88,7 @@ package struct ScratchDatabase {
             }
             isComplete = isComplete && areAllTaken
         } catch is DatabaseError {
-            // One failed not until it ran, which only the end of a transaction of its own undoes whole.
+            // A statement failed only while it ran. Only a rollback of its own transaction undoes it completely.
             try connection.execute("PRAGMA writable_schema = OFF")
             for sql in statements { try makeAlone(sql) }
         }
@@ -100,17 +100,17 @@ package struct ScratchDatabase {
         try connection.execute("PRAGMA writable_schema = OFF")
     }
 
-    /// Makes an object, or notes that it cannot be made.
+    /// Creates an object, or records that it cannot be created.
     private mutating func makeAlone(_ sql: String) throws {
         do {
             try connection.execute(SQL(text: sql))
         } catch is DatabaseError {
-            // A module, function or collation that only the app has: what needs it cannot be tried out here.
+            // The object needs a module, function or collation that only the app has, so it cannot be tried here.
             isComplete = false
         }
     }
 
-    /// - Parameter previous: An earlier moment of the same database.
+    /// - Parameter previous: An earlier snapshot of the same database.
     package func snapshot(after previous: SchemaSnapshot = SchemaSnapshot()) throws -> SchemaSnapshot {
         try SchemaSnapshot(of: connection, after: previous)
     }

@@ -1,13 +1,13 @@
 internal import CipherSQLText
 
-/// Who would be left without a column if it were dropped.
+/// The objects that need a column, and would break if it were dropped.
 struct ColumnUsers {
-    /// The views and triggers that there will be.
+    /// The views and triggers that will exist afterwards.
     let objects: [DatabaseState.Object]
-    /// The tables that there will be.
+    /// The tables that will exist afterwards.
     let tables: [TableShape]
 
-    /// Finds too many rather than too few.
+    /// Returns a description of an object that uses the column; it may return one that does not, but never misses one.
     func user(of column: String, in table: String) -> String? {
         let (column, table) = (SQLName(column), SQLName(table))
         let object = objects.first { object in

@@ -3,9 +3,9 @@ package import CipherHistory
 internal import CipherSQLText
 package import CipherSQLite
 
-/// What a database is before a migration: its tables, its other objects and its version.
+/// The state of a database before a migration: its tables, its other objects and its version.
 ///
-/// True for as long as the transaction in which it was read. Rows are counted when a source asks.
+/// It is valid during the transaction in which it was read. Rows are counted when a source asks for them.
 package struct DatabaseState {
     /// A view, an index or a trigger.
     package struct Object: Sendable, Equatable {
@@ -16,33 +16,33 @@ package struct DatabaseState {
         package var sql: String
     }
 
-    /// For what a source reads beyond tables and version, such as version records of its own.
+    /// The connection, for anything else that a source reads, such as its own version records.
     package let connection: Connection
-    /// The tables in the order of the schema, without SQLite's own.
+    /// The tables, in the order of the schema, without SQLite's own.
     package private(set) var tables: [TableState]
-    /// Views, indexes and triggers.
+    /// The views, indexes and triggers.
     package private(set) var objects: [Object]
-    /// The version that counts: CipherStore's own record once there is one, else what the app recorded.
+    /// The version that counts: CipherStore's own record if there is one, otherwise the app's.
     package let recorded: SchemaVersion?
     /// CipherStore's own record.
     let records: VersionRecords
-    /// `PRAGMA user_version`, whatever it means.
+    /// The value of `PRAGMA user_version`, whatever it means.
     package let userVersion: Int
-    /// Whether the history table is there.
+    /// Whether the history table exists.
     package let hasHistory: Bool
     /// Whether CipherStore has recorded the version that counts, so that it knows the schema.
     package let isAdopted: Bool
     /// Whether whole tables may be read to count their rows.
     let countsRows: Bool
-    /// The first entry of the schema whose name or definition is not valid UTF-8, and so is repaired in what was read.
+    /// The first entry of the schema whose name or definition is not valid UTF-8, and so was read in a repaired form.
     let entryThatIsNoText: SchemaName?
-    /// Whether a table was left out that the database has until it is dropped.
+    /// Whether the state leaves out a table that the database still has until it is dropped.
     private(set) var lacksTables = false
 
     /// Reads the state.
     ///
     /// - Parameters:
-    ///   - recorded: Asked for the app's own record, only while CipherStore has none.
+    ///   - recorded: Returns the app's own record; called only as long as CipherStore has none.
     ///   - countsRows: Whether ``rowCount(of:)`` may read whole tables.
     package init(
         of connection: Connection, countsRows: Bool = true, recorded: () throws -> SchemaVersion?
@@ -59,13 +59,13 @@ package struct DatabaseState {
         tables = try Self.readTables(connection)
     }
 
-    /// A table by its name.
+    /// Returns a table by its name.
     package func table(_ name: String) -> TableState? {
         let wanted = SQLName(name)
         return tables.first { SQLName($0.name) == wanted }
     }
 
-    /// The state without a table, its indexes and its triggers, for a source that has it dropped first.
+    /// Returns the state without a table, its indexes and its triggers, for a source that drops it first.
     package func without(table name: String) -> DatabaseState {
         var state = self
         state.lacksTables = true
@@ -74,7 +74,7 @@ package struct DatabaseState {
         return state
     }
 
-    /// The state with other texts of views, indexes and triggers, for a source that has them recreated first.
+    /// Returns the state with other texts of views, indexes and triggers, for a source that recreates them first.
     package func replacing(_ texts: [Object]) -> DatabaseState {
         var state = self
         state.objects = objects.map { object in
@@ -83,7 +83,7 @@ package struct DatabaseState {
         return state
     }
 
-    /// Whether nothing of an app's is in the database but tables that hold its record of the version.
+    /// Returns whether the app has nothing in the database except tables that contain its record of the version.
     func isFresh(besides recordTables: Set<SQLName>) -> Bool {
         objects.allSatisfy { recordTables.contains(SQLName($0.table)) }
             && tables.allSatisfy {
@@ -91,21 +91,21 @@ package struct DatabaseState {
             }
     }
 
-    /// How many rows a table holds; `nil` if this state does not count.
+    /// Returns the number of rows in a table; `nil` if this state does not count rows.
     package func rowCount(of table: String) throws -> Int? {
         countsRows ? try countedRows(of: table) : nil
     }
 
-    /// How many rows a table holds, counted in every case.
+    /// Returns the number of rows in a table, and counts them in any case.
     package func countedRows(of table: String) throws -> Int {
-        // To count all rows with `*`, SQLite walks through the tree without asking anybody.
-        // Not kept: asked about one table after the other, it would push all else out of the cache.
+        // For `count(*)`, SQLite walks the b-tree without calling the progress handler. The statement is not cached:
+        // for one table after another, it would push all others out of the cache.
         try connection.withStatement("SELECT count(1) FROM main.\(identifier: table)", isKept: false) { statement in
             try statement.step() ? Int(statement.integer(0)) : 0
         }
     }
 
-    /// Whether a table holds any row.
+    /// Returns whether a table contains any row.
     package func holdsRows(_ table: String) throws -> Bool {
         try connection.value(Bool.self, "SELECT EXISTS (SELECT 1 FROM main.\(identifier: table))") ?? false
     }
@@ -137,7 +137,7 @@ package struct DatabaseState {
 
     static func readObjects(_ connection: Connection) throws -> [Object] {
         var objects: [Object] = []
-        // The indexes of UNIQUE and PRIMARY KEY have no text; they belong to their table.
+        // The indexes of UNIQUE and PRIMARY KEY have no text of their own; they belong to their table.
         try connection.forEachRow(
             "SELECT type, name, tbl_name, sql FROM main.sqlite_master WHERE type <> 'table' AND sql IS NOT NULL"
         ) { row in

@@ -1,7 +1,7 @@
 package import CipherSQLText
 internal import CipherSQLite
 
-/// Renaming in text that SQLite has accepted, token by token.
+/// Renames in text that SQLite has accepted, token by token.
 extension SQLTokens {
     private func replacing(_ new: String, where condition: (Int) -> Bool) -> String {
         var replacements: [Int: String] = [:]
@@ -9,7 +9,7 @@ extension SQLTokens {
         return replacing(replacements)
     }
 
-    /// What a name in a view, index or trigger stands for, by where it stands.
+    /// The meaning of a name in a view, index or trigger, by its position.
     private enum Use { case table, column, either }
 
     private func use(of index: Int) -> Use {
@@ -27,9 +27,9 @@ extension SQLTokens {
         return .either
     }
 
-    /// In a view, index or trigger: every name that is the table's.
+    /// Renames every occurrence of a table's name in a view, index or trigger.
     ///
-    /// - Parameter isColumn: Whether a column has that name too; what can be either is then left as it is.
+    /// - Parameter isColumn: Whether a column has the same name; a name that can be either is then left unchanged.
     package func renamingTable(_ old: SQLName, as new: String, isColumn: Bool) -> String {
         let own = ownName
         return replacing(new) { index in
@@ -42,13 +42,13 @@ extension SQLTokens {
         }
     }
 
-    /// Whether a name stands where it can be a table's or a column's.
+    /// Returns whether a name occurs where it can be a table's or a column's.
     package func isUnclear(_ name: SQLName) -> Bool {
         let own = ownName
         return tokens.indices.contains { tokens[$0].isNamed(name) && $0 != own && use(of: $0) == .either }
     }
 
-    /// In a view, index or trigger: every name that is the column's.
+    /// Renames every occurrence of a column's name in a view, index or trigger.
     func renamingColumn(_ old: SQLName, as new: String) -> String {
         let own = ownName
         return replacing(new) { index in
@@ -57,7 +57,7 @@ extension SQLTokens {
         }
     }
 
-    /// The place of the object's own name.
+    /// The index of the object's own name.
     private var ownName: Int? {
         guard let kind = tokens.firstIndex(where: { ["INDEX", "TRIGGER", "VIEW"].contains(where: $0.isKeyword) }) else {
             return nil
@@ -71,7 +71,7 @@ extension SQLTokens {
         tokens[index].kind == .word && index + 1 < tokens.count && tokens[index + 1].isKeyword("(")
     }
 
-    /// The table that REFERENCES names before the parenthesis in which a token stands.
+    /// Returns the table that REFERENCES names before the parenthesis that contains a token.
     fileprivate func referencedTable(around index: Int) -> SQLName? {
         var start = index
         while start > 0, !tokens[start].isKeyword("(") { start -= 1 }
@@ -84,8 +84,8 @@ extension SQLTokens {
     }
 
     /// - Parameters:
-    ///   - child: The column whose foreign key is meant; `nil` if the whole text is about it.
-    ///   - old: The only table that it is to lead away from; `nil` for any.
+    ///   - child: The column whose foreign key is changed; `nil` if the whole text belongs to it.
+    ///   - old: The only referenced table that is replaced; `nil` for any.
     fileprivate func leading(_ child: SQLName?, from old: SQLName?, to parent: String) -> String {
         replacing(parent) { index in
             guard index > 0, tokens[index - 1].isKeyword("REFERENCES"), old.map(tokens[index].isNamed) ?? true else {
@@ -99,7 +99,7 @@ extension SQLTokens {
         replacing(new) { tokens[$0].isNamed(old) && referencedTable(around: $0) == table }
     }
 
-    /// In a column or constraint of the table itself.
+    /// Renames a column in a column or constraint of the table itself.
     fileprivate func renamingOwnColumn(_ old: SQLName, as new: String, of table: SQLName, isItem: Bool) -> String {
         replacing(new) { index in
             guard index > 0 else { return isItem }
@@ -115,9 +115,9 @@ extension TableText.Item {
         TableText.Item(column: column, text: SQLTokens(text).renamingReferences(to: old, as: new))
     }
 
-    /// Makes the foreign key of a column lead to another table.
+    /// Makes the foreign key of a column reference another table.
     ///
-    /// - Parameter old: The only table that it is to lead away from; `nil` for any.
+    /// - Parameter old: The only referenced table that is replaced; `nil` for any.
     package func leading(_ child: SQLName, from old: SQLName? = nil, to parent: String) -> TableText.Item {
         guard let column else {
             return TableText.Item(column: nil, text: SQLTokens(text).leading(child, from: old, to: parent))

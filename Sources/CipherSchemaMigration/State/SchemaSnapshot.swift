@@ -2,14 +2,14 @@ internal import CipherCatalog
 package import CipherSQLText
 package import CipherSQLite
 
-/// What a schema holds at one moment, item by item, to be compared with another moment's.
+/// The content of a schema at one moment, item by item, for comparison with another moment.
 package struct SchemaSnapshot {
     /// A table, a column, an index, a view or a trigger.
     package struct Item: Hashable, CustomStringConvertible {
         enum Kind: String { case table, column, index, view, trigger }
 
         let kind: Kind
-        /// The table of a column; else the item's own name.
+        /// The table of a column; otherwise the item's own name.
         let owner: SQLName
         let name: SQLName
 
@@ -20,20 +20,20 @@ package struct SchemaSnapshot {
         }
     }
 
-    /// What an item is, without its formatting: a column's type and constraints, the text of an index, view, trigger or
-    /// virtual table.
+    /// The definition of each item, without its formatting: a column's type and constraints, or the text of an index,
+    /// view, trigger or virtual table.
     package private(set) var definitions: [Item: [SQLWord]] = [:]
-    /// The SQL that makes a table, index, view or trigger.
+    /// The SQL that creates each table, index, view or trigger.
     private(set) var sql: [Item: String] = [:]
 
-    /// The columns of each table, to be taken over while its SQL stays the same.
+    /// The columns of each table, which are reused as long as its SQL stays the same.
     private var columns: [Item: [Item: [SQLWord]]] = [:]
 
     init() {}
 
     /// Reads a schema.
     ///
-    /// - Parameter previous: An earlier moment of it; only the tables whose SQL has changed since are read again.
+    /// - Parameter previous: An earlier snapshot; only the tables whose SQL has changed since are read again.
     package init(of connection: Connection, after previous: SchemaSnapshot = SchemaSnapshot()) throws {
         var rows: [(type: String, name: String, sql: String, isVirtual: Bool)] = []
         try connection.forEachRow(
@@ -66,7 +66,7 @@ package struct SchemaSnapshot {
         return columns
     }
 
-    /// The definition of an item, and those of a table's columns; nothing where there is no such item.
+    /// Returns the definition of an item, and those of a table's columns; empty if there is no such item.
     func parts(of item: Item) -> [Item: [SQLWord]] {
         var parts = columns[item] ?? [:]
         parts[item] = definitions[item]
@@ -78,7 +78,7 @@ package struct SchemaSnapshot {
     func has(_ item: Item) -> Bool { definitions[item] != nil }
 }
 
-/// What one statement did to a schema.
+/// The changes that one statement made to a schema.
 struct SchemaChange {
     let before: SchemaSnapshot
     let after: SchemaSnapshot
@@ -86,7 +86,7 @@ struct SchemaChange {
     private(set) var removed: Set<SchemaSnapshot.Item> = []
     private(set) var changed: Set<SchemaSnapshot.Item> = []
 
-    /// A statement that left the schema as it was.
+    /// Creates the change of a statement that did not change the schema.
     init(none schema: SchemaSnapshot) {
         before = schema
         after = schema
@@ -95,7 +95,7 @@ struct SchemaChange {
     init(before: SchemaSnapshot, after: SchemaSnapshot) {
         self.before = before
         self.after = after
-        // Whose SQL is the same has the same columns.
+        // A table whose SQL is the same has the same columns.
         for (item, sql) in after.sql where before.sql[item]?.utf8.elementsEqual(sql.utf8) != true {
             let (old, new) = (before.parts(of: item), after.parts(of: item))
             added.formUnion(new.keys.filter { old[$0] == nil })
@@ -106,6 +106,6 @@ struct SchemaChange {
     }
 
     var touched: Set<SchemaSnapshot.Item> { added.union(removed).union(changed) }
-    /// Whether nothing went or became another.
+    /// Whether nothing was removed or changed.
     var isAdditive: Bool { removed.isEmpty && changed.isEmpty }
 }

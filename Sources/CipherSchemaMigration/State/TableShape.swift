@@ -7,16 +7,16 @@ package import CipherSQLite
 package struct TableShape: Sendable, Equatable {
     /// The table's name.
     package var name: String
-    /// Its CREATE statement, as `sqlite_master` keeps it.
+    /// The CREATE statement, as `sqlite_master` stores it.
     package var sql: String
-    /// Its columns, generated ones too.
+    /// The columns, including generated ones.
     package let columns: [ColumnState]
-    /// Where each stands in `columns`: a table may have two thousand.
+    /// The index of each column in `columns`, for fast access: a table may have two thousand.
     private let places: [SQLName: Int]
     package let text: TableText
     package let facts: Facts
 
-    /// What makes two tables the same or not, beyond the columns themselves; in no order.
+    /// The properties that distinguish tables beyond the columns themselves, in no order.
     package struct Facts: Sendable, Equatable {
         /// The column collations, and the expressions of generated columns.
         var collations: [SQLName: [SQLWord]] = [:]
@@ -34,7 +34,7 @@ package struct TableShape: Sendable, Equatable {
     /// A foreign key, by names.
     package struct ForeignKey: Sendable, Hashable {
         package var parent: SQLName
-        /// Child column and parent column; the latter is missing where the parent's primary key is meant.
+        /// The pairs of child column and parent column; the latter is missing if the parent's primary key is meant.
         package var columns: [[SQLName?]] = []
         var rules: [String]
     }
@@ -53,7 +53,7 @@ package struct TableShape: Sendable, Equatable {
 
     /// Reads a table of a database.
     ///
-    /// - Throws: ``StoreError`` with `migration` if its text is not understood.
+    /// - Throws: ``StoreError`` with `migration` if its text cannot be parsed.
     package init(_ name: String, in connection: Connection) throws {
         let sql = try connection.value(
             String.self,
@@ -61,7 +61,8 @@ package struct TableShape: Sendable, Equatable {
         try self.init(name, sql, ColumnState.read(table: name, from: connection), in: connection)
     }
 
-    /// The same of an ordinary table that was read before: SQLite looks the whole schema through to find one text.
+    /// Creates the shape of an ordinary table that was already read, because SQLite searches the whole schema to find
+    /// one text.
     package init(_ table: TableState, in connection: Connection) throws {
         try self.init(table.name, table.sql, table.columns, in: connection)
     }
@@ -82,7 +83,7 @@ package struct TableShape: Sendable, Equatable {
 
     package func column(_ name: SQLName) -> ColumnState? { places[name].map { columns[$0] } }
 
-    /// The column that is another name of the rowid.
+    /// The column that is an alias of the rowid.
     package var rowIDColumn: ColumnState? {
         guard !facts.isWithoutRowID else { return nil }
         let key = columns.primaryKey
@@ -91,24 +92,24 @@ package struct TableShape: Sendable, Equatable {
         return facts.keys.contains { $0.origin == .primaryKey } ? nil : column
     }
 
-    /// A name of the rowid that no column has taken; `nil` where there is none or where it cannot be named.
+    /// A name of the rowid that no column uses; `nil` if there is no rowid or every name is used.
     var rowIDAlias: String? {
         facts.isWithoutRowID ? nil : columns.rowIDAlias
     }
 
     // MARK: Comparing
 
-    /// Whether a column is defined alike in both.
+    /// Returns whether a column is defined alike in both tables.
     func defines(_ column: SQLName, like other: TableShape) -> Bool {
         guard let mine = self.column(column), let theirs = other.column(column) else { return false }
         return mine.isDefined(like: theirs) && facts.collations[column] == other.facts.collations[column]
             && facts.generated[column] == other.facts.generated[column]
     }
 
-    /// A column's definition in SQL's words, with what only the text tells.
+    /// Returns a column's definition as SQL, including the parts that only the text contains.
     func definition(of column: ColumnState) -> String {
         let name = SQLName(column.name)
-        // For messages: a schema that is compared is valid UTF-8, or was refused.
+        // This is for messages; a schema that is not valid UTF-8 was already refused.
         func text(_ words: [SQLWord]) -> String {
             words.map { String(decoding: $0.bytes, as: UTF8.self) }.joined(separator: " ")
         }
@@ -116,7 +117,7 @@ package struct TableShape: Sendable, Equatable {
             + (facts.generated[name].map { " AS (\(text($0)))" } ?? "")
     }
 
-    /// Whether SQLite sees the same in both; the order of columns and the name do not count.
+    /// Returns whether both tables are the same to SQLite; the order of columns and the name do not count.
     package func isSame(as other: TableShape) -> Bool {
         columns.count == other.columns.count && facts == other.facts
             && columns.allSatisfy { defines(SQLName($0.name), like: other) }
@@ -128,12 +129,12 @@ extension TableShape.Facts {
         isStrict = text.hasOption("strict")
         isWithoutRowID = text.hasOption("without", "rowid")
         for item in text.items { add(item) }
-        // SQLite is asked only about what the text can hold: a schema may have tens of thousands of tables.
+        // SQLite is only queried for what the text can contain, because a schema may have tens of thousands of tables.
         if sql.isLike("%references%") { try readForeignKeys(name, connection) }
         if sql.isLike("%primary%") || sql.isLike("%unique%") { try readKeys(name, connection) }
     }
 
-    /// What SQLite's pragmas do not tell, taken from the text.
+    /// Adds facts from the text that SQLite's pragmas do not report.
     private mutating func add(_ item: TableText.Item) {
         let all = SQLTokens(item.text)
         let words = all.tokens.map(\.normalized)

@@ -1,13 +1,13 @@
 internal import CipherSQLite
 
-/// A statement with the place that errors name, such as `sql_update_3.plist[1]`.
+/// A statement with its place for errors, such as `sql_update_3.plist[1]`.
 struct PlacedStatement: Sendable {
     let place: String
     let sql: String
-    /// The name of the stage; `nil` for one that is none of the app's.
+    /// The name of the stage; `nil` for a statement that is not the app's.
     var step: String?
 
-    /// The statements of the texts: a text may hold several, or none but a comment.
+    /// Returns the statements of the texts; a text may contain several, or only a comment.
     static func statements(of texts: [String], in name: String) -> [PlacedStatement] {
         texts.enumerated().flatMap { index, text in
             let statements = SQL.statements(of: text)

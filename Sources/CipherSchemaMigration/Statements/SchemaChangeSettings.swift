@@ -1,6 +1,6 @@
 internal import CipherSQLite
 
-/// The connection's settings that a schema migration needs otherwise, given back on every path.
+/// The connection's settings that a schema migration changes, and restores on every path.
 struct SchemaChangeSettings {
     private let connection: Connection
 
@@ -8,15 +8,15 @@ struct SchemaChangeSettings {
         self.connection = connection
     }
 
-    /// Runs `body` without foreign keys, with renames that reach other objects, and with CHECK constraints.
+    /// Runs `body` without foreign keys, with renames that update other objects, and with CHECK constraints.
     ///
-    /// Foreign keys can be switched only outside a transaction. While they are on, dropping a table deletes the rows
-    /// that refer to it. A plan that fails between two of its statements leaves a setting as it was in between.
+    /// Foreign keys can only be switched outside a transaction. While they are on, dropping a table deletes the rows
+    /// that reference it. A plan that fails between two of its statements leaves a setting in its temporary state.
     func during<Result>(_ body: () throws -> Result) throws -> Result {
         let pragmas = ["foreign_keys", "legacy_alter_table", "ignore_check_constraints"]
         var settings: [(pragma: String, isOn: Bool)] = []
         for pragma in pragmas {
-            // An engine that does not know one answers with no row.
+            // An engine that does not know a pragma returns no row.
             guard let isOn = try connection.value(Bool.self, SQL(text: "PRAGMA \(pragma)")) else { continue }
             settings.append((pragma, isOn))
             if isOn { try set(pragma, false) }

@@ -2,18 +2,19 @@ internal import CipherErrors
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// Keeps an app's own SQL and Swift inside the migration's transaction.
+/// Keeps an app's own SQL and Swift code inside the migration's transaction.
 ///
-/// SQLite itself tells, while it compiles a statement, what the statement would do.
+/// While SQLite compiles a statement, it reports what the statement would do.
 final class StepGuard {
-    /// Why the latest statement was refused.
+    /// The part of the latest statement that was refused.
     private(set) var refusal: String?
     private let allowsSavepoints: Bool
     private let observe: (StatementAction) -> Void
 
     /// - Parameters:
-    ///   - allowsSavepoints: Swift may nest transactions, which are savepoints then.
-    ///   - observe: Is told what is allowed.
+    ///   - allowsSavepoints: Whether savepoints are allowed: Swift code may nest transactions, which are then
+    ///     savepoints.
+    ///   - observe: Called with each action that is allowed.
     init(allowsSavepoints: Bool, observe: @escaping (StatementAction) -> Void = { _ in }) {
         self.allowsSavepoints = allowsSavepoints
         self.observe = observe
@@ -27,10 +28,10 @@ final class StepGuard {
             "foreign_key_check", "quick_check", "integrity_check",
         ].map { SQLName($0) })
 
-    /// Pragmas that read where they have no argument; modules ask some of them for their tables.
+    /// Pragmas that only read if they have no argument; modules query some of them for their tables.
     private static let readings = Set(["data_version", "page_size", "page_count", "encoding"].map { SQLName($0) })
 
-    /// Runs `body`, and says what was refused instead of SQLite's bare "not authorized".
+    /// Runs `body`, and reports what was refused instead of SQLite's bare "not authorized".
     ///
     /// - Parameters:
     ///   - place: The statement or step, such as `sql_update_3.plist[1]`.
@@ -47,7 +48,7 @@ final class StepGuard {
         }
     }
 
-    /// What cannot be asked of SQLite, since it refuses it only as it runs.
+    /// Checks for VACUUM, which SQLite refuses only when it runs.
     static func checkText(_ statement: PlacedStatement, path: String?) throws {
         guard statement.sql.prefix(6).uppercased() == "VACUUM" else { return }
         throw refused("VACUUM", statement.place, path)

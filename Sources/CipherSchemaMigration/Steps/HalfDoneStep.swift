@@ -1,25 +1,25 @@
 internal import CipherErrors
 
-/// Tells which statements of a step have run before, in a system that ran them one by one without a transaction.
+/// Determines which statements of a step have already run in a system that ran them one by one without a transaction.
 struct HalfDoneStep {
     let name: String
     let passages: [StepSchemas.Passage]
     let path: String
-    /// Whether SQLite takes a statement as the database is now.
+    /// Returns whether SQLite accepts a statement in the present database.
     let canRun: (PlacedStatement) throws -> Bool
     let evidence: InsertEvidence
-    /// The statements that may run once more, whatever they have done.
+    /// The statements that may run again, whatever they have done.
     let repeatable: Set<String>
-    /// The statements of earlier steps: what they make too tells nothing of this step.
+    /// The statements of earlier steps; what they also create is not evidence of this step.
     let earlier: Set<String>
 
-    /// What is known of a step's statements.
+    /// The result for a step's statements.
     struct Answer {
-        /// By index, why a statement is left out.
+        /// The reasons why statements are left out, by index.
         var skipped: [Int: String] = [:]
     }
 
-    /// - Throws: ``StoreError`` where it cannot be told.
+    /// - Throws: ``StoreError`` if it is unclear.
     func answer(for found: SchemaSnapshot) throws -> Answer {
         let isAdditive = passages.allSatisfy(\.change.isAdditive)
         let done = isAdditive ? try additive(found) : try prefix(found)
@@ -28,25 +28,27 @@ struct HalfDoneStep {
             !passage.change.added.isEmpty && passage.change.added.allSatisfy { !found.has($0) }
         }
         var answer = Answer()
-        for index in done { answer.skipped[index] = "what it creates exists already" }
-        // A statement that takes a table away too has renamed it.
+        for index in done { answer.skipped[index] = "what it creates already exists" }
+        // A statement that also removes a table has renamed it.
         let additions = done.map { passages[$0].change }.filter { !$0.removed.contains { $0.kind == .table } }
         let made = Set(additions.flatMap(\.added).filter { $0.kind == .table }.map(\.name))
         var proof = last
         for (index, passage) in passages.enumerated().reversed() where passage.traits.writesRows {
-            // While nothing of the schema goes, what cannot run for want of something could not run before.
+            // As long as nothing is removed from the schema, a statement that cannot run because something is missing
+            // could not run before either.
             let mayLack = index > last || isAdditive && passages[..<index].contains(where: isMissing)
             if mayLack, try !canRun(passage.statement) { continue }
             if index < proof {
                 answer.skipped[index] =
-                    "it ran, or failed unnoticed, before \(passages[proof].statement.place), whose effect is in the database"
+                    "it ran, or failed unnoticed, before \(passages[proof].statement.place), whose effect is in the "
+                    + "database"
                 continue
             }
             guard !mayRepeat(passage) else { continue }
             switch try evidence.answer(for: passage, made: made) {
             case .ran:
-                answer.skipped[index] = "its rows exist already"
-                // In a table that was there before, they may be others.
+                answer.skipped[index] = "its rows already exist"
+                // In a table that existed before, they may be other rows.
                 if !passage.traits.inserts.isDisjoint(with: made) { proof = index }
             case .notRun: continue
             case .unclear, .unknown: throw unclear(passage)
@@ -55,7 +57,7 @@ struct HalfDoneStep {
         return answer
     }
 
-    /// Where the schema shows no effect, the first rows may be there all the same.
+    /// Handles a step with no effect on the schema, whose first rows may still exist.
     private func begunWithRows() throws -> Answer {
         var answer = Answer()
         var open: StepSchemas.Passage?
@@ -63,13 +65,13 @@ struct HalfDoneStep {
         where passage.traits.writesRows && !mayRepeat(passage) {
             guard try !earlier.contains(passage.statement.sql) && canRun(passage.statement) else { continue }
             switch try evidence.answer(for: passage) {
-            case .ran: answer.skipped[index] = "its rows exist already"
+            case .ran: answer.skipped[index] = "its rows already exist"
             case .notRun: continue
             case .unclear: throw unclear(passage)
             case .unknown: open = open ?? passage
             }
         }
-        // Once a row tells that the step was begun, it may have gone on.
+        // If a row shows that the step was begun, it may have continued.
         if !answer.skipped.isEmpty, let open { throw unclear(open) }
         return answer
     }
@@ -84,13 +86,13 @@ struct HalfDoneStep {
             .migration, path: path,
             "\(name) was started before and did not finish, and it is unknown whether "
                 + "\(passage.statement.place) has run: running it again might "
-                + (isInsert ? "make rows twice" : "change rows a second time"),
-            advice: (isInsert ? "write it as INSERT OR IGNORE, or so " : "write it so ")
+                + (isInsert ? "insert rows twice" : "change rows a second time"),
+            advice: (isInsert ? "write it as INSERT OR IGNORE, or write it so " : "write it so ")
                 + "that it may run again and name it in updates.repeatable, or repair the database by hand",
             changed: .nothing)
     }
 
-    /// Statements that only add are told one by one.
+    /// Determines statement by statement which of the statements that only add have run.
     private func additive(_ found: SchemaSnapshot) throws -> Set<Int> {
         var done: Set<Int> = []
         for (index, passage) in passages.enumerated() {
@@ -108,31 +110,32 @@ struct HalfDoneStep {
         return done
     }
 
-    /// A step that also takes away or renames was begun at its beginning: some first statements have run.
+    /// Determines how many of the first statements of a step have run; a step that also removes or renames runs from
+    /// its beginning.
     private func prefix(_ found: SchemaSnapshot) throws -> Set<Int> {
         guard let first = passages.first else { return [] }
         let moments = [first.change.before] + passages.map(\.change.after)
         let touched = passages.reduce(into: Set<SchemaSnapshot.Item>()) { $0.formUnion($1.change.touched) }
-        // Only what the step itself gives several definitions is told by its definition.
+        // Only items to which the step itself gives several definitions are recognised by their definition.
         let redefined = touched.filter { item in Set(moments.compactMap { $0.definitions[item] }).count > 1 }
         let count = moments.firstIndex { moment in
             touched.allSatisfy { item in
                 guard moment.has(item) == found.has(item) else { return false }
                 guard redefined.contains(item) else { return true }
-                // What no moment gives is what the database had otherwise before the step, and kept.
+                // A definition that occurs at no moment was already different before the step, and stayed.
                 let isKnown = moments.contains { $0.definitions[item] == found.definitions[item] }
                 return moment.definitions[item] == (isKnown ? found : first.change.before).definitions[item]
             }
         }
         guard let count else {
             throw StoreError.halfDone(
-                path, "\(name) has run in part, but the database matches no point of it")
+                path, "\(name) has run in part, but the database matches none of its intermediate states")
         }
         return Set((0..<count).filter { passages[$0].traits.isDefinition })
     }
 
     private func differs(_ passage: StepSchemas.Passage, _ detail: String) -> StoreError {
         .halfDone(
-            path, "part of what \(passage.statement.place) creates is in the database already: \(detail)")
+            path, "part of what \(passage.statement.place) creates is already in the database: \(detail)")
     }
 }

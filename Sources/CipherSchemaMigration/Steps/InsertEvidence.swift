@@ -2,23 +2,23 @@ internal import CipherCatalog
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// Tells from the rows of the database whether an INSERT has run before.
+/// Determines from the rows of the database whether an INSERT has already run.
 struct InsertEvidence {
     enum Answer {
-        /// Its rows are there; once more, it could not make them.
+        /// Its rows exist, and it could not insert them again.
         case ran
-        /// None of its rows is there.
+        /// None of its rows exists.
         case notRun
-        /// Equal rows are there, which may be others, or some rows are there by their keys.
+        /// Equal rows exist that may be other rows, or rows with some of the keys exist.
         case unclear
-        /// It is no INSERT of values that could be looked for.
+        /// It is not an INSERT of values that could be searched for.
         case unknown
     }
 
     let rehearsal: ScratchDatabase
     let state: DatabaseState
 
-    /// - Parameter made: The tables that the step itself has made, which had no rows before.
+    /// - Parameter made: The tables that the step itself created, which had no rows before.
     func answer(for passage: StepSchemas.Passage, made: Set<SQLName> = []) throws -> Answer {
         let traits = passage.traits
         guard traits.deletes.isEmpty, traits.updates.isEmpty, traits.inserts.count == 1,
@@ -36,25 +36,25 @@ struct InsertEvidence {
         if let key = number, try !rehearsal.numbers(passage.statement, into: shape, by: key) { number = nil }
         let answers = Set(try rows.map { try answer(for: Array(zip(columns, $0)), shape, isNumbered: number != nil) })
         guard let answer = answers.first, answers.count == 1 else { return .unclear }
-        // What is in a table of the step's own may have been these rows, and was changed since.
+        // The content of a table that the step created may once have been these rows, and changed since.
         return answer == .notRun && made.contains(name) ? .unclear : answer
     }
 
-    /// Whether it is a plain `INSERT INTO … VALUES`, which fails where a key is taken.
+    /// Returns whether it is a plain `INSERT INTO … VALUES`, which fails if a key is already used.
     private static func givesValues(_ sql: String) -> Bool {
         let tokens = SQLTokens(sql).tokens
         return tokens.first?.isKeyword("INSERT") == true && tokens.dropFirst().first?.isKeyword("INTO") == true
             && !tokens.contains { $0.isKeyword("SELECT") || $0.isKeyword("CONFLICT") }
     }
 
-    /// - Parameter isNumbered: Whether the statement gives the number of the row, rather than SQLite.
+    /// - Parameter isNumbered: Whether the statement specifies the rowid, rather than SQLite.
     private func answer(
         for row: [(column: String, value: Value)], _ shape: TableShape, isNumbered: Bool
     ) throws -> Answer {
         var isKeyed = false
         for key in shape.facts.keys {
             let parts = row.filter { part in key.parts.contains { $0.column == SQLName(part.column) } }
-            // NULL is never taken.
+            // NULL never conflicts.
             guard parts.count == key.parts.count, !parts.contains(where: { $0.value == .null }) else { continue }
             isKeyed = true
             if try exists(parts, shape.name) { return .ran }
@@ -62,7 +62,7 @@ struct InsertEvidence {
         let number = shape.rowIDColumn?.name
         if isNumbered {
             guard try exists(row.filter { $0.column == number }, shape.name) else { return .notRun }
-            // What is there under the number may have got it from SQLite.
+            // SQLite may have assigned the rowid to the existing row.
             return try exists(row, shape.name) ? .ran : .unclear
         }
         return try !isKeyed && exists(row.filter { $0.column != number }, shape.name) ? .unclear : .notRun

@@ -2,36 +2,36 @@ internal import CipherErrors
 public import CipherHistory
 public import CipherSQLite
 
-/// The steps by which an app has changed its schema from version to version.
+/// The steps with which an app has changed its schema from version to version.
 ///
 /// A new database gets the baseline and then every update; an older one gets the updates above its version, in order.
 public struct MigrationSteps: Sendable {
-    /// How the versions of the updates follow on each other.
+    /// How the versions of the updates are numbered.
     public enum Numbering: Sendable, Equatable {
-        /// 2, 3, 4 up to the version of the configuration, none left out: the baseline makes version 1.
+        /// 2, 3, 4 and so on up to the configuration's version, without gaps; the baseline creates version 1.
         case consecutive
-        /// Versions of the app, of which only some changed the schema.
+        /// Versions of the app, only some of which changed the schema.
         case appVersions
     }
 
-    /// What a step runs.
+    /// The work of a step.
     public enum Work: Sendable {
-        /// SQL, each text of one or several statements.
+        /// SQL texts, each with one or several statements.
         case sql([String])
-        /// Swift, which runs inside the migration's transaction and must not end it.
+        /// Swift code, which runs inside the migration's transaction and must not end it.
         case swift(@Sendable (Connection) throws -> Void)
     }
 
     /// A step that takes the schema to a version.
     public struct Update: Sendable {
-        /// The version that the schema has afterwards.
+        /// The version of the schema after the step.
         public var version: SchemaVersion
-        /// What plans, the history and errors call it, such as `sql_update_3.plist`.
+        /// The name in plans, in the history and in errors, such as `sql_update_3.plist`.
         public var name: String
-        /// What it runs.
+        /// The work of the step.
         public var work: Work
 
-        /// A step to a version.
+        /// Creates a step to a version.
         public init(_ version: SchemaVersion, name: String? = nil, _ work: Work) {
             self.version = version
             self.name = name ?? "update \(version)"
@@ -39,23 +39,23 @@ public struct MigrationSteps: Sendable {
         }
     }
 
-    /// How the versions of the updates follow on each other.
+    /// How the versions of the updates are numbered.
     public var numbering: Numbering
-    /// What makes a new database, before all updates.
+    /// The work that creates a new database, before all updates.
     public var baseline: Work
     /// The updates, in any order.
     public var updates: [Update]
     /// SQL that every launch runs, after the updates.
     public var everyLaunch: [String]
-    /// The statements that may run once more where no one can tell whether they ran, by their places, such as
+    /// The statements that may run again if it is unknown whether they ran, by their places, such as
     /// `sql_update_3.plist[1]`.
     public var repeatable: Set<String>
-    /// What errors call the baseline and the work of every launch.
+    /// The names of the baseline and of the work of every launch in errors.
     package var names = (baseline: "baseline", everyLaunch: "every launch")
     /// The folder that the steps come from; `nil` for those in Swift.
     package var directory: String?
 
-    /// Steps written in Swift.
+    /// Creates steps that are written in Swift.
     public init(
         numbering: Numbering = .consecutive, baseline: Work, updates: [Update] = [], everyLaunch: [String] = [],
         repeatable: Set<String> = []
@@ -72,7 +72,7 @@ extension MigrationSteps {
     /// The updates in the order of their versions.
     var ordered: [Update] { updates.sorted { $0.version < $1.version } }
 
-    /// The names of the steps, as plans and errors call them.
+    /// The names of the steps in plans and errors.
     package var stepNames: [String] { [names.baseline] + ordered.map(\.name) }
 
     /// The places of all statements.
@@ -82,7 +82,8 @@ extension MigrationSteps {
                 .map(\.place))
     }
 
-    /// Checks that the updates lead to a version: none twice, none beyond it, and of consecutive ones none left out.
+    /// Checks that the updates lead to a version: no version occurs twice, none is beyond it, and consecutive ones have
+    /// no gaps.
     ///
     /// - Throws: ``StoreError`` with `configuration`, which names the step.
     package func check(leadingTo version: SchemaVersion) throws {
@@ -90,7 +91,7 @@ extension MigrationSteps {
         for (first, second) in zip(ordered, ordered.dropFirst()) where first.version == second.version {
             throw failure(
                 "\(first.name) and \(second.name) are both the step to version \(first.version)",
-                "leave one step for each version")
+                "keep one step for each version")
         }
         if let beyond = ordered.first(where: { $0.version > version }) {
             throw failure(

@@ -2,18 +2,18 @@ internal import CipherCatalog
 internal import CipherHistory
 internal import CipherSQLText
 
-/// Compares the definitions of what a database and its recorded version both have.
+/// Compares the definitions of the items that a database and its recorded version both have.
 ///
-/// As SQLite sees them, so that formatting is no difference. What a step behind the version has made of them already is
-/// none either. Columns that the steps do not know do not count.
+/// They are compared as SQLite sees them, so formatting does not count as a difference. Neither do changes that a step
+/// after the version has already made, nor columns that the steps do not know.
 struct RecordedDefinitions {
     let version: SchemaVersion
     let wanted: SchemaSnapshot
-    /// The moments behind the version.
+    /// The schemas after the version.
     let later: [SchemaSnapshot]
     let scratch: ScratchDatabase
 
-    /// The indexes, views and triggers that are there and are others.
+    /// Returns the indexes, views and triggers that exist but are different.
     func differingObjects(in found: SchemaSnapshot) -> Set<SchemaSnapshot.Item> {
         wanted.items.filter { item in
             guard item.kind != .table, item.kind != .column, let definition = found.definitions[item] else {
@@ -23,7 +23,7 @@ struct RecordedDefinitions {
         }
     }
 
-    /// What is said of the tables that are there and are others, all of which are kept.
+    /// Returns findings about the tables that exist but are different, all of which are kept.
     func findings(in found: SchemaSnapshot) throws -> [Plan.Finding] {
         let tables = wanted.items.filter { $0.kind == .table && found.has($0) }
         return try tables.sorted { $0.description < $1.description }.flatMap { try findings(of: $0, in: found) }
@@ -51,7 +51,7 @@ struct RecordedDefinitions {
         }
     }
 
-    /// - Returns: `nil` for a virtual table, of which only its module knows what it is.
+    /// - Returns: `nil` for a virtual table, which only its module understands.
     private func shape(_ table: SchemaSnapshot.Item, _ sql: String) throws -> TableShape? {
         let words = SQLTokens(sql, first: 2).tokens
         guard words.last?.isKeyword("VIRTUAL") != true, let text = TableText(sql) else { return nil }
@@ -64,13 +64,14 @@ struct RecordedDefinitions {
         let subject = column.map { "the column \(table.name.text).\($0.text)" } ?? "the table \(table.name.text)"
         return .kept(
             subject, table: table.name.text, column: column?.text,
-            because: "the database has it as \(mine), but the steps up to version \(version) give \(theirs)")
+            because: "the database defines it as \(mine), but the steps up to version \(version) define it "
+                + "as \(theirs)")
     }
 }
 
-/// What differs between two tables in the columns that both have.
+/// The differences between two tables in the columns that both have.
 private struct TableShapeDifference {
-    /// The columns that are defined otherwise.
+    /// The columns that are defined differently.
     let columns: [SQLName]
     /// Whether keys, constraints or options differ.
     let isBeyondColumns: Bool
@@ -85,7 +86,8 @@ private struct TableShapeDifference {
 }
 
 extension TableShape {
-    /// The facts without those that concern other columns, and without what is a part of one column's definition.
+    /// Returns the facts without those that concern other columns, and without those that are part of one column's
+    /// definition.
     fileprivate func facts(about common: Set<SQLName>) -> Facts {
         let others = Set(columns.map { SQLName($0.name) }).subtracting(common)
         let words = Set(others.map { SQLWord(bytes: $0.folded) })

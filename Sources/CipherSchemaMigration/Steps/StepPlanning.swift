@@ -4,20 +4,20 @@ internal import CipherHistory
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// The making of one plan from steps.
+/// Makes one plan from steps.
 struct StepPlanning {
     private let stages: [StepStage]
-    /// How many stages the database has behind it.
+    /// The number of stages that the database has already passed.
     private let past: Int
     private let everyLaunch: [PlacedStatement]
-    /// The places of the statements that may run once more.
+    /// The places of the statements that may run again.
     private let repeatable: Set<String>
     private let state: DatabaseState
     private let extensions: SQLExtensions
     private let stepSchemas: StepSchemas
     /// The schema of the database, as the plan would change it.
     private let rehearsal: ScratchDatabase
-    /// The latest look at it: the next one reads only what has changed since.
+    /// The latest snapshot of it; the next one only reads what has changed since.
     private var latest = SchemaSnapshot()
     private var uniqueness: StepUniqueness
 
@@ -43,7 +43,7 @@ struct StepPlanning {
 
     mutating func run() throws {
         if !state.isAdopted { try repair() }
-        // Behind Swift of the app's nobody knows what the schema is.
+        // After Swift code of the app, the schema is unknown.
         var isKnown = true
         for (index, stage) in stages.enumerated().dropFirst(past) {
             if let statements = stage.statements {
@@ -57,7 +57,7 @@ struct StepPlanning {
         if isKnown { for statement in everyLaunch { try rehearse(statement) } }
     }
 
-    // MARK: What the older system left
+    // MARK: Leftovers of the older system
 
     private mutating func repair() throws {
         guard past > 0 else { return }
@@ -87,7 +87,7 @@ struct StepPlanning {
                 + (operations.count == 1 ? "1 operation corrects that" : "\(operations.count) operations correct that"))
     }
 
-    /// Rows that a step did not bring to where they belong are out of the app's reach.
+    /// Reports a leftover: the app cannot reach rows that a step failed to move.
     private mutating func noteLeftover(_ leftover: SchemaSnapshot.Item) throws {
         let table = leftover.kind == .table ? state.tables.first { SQLName($0.name) == leftover.name } : nil
         guard let table, !table.isVirtual, try state.holdsRows(table.name) else {
@@ -127,7 +127,8 @@ struct StepPlanning {
                     Plan.Finding(
                         .warning,
                         message:
-                            "\(statement.place) contains a name in double quotes that SQLite treats as text: \(complaint)"
+                            "\(statement.place) contains a name in double quotes that SQLite treats as text: "
+                            + "\(complaint)"
                     ))
             }
             uniqueness.note(statement.sql, traits)
@@ -156,7 +157,7 @@ struct StepPlanning {
         return latest
     }
 
-    /// - Returns: `nil` if the app's own modules or functions are needed to try it.
+    /// - Returns: `nil` if trying it requires the app's own modules or functions.
     @discardableResult
     private func rehearse(_ statement: PlacedStatement) throws -> StatementTraits? {
         do {

@@ -3,24 +3,24 @@ internal import CipherHistory
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// Finds what a database lacks of the schema that its recorded version stands for.
+/// Finds the parts of its recorded version's schema that a database lacks.
 ///
-/// The older systems recorded a version although a statement had failed. What only adds is made up for; if a failed
-/// statement may have left rows elsewhere, no one can tell, and nothing is touched.
+/// The older systems recorded a version even if a statement had failed. Statements that only add are repeated. If a
+/// failed statement may have left rows elsewhere, the state is unclear, and nothing is changed.
 struct StepRepair {
     let version: SchemaVersion
     /// The statements up to the version.
     let past: [StepSchemas.Passage]
     /// The statements after it, step by step.
     let pending: [[StepSchemas.Passage]]
-    /// The triggers that the database has.
+    /// The triggers in the database.
     let triggers: [DatabaseState.Object]
     let scratch: ScratchDatabase
     let path: String
 
-    /// What is done about a database, and what is said of it.
+    /// The operations that repair a database, and the findings about it.
     struct Repair {
-        /// What makes up for what is missing or is another, in order.
+        /// The operations that correct what is missing or different, in order.
         var operations: [Plan.Operation] = []
         var findings: [Plan.Finding] = []
     }
@@ -37,7 +37,8 @@ struct StepRepair {
             findings: try definitions.findings(in: found))
     }
 
-    /// Tables and columns that are missing, with the rows that could not be written without them.
+    /// Returns operations that create missing tables and columns, and write the rows that could not be written without
+    /// them.
     private func makingUp(
         for missing: Set<SchemaSnapshot.Item>, _ found: SchemaSnapshot, _ wanted: SchemaSnapshot
     ) throws -> [Plan.Operation] {
@@ -62,14 +63,15 @@ struct StepRepair {
 
     // MARK: What is missing
 
-    /// What the recorded version has and the database has not, without what a later step took away since it was begun.
+    /// Returns the items that the recorded version has and the database lacks, except those that a later step has
+    /// removed since it was begun.
     ///
-    /// Of the moments that the database can be at, that counts which leaves the least to make up for.
+    /// The database may be at one of several moments; the one with the fewest missing items counts.
     private func absent(from found: SchemaSnapshot, _ wanted: SchemaSnapshot) -> Set<SchemaSnapshot.Item> {
         let absent = wanted.items.subtracting(found.items)
         let removedLater = pending.joined().reduce(into: Set<SchemaSnapshot.Item>()) { $0.formUnion($1.change.removed) }
         guard !absent.isDisjoint(with: removedLater) else { return absent }
-        // Steps that only add leave gaps, since their failures went unnoticed; they tell of no moment.
+        // Steps that only add leave gaps, because their failures went unnoticed; they do not identify a moment.
         let touched = pending.filter { !$0.allSatisfy(\.change.isAdditive) }.joined()
             .reduce(into: Set<SchemaSnapshot.Item>()) { $0.formUnion($1.change.touched) }
         var least: Set<SchemaSnapshot.Item>?
@@ -83,7 +85,8 @@ struct StepRepair {
         return least ?? absent.subtracting(removedLater)
     }
 
-    /// What a step takes away and the database still has: tables, columns, and what is dropped by its name.
+    /// Returns the items that a step removes but the database still has: tables, columns, and objects that are dropped
+    /// by name.
     func leftovers(in found: SchemaSnapshot) -> [SchemaSnapshot.Item] {
         guard let wanted = past.last?.change.after else { return [] }
         let everMade = past.reduce(into: Set<SchemaSnapshot.Item>()) { $0.formUnion($1.change.added) }
@@ -92,7 +95,7 @@ struct StepRepair {
                 switch item.kind {
                 case .table: true
                 case .column: wanted.items.contains { $0.owner == item.owner }
-                // Others go with their table.
+                // Other objects are dropped with their table.
                 case .index, .view, .trigger: isDroppedAlone(item)
                 }
             }
@@ -100,12 +103,13 @@ struct StepRepair {
     }
 
     private func isDroppedAlone(_ item: SchemaSnapshot.Item) -> Bool {
-        // What a later step makes again, that may have made already.
+        // If a later step creates the item again, that step may already have created it.
         guard !pending.joined().contains(where: { $0.change.added.contains(item) }) else { return false }
         return past.last { $0.change.removed.contains(item) }?.change.removed.allSatisfy { $0.kind != .table } ?? false
     }
 
-    /// Whether it is a unique index of the steps' own, which would continue refusing rows; to drop it loses nothing.
+    /// Returns whether it is a unique index of the steps' own, which would keep rejecting rows; dropping it loses
+    /// nothing.
     func isDropped(_ leftover: SchemaSnapshot.Item, in found: SchemaSnapshot) -> Bool {
         guard leftover.kind == .index, let sql = found.sql[leftover], let definition = found.definitions[leftover]
         else {
@@ -115,7 +119,7 @@ struct StepRepair {
             && past.contains { $0.change.after.definitions[leftover] == definition }
     }
 
-    /// A table of another name may hold the rows of one that is missing.
+    /// Checks for leftovers, because a table with another name may contain the rows of a missing one.
     private func checkLeftovers(_ found: SchemaSnapshot, _ missing: Set<SchemaSnapshot.Item>) throws {
         let lost = missing.filter { $0.kind == .table || $0.kind == .column }
         let leftover = leftovers(in: found).first { $0.kind == .table || $0.kind == .column }
@@ -170,7 +174,8 @@ struct StepRepair {
         }
     }
 
-    /// A trigger of a view goes with it, and comes back with it.
+    /// Returns operations that create indexes, views and triggers; a view's triggers are dropped and created again with
+    /// it.
     private func objects(
         _ wanted: SchemaSnapshot, _ missing: Set<SchemaSnapshot.Item>, _ differing: Set<SchemaSnapshot.Item>
     ) -> [Plan.Operation] {
@@ -222,7 +227,7 @@ struct StepRepair {
         return places[0] == places[1] ? left.description < right.description : places[0] < places[1]
     }
 
-    /// What was made, as tables and columns.
+    /// The tables and columns that were created.
     private struct Repaired {
         let tables: Set<SQLName>
         let columns: [SQLName: Set<SQLName>]

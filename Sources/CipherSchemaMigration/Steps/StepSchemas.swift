@@ -1,20 +1,21 @@
 internal import CipherErrors
 internal import CipherSQLText
 
-/// What the steps do to an empty database, statement by statement: the schema that every version should have.
+/// The effects of the steps on an empty database, statement by statement, which give the schema that every version
+/// should have.
 ///
-/// Known up to the first stage in Swift.
+/// They are known up to the first stage in Swift.
 struct StepSchemas {
-    /// A statement with what it did.
+    /// A statement with its effects.
     struct Passage {
         let statement: PlacedStatement
         let traits: StatementTraits
         let change: SchemaChange
 
-        /// Whether it writes rows and may do so once more: `INSERT OR IGNORE`, by which a step says so itself.
+        /// Whether it writes rows and may do so again, which a step declares with `INSERT OR IGNORE`.
         var mayRepeat: Bool {
             guard traits.deletes.isEmpty, traits.updates.isEmpty else { return false }
-            // Behind a WITH the statement begins later, outside of all parentheses.
+            // After a WITH, the statement begins later, outside all parentheses.
             var depth = 0
             let words = SQLTokens(statement.sql).tokens.filter { token in
                 if token.isKeyword("(") { depth += 1 }
@@ -30,8 +31,9 @@ struct StepSchemas {
     /// The stages before the first one in Swift.
     let stages: [[Passage]]
 
-    /// - Parameter everyLaunch: What runs behind the stages.
-    /// - Throws: ``StoreError`` with `configuration`: what fails where there are only the steps is their own fault.
+    /// - Parameter everyLaunch: The statements that run after the stages.
+    /// - Throws: ``StoreError`` with `configuration`: if something fails in a database with only the steps, the steps
+    ///   are at fault.
     init(_ all: [StepStage], everyLaunch: [PlacedStatement], in scratch: ScratchDatabase) throws {
         var stages: [[Passage]] = []
         var schema = SchemaSnapshot()

@@ -1,11 +1,11 @@
 internal import CipherHistory
 
-/// A part of the way from nothing to the app's version: the baseline or an update.
+/// A stage on the way from an empty database to the app's version: the baseline or an update.
 struct StepStage {
     let name: String
-    /// The version that the schema has afterwards; `nil` for the baseline.
+    /// The version of the schema after the stage; `nil` for the baseline.
     let version: SchemaVersion?
-    /// `nil` for Swift, of which no one can tell beforehand what it does.
+    /// The statements; `nil` for Swift code, whose effects are not known in advance.
     let statements: [PlacedStatement]?
     let work: MigrationSteps.Work
 

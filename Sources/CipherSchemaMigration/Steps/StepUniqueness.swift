@@ -2,17 +2,17 @@ internal import CipherCatalog
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// Finds the unique indexes of pending steps that the rows, as they are, would not take.
+/// Finds the unique indexes of pending steps that the present rows would violate.
 ///
-/// A step may put an end to duplicates first. So an index counts only while no step has written a row, and where its
-/// table is still what it was, but for columns that it does not name.
+/// A step may remove duplicates first. So an index counts only as long as no step has written a row and its table is
+/// unchanged, except for new columns that the index does not name.
 struct StepUniqueness {
     private let state: DatabaseState
-    /// The pending definitions so far that may have made a table another one.
+    /// The pending definitions so far that may have changed a table.
     private var definitions: [String] = []
     private var appendedColumns: [SQLName] = []
     private var mayHaveWrittenRows = false
-    /// The indexes that were looked at, or that the database has.
+    /// The indexes that were already checked, or that the database has.
     private var known: Set<SQLName>
 
     init(_ state: DatabaseState) {
@@ -20,7 +20,7 @@ struct StepUniqueness {
         known = Set(state.objects.map { SQLName($0.name) })
     }
 
-    /// What the rows say of the indexes that the latest statement made.
+    /// Returns findings about the indexes that the latest statement created.
     mutating func findings(in rehearsal: ScratchDatabase) throws -> [Plan.Finding] {
         guard !mayHaveWrittenRows else { return [] }
         let new = try rehearsal.objects().filter { $0.type == "index" && known.insert(SQLName($0.name)).inserted }
@@ -38,9 +38,9 @@ struct StepUniqueness {
         }
     }
 
-    /// Takes note of a pending statement.
+    /// Records a pending statement.
     ///
-    /// - Parameter traits: What SQLite told of it, where it could be asked.
+    /// - Parameter traits: What SQLite reported about the statement; `nil` if it could not be compiled.
     mutating func note(_ sql: String, _ traits: StatementTraits?) {
         guard let traits, traits.isDefinition else {
             mayHaveWrittenRows = mayHaveWrittenRows || traits?.writesRows != false

@@ -1,9 +1,9 @@
 extension StepsSource {
     package var stepNames: [String] { steps.stepNames }
 
-    /// The updates, of which Swift is known by its name alone.
+    /// The updates; Swift code is identified only by its name.
     ///
-    /// Not the baseline: which one an old database was created by no one knows.
+    /// The baseline is left out, because it is unknown which one created an old database.
     package var recordedSteps: [SchemaStep] {
         steps.ordered.map { update in
             switch update.work {

@@ -6,14 +6,14 @@ internal import CipherSQLite
 
 /// The source of an app that changes its schema in steps.
 ///
-/// Every statement is tried out on private databases first: one that began empty and took every step, and one of the
-/// schema that the real database has. So a plan tells what is wrong with a step, and what the older system left half
-/// done, without changing anything.
+/// Every statement is first tried on private databases: one that began empty and ran every step, and one with the
+/// schema of the real database. So a plan reports faults in a step, and what the older system left half done, without
+/// changing anything.
 package struct StepsSource: SchemaSource {
     let steps: MigrationSteps
     let version: SchemaVersion
     let extensions: SQLExtensions
-    /// The tables that hold the app's own record of its version.
+    /// The tables that contain the app's own record of its version.
     let recordTables: Set<SQLName>
 
     package init(_ steps: MigrationSteps, goal: SchemaGoal) {
@@ -54,8 +54,8 @@ package struct StepsSource: SchemaSource {
         guard let table = own.first else { return nil }
         throw StoreError.unknownVersion(
             state.connection.path,
-            "the database records no version but has tables, such as \(table.name): its version is unknown, and "
-                + "no new one", first: "configure recordedVersion with the place of its version")
+            "the database has tables, such as \(table.name), but records no version: it is not new, and its version is "
+                + "unknown", first: "configure recordedVersion with the place of its version")
     }
 
     private var fingerprint: String {

@@ -11,23 +11,23 @@ internal import CipherSystemFiles
     import Darwin
 #endif
 
-/// Reads a command line by a list of options, with the C library's `getopt_long`.
+/// Parses a command line against a list of options, with the C library's `getopt_long`.
 ///
-/// Operands may stand before, between and behind options; behind `--` everything is an operand.
+/// Operands may come before, between and after options; after `--` everything is an operand.
 package enum ArgumentParser {
-    /// Reads the arguments behind the command's name.
+    /// Parses the arguments after the command's name.
     ///
-    /// - Throws: ``CommandFailure`` with `usage`. It names options, never their values or operands: those may be secrets
-    ///   that were given in the wrong place.
+    /// - Throws: ``CommandFailure`` with `usage`. The message names options, never their values or operands, because
+    ///   those may be secrets given in the wrong place.
     package static func parse(_ arguments: [String], _ options: [Option]) throws -> Invocation {
         try turn.withLock { try read(arguments, options) }
     }
 
-    // getopt keeps its place in variables of the process.
+    // getopt keeps its position in global variables.
     private static let turn = Lock()
 
     private static func read(_ arguments: [String], _ options: [Option]) throws -> Invocation {
-        // The first word is the program's name to getopt.
+        // getopt expects the program's name as the first word.
         var argv: [UnsafeMutablePointer<CChar>?] = (["cipherstore"] + arguments).map {
             $0.withSystemPath { strdup($0) }
         }
@@ -54,19 +54,19 @@ package enum ArgumentParser {
             case CS_ARGUMENT_OPTION:
                 let option = options[Int(found.index)]
                 let value = found.text.map { SystemPath.text(cString: $0) } ?? ""
-                // A shell variable that is not set gives such a value, and no option means anything by it.
+                // An unset shell variable gives an empty value, which is valid for no option.
                 guard option.value == nil || !value.isEmpty else { throw valueMissing(option) }
                 let given = try option.kind.namesFile ? value : text(value, of: option.usage)
                 values[option.name, default: []].append(given)
                 guard option.isRepeatable || values[option.name]?.count == 1 else {
-                    throw CommandFailure.usage("--\(option.name) is given twice")
+                    throw CommandFailure.usage("--\(option.name) was given twice")
                 }
             case CS_ARGUMENT_OPERAND:
                 if let text = found.text { operands.append(SystemPath.text(cString: text)) }
             case CS_ARGUMENT_UNKNOWN where found.letter == Int32(UInt8(ascii: "h")) && offersHelp(options):
                 values[Option.help.name] = [""]
             case CS_ARGUMENT_END:
-                // getopt has moved nothing: behind `--` the arguments are where they were.
+                // getopt has not reordered anything, so the arguments after `--` are in their original places.
                 operands += arguments.dropFirst(Int(found.rest) - 1)
                 return Invocation(values: values, operands: operands)
             default:
@@ -79,7 +79,7 @@ package enum ArgumentParser {
         options.contains { $0.name == Option.help.name }
     }
 
-    /// An argument that is text and no name of a file.
+    /// Returns an argument that is text and not a file name.
     static func text(_ argument: String, of usage: String) throws -> String {
         let bytes = SystemPath.bytes(argument)
         let text = String(decoding: bytes, as: UTF8.self)
@@ -119,9 +119,9 @@ package enum ArgumentParser {
         }
         if meant.count > 1 {
             let names = meant.map { "--\($0)" }.joined(separator: ", ")
-            return .usage("--\(name) is ambiguous", advice: "one of \(names) may be meant")
+            return .usage("--\(name) is ambiguous", advice: "did you mean one of \(names)?")
         }
         let suggestion = Suggestion.nearest(to: name, among: options.map(\.name))
-        return .usage("unknown option --\(name)", advice: suggestion.map { "is --\($0) meant?" } ?? "")
+        return .usage("unknown option --\(name)", advice: suggestion.map { "did you mean --\($0)?" } ?? "")
     }
 }

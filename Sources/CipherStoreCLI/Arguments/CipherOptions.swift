@@ -4,8 +4,8 @@ internal import CipherSQLite
 /// The options that choose the cipher format.
 enum CipherOptions {
     private static let form =
-        "Differences from its defaults follow, as in 4,page-size=8192,kdf-iterations=64000; also hmac= and kdf= with sha1, "
-        + "sha256 or sha512."
+        "Settings that differ from its defaults follow, as in 4,page-size=8192,kdf-iterations=64000; hmac= and kdf= "
+        + "take sha1, sha256 or sha512."
 
     static let compatibility = Option(
         "cipher-compatibility", value: "N", kind: .words(["4", "3", "2", "1"]),
@@ -15,13 +15,14 @@ enum CipherOptions {
         "The SQLCipher format of the new file: 3 or 4 (by default the engine's newest). \(form)")
     static let oldCompatibility = Option(
         "old-cipher-compatibility", value: "N", kind: .words(["4", "3", "2", "1"]),
-        "The SQLCipher format that the file has, in the same form; by default the formats 4, 3, 2 and 1 are tried.")
+        "The file's current SQLCipher format, in the same form; by default, formats 4, 3, 2 and 1 are tried.")
     static let detect = Option(
-        "detect", "Try the formats 4, 3, 2 and 1 in turn; each try derives the key once.")
+        "detect", "Try formats 4, 3, 2 and 1 in turn; each attempt derives the key once.")
 
     static let plaintextHeader = Option(
         "plaintext-header", value: "BYTES", kind: .words(["0", "32"]),
-        "How many bytes of the header stay readable: 0 (the default) or 32, with format 4 and a key with its salt."
+        "How many bytes of the header stay readable: 0 (the default), or 32 with format 4 and a key that includes its "
+            + "salt."
     )
 
     /// The formats to try, in order.
@@ -33,13 +34,13 @@ enum CipherOptions {
         return CipherSettings.defaults()
     }
 
-    /// The formats that a file which is to be changed may have.
+    /// The formats to try on the file that the command changes.
     static func oldFormats(_ invocation: Invocation) throws -> [CipherSettings] {
         guard invocation.has(oldCompatibility) else { return CipherSettings.defaults() }
         return [try settings(invocation, oldCompatibility)]
     }
 
-    /// The format that was asked for, or the engine's newest.
+    /// The requested format, or the engine's newest.
     static func settings(
         _ invocation: Invocation, _ option: Option = compatibility, oldest: Int = 1
     ) throws -> CipherSettings {
@@ -50,7 +51,7 @@ enum CipherOptions {
         }
         guard format <= Engine.current.defaultCompatibility else {
             throw StoreError(
-                .engineTooOld, "SQLCipher \(Engine.current.cipherVersion) does not know cipher format \(format)",
+                .engineTooOld, "SQLCipher \(Engine.current.cipherVersion) does not support cipher format \(format)",
                 advice: "use SQLCipher \(format) or later")
         }
         let details = try Details(parts.dropFirst(), option)
@@ -61,7 +62,7 @@ enum CipherOptions {
         return settings
     }
 
-    /// What differs from the defaults of a format.
+    /// The settings that differ from a format's defaults.
     private struct Details {
         var pageSize: Int?
         var kdfIterations: Int?
@@ -90,14 +91,14 @@ enum CipherOptions {
                 }
                 guard isRead else {
                     throw CommandFailure.usage(
-                        "--\(option.name): after the number come page-size=BYTES, kdf-iterations=ROUNDS, hmac=DIGEST "
-                            + "and kdf=DIGEST, with sha1, sha256 or sha512")
+                        "--\(option.name): after the number, give page-size=BYTES, kdf-iterations=ROUNDS, hmac=DIGEST "
+                            + "or kdf=DIGEST, where DIGEST is sha1, sha256 or sha512")
                 }
             }
         }
     }
 
-    /// How the option tells settings.
+    /// Returns the option value that describes settings.
     static func text(of settings: CipherSettings) -> String {
         let usual = CipherSettings(compatibility: settings.compatibility)
         var parts = ["\(settings.compatibility)"]
@@ -108,7 +109,7 @@ enum CipherOptions {
         return parts.joined(separator: ",")
     }
 
-    /// The format of a file that is to be written.
+    /// The format of the new file.
     static func newSettings(_ invocation: Invocation) throws -> CipherSettings {
         var settings = try settings(invocation, newCompatibility, oldest: 3)
         switch invocation[plaintextHeader] {

@@ -1,15 +1,17 @@
 internal import CipherConfigurationText
 
-/// A command of the tool: from this one description come its parsing, its help, its manual page and its completions.
+/// A command of the tool.
+///
+/// Its parsing, help, manual page and completions are all made from this description.
 package struct Command: Sendable {
     /// An argument that is not an option.
     package struct Operand: Sendable {
         let name: String
         let kind: ArgumentKind
         let help: String
-        /// Whether its command can do without it.
+        /// Whether the operand may be omitted.
         package let isOptional: Bool
-        /// Whether more of the kind may follow; it is the last one then.
+        /// Whether the operand may be repeated; only the last operand can be.
         package let isRepeatable: Bool
 
         init(
@@ -24,7 +26,7 @@ package struct Command: Sendable {
         }
 
         static let database = Operand("DB", kind: .file, "The database file; a symbolic link is followed.")
-        /// How it is written, such as `FILE...`.
+        /// How the operand is written in the help, such as `FILE...`.
         var usage: String { name + (isRepeatable ? "..." : "") }
 
         static let databases = Operand(
@@ -33,18 +35,18 @@ package struct Command: Sendable {
 
     /// The word on the command line.
     package let name: String
-    /// What it does, in one line.
+    /// What the command does, in one line.
     package let summary: String
     package let operands: [Operand]
-    /// Its own options; `--json` and `--help` are added unless ``printsText``.
+    /// The command's own options; ``allOptions`` adds `--help`, and also `--json` unless ``printsText``.
     package let options: [Option]
-    /// What else its users should know, a paragraph each.
+    /// Further paragraphs of the help.
     let notes: [String]
-    /// Command lines that show its use, without the name of the program.
+    /// Example command lines, without the program's name.
     package let examples: [String]
-    /// Whether what it prints is a text by itself, for which there is no JSON.
+    /// Whether the command prints a text that has no JSON form.
     let printsText: Bool
-    /// Whether the exit status is its result, and what it prints only tells of it.
+    /// Whether the exit status is the command's result, and the output only describes it.
     let isToldByStatus: Bool
     let run: @Sendable (Invocation) throws -> ExitStatus
 
@@ -87,14 +89,14 @@ extension Command {
 
     package static let all: [Command] = groups.flatMap(\.commands)
 
-    /// The command of a name.
+    /// Returns the command with a name.
     ///
-    /// - Throws: ``CommandFailure`` that suggests another.
+    /// - Throws: ``CommandFailure`` with `usage`, which suggests a similar name if there is one.
     static func named(_ word: String) throws -> Command {
         guard let command = all.first(where: { $0.name == word }) else {
             let suggestion = Suggestion.nearest(to: word, among: all.map(\.name))
             throw CommandFailure.usage(
-                "unknown command \(word)", advice: suggestion.map { "is \($0) meant?" } ?? "see cipherstore --help")
+                "unknown command \(word)", advice: suggestion.map { "did you mean \($0)?" } ?? "see cipherstore --help")
         }
         return command
     }

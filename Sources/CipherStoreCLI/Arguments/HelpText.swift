@@ -2,9 +2,9 @@ internal import CipherSQLite
 
 /// The help, made from the descriptions that the parser uses.
 package enum HelpText {
-    /// Where the explanations of options begin.
+    /// The column at which the explanations of options begin.
     private static let indent = 26
-    /// Where the explanations of commands and numbers begin.
+    /// The column at which the explanations of commands and numbers begin.
     private static let narrowIndent = 15
 
     static let summary = "Encrypts SQLite databases in place with SQLCipher, and checks, migrates and reads them."
@@ -15,9 +15,9 @@ package enum HelpText {
     }
 
     private static let walResetFault = TextLayout.paragraph(
-        "This SQLite can lose commits of a file in WAL mode when several programs write it; it was corrected in SQLite "
-            + "3.51.3 and SQLCipher 4.14. cipherstore avoids that; another program that writes the same file must set "
-            + "PRAGMA wal_autocheckpoint = 0.")
+        "This SQLite version can lose commits to a file in WAL mode if several programs write to it; SQLite 3.51.3 and "
+            + "SQLCipher 4.14 fixed this. cipherstore avoids the problem; any other program that writes to the same "
+            + "file must set PRAGMA wal_autocheckpoint = 0.")
 
     static var overview: String {
         var text = "Usage: cipherstore COMMAND [options]\n\n"
@@ -51,7 +51,7 @@ package enum HelpText {
         return text
     }
 
-    /// How a command is written, with the arguments that it cannot do without.
+    /// A command's usage line, with its required arguments.
     static func usage(_ command: Command) -> String {
         let words =
             ["cipherstore", command.name] + command.operands.filter { !$0.isOptional }.map(\.usage)

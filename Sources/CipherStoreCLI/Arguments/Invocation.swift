@@ -1,7 +1,7 @@
 /// The options and operands that a command was given.
 package struct Invocation: Sendable {
     private let values: [String: [String]]
-    /// The operands, as many as the command has.
+    /// The operands; ``Tool`` checks that the command takes this many.
     package var operands: [String]
 
     init(values: [String: [String]], operands: [String]) {
@@ -18,18 +18,18 @@ package struct Invocation: Sendable {
     /// The values of an option that may be given several times.
     func all(_ option: Option) -> [String] { values[option.name] ?? [] }
 
-    /// The options that were given, but for some, each with its value.
+    /// Returns the options that were given, each with its value, except for `others`.
     func given(except others: [Option]) -> [String: String] {
         values.filter { name, _ in !others.contains { $0.name == name } }.compactMapValues(\.last)
     }
 
-    /// The value of an option that the command cannot do without.
+    /// Returns the value of an option that the command requires.
     func required(_ option: Option) throws -> String {
         guard let value = self[option] else { throw CommandFailure.usage("\(option.usage) is required") }
         return value
     }
 
-    /// The value of an option as one of a few words.
+    /// Returns the value of an option that takes one of a few words.
     func choice<Choice: RawRepresentable<String> & CaseIterable>(
         _ option: Option, default fallback: Choice
     ) throws -> Choice {
@@ -41,7 +41,7 @@ package struct Invocation: Sendable {
         return choice
     }
 
-    /// The value of an option as a number of mebibytes, in bytes.
+    /// Returns the value of an option that is a number of mebibytes, in bytes.
     func mebibytes(_ option: Option, default fallback: Int) throws -> Int {
         guard let text = self[option] else { return fallback << 20 }
         guard let number = Int(text), (0...1 << 20).contains(number) else {
@@ -50,7 +50,7 @@ package struct Invocation: Sendable {
         return number << 20
     }
 
-    /// The value of an option that is a number from 1 up.
+    /// Returns the value of an option that is a number of at least `least`.
     func count(_ option: Option, default fallback: Int, from least: Int = 1) throws -> Int {
         guard let text = self[option] else { return fallback }
         guard let number = Int(text), (least...Int(Int32.max)).contains(number) else {
@@ -59,10 +59,10 @@ package struct Invocation: Sendable {
         return number
     }
 
-    /// The value of an option that is a number of seconds.
+    /// Returns the value of an option that is a number of seconds.
     func duration(_ option: Option, default fallback: Duration) throws -> Duration {
         guard let text = self[option] else { return fallback }
-        // A day is longer than anyone waits.
+        // Nobody waits longer than a day.
         guard let seconds = Double(text), (0...86_400).contains(seconds) else {
             throw CommandFailure.usage("--\(option.name) takes a number of seconds from 0 to 86400")
         }

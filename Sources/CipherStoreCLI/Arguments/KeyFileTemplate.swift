@@ -1,8 +1,8 @@
 package import CipherKeyProviders
 package import CipherSQLite
 
-/// A key file for each database: `{name}` stands for the name of the database without its ending, `{folder}` for the name
-/// of its folder.
+/// The path of a key file for each database: `{name}` stands for the database's name without its extension, `{folder}`
+/// for the name of its folder.
 package struct KeyFileTemplate: KeyTextSource, InputFiles {
     private let template: String
 
@@ -10,13 +10,14 @@ package struct KeyFileTemplate: KeyTextSource, InputFiles {
         /\{(name|folder)\}/.matchingSemantics(.unicodeScalar)
     }
 
-    /// A template; `nil` for the path of one key file.
+    /// Creates a template; `nil` if the path has no placeholder and names a single key file.
     package init?(_ path: String) {
         guard path.contains(Self.placeholder) else { return nil }
         template = path
     }
 
-    /// What stands in braces in a path and is no placeholder, such as `{tenant}`; `nil` where there is nothing of the kind.
+    /// Returns the first text in braces in a path that is not a placeholder, such as `{tenant}`; `nil` if there is
+    /// none.
     package static func unknownPlaceholder(in path: String) -> String? {
         path.matches(of: /\{[^{}\/]*\}/.matchingSemantics(.unicodeScalar)).map { String($0.output) }
             .first { !["{name}", "{folder}"].contains($0) }
@@ -38,15 +39,15 @@ package struct KeyFileTemplate: KeyTextSource, InputFiles {
 
     package func inputFiles(for database: String) -> [String] { [path(for: database)] }
 
-    /// The key file of a database.
+    /// Returns the path of a database's key file.
     package func path(for database: String) -> String {
-        // By byte: a name may begin with a combining mark, which would make one character of itself and what is before.
+        // Split by byte: a name may begin with a combining mark, which would form one character with what precedes it.
         let parts = database.utf8.split(separator: UInt8(ascii: "/"))
         let file = parts.last ?? "".utf8[...]
         let ending = file.lastIndex(of: UInt8(ascii: ".")) ?? file.endIndex
         let name = String(Substring(ending == file.startIndex ? file : file[..<ending]))
         let folder = String(Substring(parts.dropLast().last ?? "".utf8[...]))
-        // In one pass, so that a name cannot hold a placeholder of its own.
+        // In one pass, so that a placeholder inside a name is not replaced.
         return template.replacing(Self.placeholder) { $0.output.1 == "name" ? name : folder }
     }
 }

@@ -3,14 +3,14 @@ internal import CipherKeyProviders
 internal import CipherSQLite
 internal import CipherSecretServiceKeys
 
-/// The options that tell where a key is.
+/// The options that say where a key is.
 struct KeyOptions: Sendable {
     /// The key of the database.
     static let key = KeyOptions(prefix: "key", named: "the key")
-    /// The key that the database is to have.
+    /// The key that the database will have.
     static let newKey = KeyOptions(prefix: "new-key", named: "the new key")
 
-    /// The key of a backup that is restored.
+    /// The key of the backup to restore.
     static let backupKey = KeyOptions(prefix: "backup-key", named: "the backup's key")
 
     private let named: String
@@ -23,30 +23,31 @@ struct KeyOptions: Sendable {
         named = name
         file = Option(
             "\(prefix)-file", value: "FILE", kind: .file,
-            "Read \(name) from a file that only its owner can read; - is standard input, where a terminal is asked for a "
-                + "passphrase.")
+            "Read \(name) from a file that only its owner can read, or with - from standard input; on a terminal, you "
+                + "are asked for a passphrase.")
         environment = Option(
             "\(prefix)-env", value: "VAR", kind: .variable, "Read \(name) from an environment variable.")
         credential = Option("\(prefix)-credential", value: "NAME", "Read \(name) from a systemd credential.")
         secretService = Option(
             "\(prefix)-secret-service", value: "NAME",
-            "Read \(name) from the desktop's key store; made there if a file is to be encrypted with it.")
+            "Read \(name) from the desktop's key store; if a file is to be encrypted and the key does not exist, it is "
+                + "created there.")
     }
 
-    /// How keys are written, for the help of a command that takes one; `nil` for another.
+    /// How keys are written, for the help of a command that takes a key; `nil` for any other command.
     static func forms(_ command: Command) -> String? {
         guard command.options.contains(where: { $0.name == key.file.name }) else { return nil }
         return
-            "A key is a passphrase, or a raw key as x'64 hex digits' or x'96 hex digits' (key and salt), wherever it "
-            + "is read from. One newline at its end is not part of it. In the path of a key file {name} stands for the "
-            + "database's name without its ending, {folder} for the name of its folder."
+            "A key from any of these sources is a passphrase, or a raw key as x'64 hex digits' or x'96 hex digits' "
+            + "(key and salt). One trailing newline is ignored. In the path of a key file, {name} stands for the "
+            + "database's name without its extension, and {folder} for the name of its folder."
     }
 
     var all: [Option] { [file, environment, credential, secretService] }
 
-    /// The provider that was asked for; `nil` if none was.
+    /// Returns the provider that the options select; `nil` if there is none.
     ///
-    /// - Throws: ``CommandFailure`` with `usage` if more than one was.
+    /// - Throws: ``CommandFailure`` with `usage` if there is more than one.
     func provider(_ invocation: Invocation) throws -> (any KeyProvider)? {
         let given = all.filter(invocation.has)
         guard given.count < 2 else {
@@ -63,7 +64,7 @@ struct KeyOptions: Sendable {
         return nil
     }
 
-    /// The key in a file, with the advice that fits a command line.
+    /// Returns the provider of a key file, with advice for the command line.
     static func keyFile(_ path: String) -> FileKeyProvider {
         FileKeyProvider(
             path: path,
@@ -71,7 +72,7 @@ struct KeyOptions: Sendable {
                 + "database needs the key file that it was encrypted with")
     }
 
-    /// The key on standard input, which is read now.
+    /// Reads the key on standard input.
     private static func typed(_ invocation: Invocation) throws -> TypedKeyProvider {
         guard [key, newKey, backupKey].count(where: { invocation[$0.file] == "-" }) == 1 else {
             throw CommandFailure.usage("only one key can come from standard input")
@@ -80,7 +81,8 @@ struct KeyOptions: Sendable {
         return .shared
     }
 
-    /// Has a person confirm the key that a database is about to get, and warns of one that was probably meant to be raw.
+    /// Asks the user to confirm a typed key that a database is about to get, and warns about a key that was probably
+    /// meant to be raw.
     func confirm(_ invocation: Invocation) throws {
         if let typed = try provider(invocation) as? TypedKeyProvider { try typed.confirm() }
         guard let source = try provider(invocation) as? any KeyTextSource, !(source is KeyFileTemplate),
@@ -88,24 +90,25 @@ struct KeyOptions: Sendable {
             (try? CipherKey(text: text))?.isBareDigits == true
         else { return }
         Output.complain(
-            "warning: \(invocation[file] ?? invocation[environment] ?? named): hex digits without x'…' around them are used "
-                + "as a passphrase; write x'…' for a raw key")
+            "warning: \(invocation[file] ?? invocation[environment] ?? named): hex digits without x'…' around them are "
+                + "used as a passphrase; write x'…' for a raw key")
     }
 
-    /// Asks for the key that all files of a fleet share, so that a missing one ends the run before it begins.
+    /// Requests the key that all files of a fleet share, so that a missing key ends the run before it begins.
     ///
-    /// - Throws: ``CommandFailure`` with `usage` where the path of key files has a placeholder that stands for nothing.
+    /// - Throws: ``CommandFailure`` with `usage` if the path of key files has an unknown placeholder.
     func checkShared(_ invocation: Invocation, in folder: String) throws {
         if let path = invocation[file], let unknown = KeyFileTemplate.unknownPlaceholder(in: path) {
             throw CommandFailure.usage(
-                "--\(file.name): \(unknown) stands for nothing",
-                advice: "{name} stands for the database's name without its ending, {folder} for that of its folder")
+                "--\(file.name): \(unknown) is not a placeholder",
+                advice: "{name} stands for the database's name without its extension, {folder} for the name of its "
+                    + "folder")
         }
         guard let provider = try provider(invocation), !(provider is KeyFileTemplate) else { return }
         _ = try provider.key(for: .existing, database: folder)
     }
 
-    /// The provider of a command that cannot do without.
+    /// Returns the provider of a command that requires a key.
     func requiredProvider(_ invocation: Invocation) throws -> any KeyProvider {
         guard let provider = try provider(invocation) else {
             throw CommandFailure(
@@ -116,7 +119,7 @@ struct KeyOptions: Sendable {
         return provider
     }
 
-    /// Lends the provider of a command that only reads, and needs a key only where the file is encrypted.
+    /// Calls `body` with the provider of a command that only reads, and so needs a key only if the file is encrypted.
     func reading<Result>(_ invocation: Invocation, _ body: (any KeyProvider) throws -> Result) throws -> Result {
         if let provider = try provider(invocation) { return try body(provider) }
         do {
@@ -128,7 +131,7 @@ struct KeyOptions: Sendable {
     }
 }
 
-/// Stands for the key that was not given, where it may turn out that none is needed.
+/// Takes the place of a key that was not given, in case none is needed.
 struct MissingKeyProvider: KeyProvider {
     func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         throw StoreError(

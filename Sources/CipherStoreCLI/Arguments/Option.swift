@@ -2,15 +2,15 @@
 package struct Option: Sendable {
     /// The name without the dashes.
     let name: String
-    /// What stands for its value in the help, such as `FILE`; `nil` for an option without a value.
+    /// The placeholder for the value in the help, such as `FILE`; `nil` for an option without a value.
     let value: String?
-    /// What the value is.
+    /// The kind of the value.
     let kind: ArgumentKind
-    /// What it does, for the help.
+    /// What the option does, for the help.
     let help: String
-    /// Whether its command cannot do without it.
+    /// Whether the command requires the option.
     package let isRequired: Bool
-    /// Whether it may be given several times.
+    /// Whether the option may be given several times.
     let isRepeatable: Bool
 
     init(
@@ -35,7 +35,7 @@ extension Option {
     static let json = Option("json", "Print one JSON object on standard output.")
     static let progress = Option(
         "progress", value: "WHEN", kind: .words(ProgressBar.Mode.allCases.map(\.rawValue)),
-        "Draw a progress bar on standard error: always, never, or auto (the default: when it is a terminal).")
+        "Draw a progress bar on standard error: always, never, or auto (the default: only on a terminal).")
     static let lockTimeout = Option(
         "lock-timeout", value: "SECONDS",
         "How long to wait for another upgrade in the same folder (120 seconds by default).")

@@ -11,12 +11,13 @@ internal import CipherSystemFiles
     import Darwin
 #endif
 
-/// Gives the key on standard input: all of it from a pipe or a file, a line that is typed without echo on a terminal.
+/// Provides the key on standard input: everything from a pipe or a file, or a line that is typed without echo on a
+/// terminal.
 ///
-/// It is read once, before the run begins, and kept for as long as the process lives: a run asks for its key several times,
-/// and waits only for a limited time.
+/// The key is read once, before the run begins, and kept until the process ends, because a run requests its key several
+/// times and waits only for a limited time.
 package final class TypedKeyProvider: KeyTextSource, @unchecked Sendable {
-    /// The one provider of the process: there is one standard input.
+    /// The only provider of the process, because there is only one standard input.
     static let shared = TypedKeyProvider()
 
     // Read and written only under `lock`.
@@ -31,7 +32,7 @@ package final class TypedKeyProvider: KeyTextSource, @unchecked Sendable {
 
     package func keyText(database: String) throws -> SecretBytes { try text() }
 
-    /// Reads the key, if that has not been done.
+    /// Returns the key, which the first call reads.
     @discardableResult
     func text() throws -> SecretBytes {
         try lock.withLock {
@@ -41,11 +42,12 @@ package final class TypedKeyProvider: KeyTextSource, @unchecked Sendable {
         }
     }
 
-    /// Asks a terminal for the key a second time, because a database is about to get it: a slip of the finger would lose it.
+    /// Asks for the key again on a terminal, because a database is about to get it and a typing error would make the
+    /// database unreadable.
     func confirm() throws {
         let first = try text()
         guard isatty(0) == 1 else { return }
-        guard try typed("The same key again: ") == first else {
+        guard try typed("Repeat the key: ") == first else {
             throw StoreError(.keyUnavailable, "the two keys are not the same", advice: "run the command again")
         }
     }
@@ -64,7 +66,7 @@ package final class TypedKeyProvider: KeyTextSource, @unchecked Sendable {
         return SecretBytes(bytes)
     }
 
-    /// Asks for a line on the terminal; Ctrl-C ends the process, as it does elsewhere.
+    /// Asks for a line on the terminal; Ctrl-C ends the process, as usual.
     private func typed(_ prompt: String) throws -> SecretBytes {
         guard let line = try line(after: prompt) else {
             raise(SIGINT)
@@ -73,14 +75,14 @@ package final class TypedKeyProvider: KeyTextSource, @unchecked Sendable {
         return line
     }
 
-    /// Reads a line from the terminal, which shows nothing of it and is afterwards as it was.
+    /// Reads a line from the terminal without echo, and then restores the terminal's settings.
     ///
     /// - Returns: `nil` at Ctrl-C.
     private func line(after prompt: String) throws -> SecretBytes? {
         var before = termios()
         guard tcgetattr(0, &before) == 0 else { return try piped() }
         var quiet = before
-        // Ctrl-C comes as a byte, too, so that the terminal is never left without its echo.
+        // Ctrl-C also arrives as a byte, so that the terminal is never left without echo.
         quiet.c_lflag &= ~tcflag_t(ECHO | ICANON | ISIG)
         tcsetattr(0, TCSAFLUSH, &quiet)
         FileDescriptorStream.writeAll(Array(prompt.utf8), to: 2)

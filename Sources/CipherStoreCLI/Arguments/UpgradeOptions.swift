@@ -7,7 +7,7 @@ enum UpgradeOptions {
 
     /// Runs an upgrade with a progress bar, and with signals that cancel it.
     ///
-    /// - Parameter isRehearsal: Whether nothing is swapped at the end.
+    /// - Parameter isRehearsal: Whether the run ends without a swap.
     static func run<Result>(
         _ invocation: Invocation, isRehearsal: Bool = false, _ body: (ConversionOptions) throws -> Result
     ) throws -> Result {
@@ -22,7 +22,7 @@ enum UpgradeOptions {
         return try body(options)
     }
 
-    /// How long to wait for others.
+    /// Returns options that say how long to wait for other processes.
     static func waiting(_ invocation: Invocation) throws -> ConversionOptions {
         var options = ConversionOptions()
         options.maximumAttempts = nil

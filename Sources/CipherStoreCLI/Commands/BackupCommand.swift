@@ -8,11 +8,13 @@ extension Command {
         options: [BackupCommand.output] + KeyOptions.key.all + KeyOptions.newKey.all
             + [CipherOptions.newCompatibility, CipherOptions.oldCompatibility, .busyTimeout, .progress],
         notes: [
-            "The backup is one commit of the database, compared with it row by row, and appears under its name complete, in "
-                + "one step that replaces nothing. The database stays as it is, and the backup is one file.",
-            "The backup has the key and the format of the database, or those of the --new-key options. A plaintext "
-                + "database has no key, so its backup needs one.",
-            "A database in WAL mode can be written meanwhile; in any other mode writers wait until the backup is complete.",
+            "The backup has the state of one commit and is compared with the database row by row. It appears under its "
+                + "name in one step, complete, and never replaces a file. The database does not change, and the backup "
+                + "is a single file.",
+            "The backup has the database's key and format, or those of the --new-key options. A plaintext database has "
+                + "no key, so its backup needs one.",
+            "Others can write to a database in WAL mode meanwhile; in any other mode, writers wait until the backup is "
+                + "complete.",
         ],
         examples: [
             "backup app.db --output app-2026-11.db --key-file key",
@@ -24,7 +26,7 @@ extension Command {
 
 enum BackupCommand {
     static let output = Option(
-        "output", value: "FILE", kind: .file, isRequired: true, "The backup to make; no file may have that name.")
+        "output", value: "FILE", kind: .file, isRequired: true, "The backup to create; the file must not exist.")
 
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let output = try invocation.required(output)
@@ -32,7 +34,7 @@ enum BackupCommand {
         let formats = try CipherOptions.oldFormats(invocation)
         guard newKey != nil || !invocation.has(CipherOptions.newCompatibility) else {
             throw CommandFailure.usage(
-                "--\(CipherOptions.newCompatibility.name) is for a backup with its own key")
+                "--\(CipherOptions.newCompatibility.name) only applies to a backup with its own key")
         }
         let settings = try CipherOptions.settings(invocation, oldest: 3)
         let report = try UpgradeOptions.run(invocation) { options in

@@ -7,8 +7,8 @@ extension Command {
         summary: "Declare an existing schema to be that of a version.",
         options: ConfigurationOptions.all + [BaselineCommand.version] + KeyOptions.key.all + HistoryChangeText.options,
         notes: [
-            "For a database that has its schema already and whose version CipherStore has not recorded. The version and "
-                + "the schema as it is are recorded; later migrations begin there."
+            "Use this for a database that already has its schema, but whose version CipherStore has not recorded. The "
+                + "version and the present schema are recorded; later migrations start from there."
         ],
         examples: ["baseline --config app.plist --directory . --key-file key --at 24"],
         isToldByStatus: true,

@@ -6,9 +6,9 @@ extension Command {
             Operand("SHELL", kind: .words(CompletionsCommand.Shell.allCases.map(\.rawValue)), "The shell: bash or zsh.")
         ],
         notes: [
-            "An installation has them already. By hand: for bash, save them as "
-                + "~/.local/share/bash-completion/completions/cipherstore, or in ~/.bashrc; for zsh, save them in a file "
-                + "named _cipherstore in a folder of fpath."
+            "An installation includes them. To install them by hand: for bash, save them as "
+                + "~/.local/share/bash-completion/completions/cipherstore, or in ~/.bashrc; for zsh, save them in a "
+                + "file named _cipherstore in a folder of fpath."
         ],
         examples: ["completions zsh > _cipherstore"],
         printsText: true,

@@ -7,10 +7,12 @@ enum ConfigurationOptions {
     static let configuration = Option(
         "config", value: "FILE", kind: .file, isRequired: true, "The configuration: a property list or JSON file.")
     static let directory = Option(
-        "directory", value: "DIR", kind: .directory, isRequired: true, "The folder of the database that it names.")
+        "directory", value: "DIR", kind: .directory, isRequired: true,
+        "The folder of the database that the "
+            + "configuration names.")
     static let all = [configuration, directory]
 
-    /// The opening that the options describe.
+    /// Returns the opening that the options describe.
     static func opening(
         _ invocation: Invocation, provider: any KeyProvider,
         options: ConversionOptions = ConversionOptions()
@@ -21,7 +23,7 @@ enum ConfigurationOptions {
             inputFiles: [try invocation.required(configuration)])
     }
 
-    /// The provider that the options name; one is needed where encryption is on.
+    /// Returns the provider that the options name; one is required if encryption is on.
     static func provider(_ invocation: Invocation) throws -> any KeyProvider {
         if let provider = try KeyOptions.key.provider(invocation) { return provider }
         return try read(invocation).encryption.isEnabled

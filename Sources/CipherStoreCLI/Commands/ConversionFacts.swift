@@ -1,9 +1,9 @@
 internal import CipherDatabaseConversion
 internal import CipherSQLite
 
-/// What people read of an encryption upgrade, a decryption or a change of key.
+/// The printed report on an encryption upgrade, a decryption or a key change.
 enum ConversionFacts {
-    /// Prints the report as it was asked for.
+    /// Prints the report as text or as JSON, as the options request.
     static func print(_ report: EncryptionReport, _ invocation: Invocation) throws -> ExitStatus {
         for warning in report.warnings { Output.complain("warning: \(warning)") }
         guard !invocation.has(.json) else {
@@ -25,16 +25,16 @@ enum ConversionFacts {
             sheet.add("kept", report.recovery.map { "the damaged database, as \($0.source)" })
             return
         case .alreadyEncrypted:
-            sheet.add("unchanged", "\(report.path): it is encrypted with this key already")
+            sheet.add("unchanged", "\(report.path): it is already encrypted with this key")
             return
         case .created:
-            sheet.add("created", "\(report.path): an empty encrypted database, in the place of an empty file")
+            sheet.add("created", "\(report.path): an empty encrypted database, in place of an empty file")
             return
         case .alreadyPlaintext:
-            sheet.add("unchanged", "\(report.path): it is plaintext already")
+            sheet.add("unchanged", "\(report.path): it is already plaintext")
             return
         case .alreadyRekeyed:
-            sheet.add("unchanged", "\(report.path): it has the new key and cipher format already")
+            sheet.add("unchanged", "\(report.path): it already has the new key and cipher format")
             return
         }
         sheet.add(
@@ -57,7 +57,7 @@ enum ConversionFacts {
         )
         var time = "\(TerminalText.decimal(report.seconds, 2)) s"
         let speed = report.seconds > 0 ? Double(report.bytesBefore) / 1e6 / report.seconds : 0
-        // Of a small file it says nothing.
+        // For a small file, the speed means nothing.
         if speed >= 1 { time += " (\(TerminalText.decimal(speed, 0)) MB/s)" }
         sheet.add("time", time)
         sheet.add("engine", "SQLCipher \(report.cipherVersion)")

@@ -14,15 +14,16 @@ extension Command {
                 DiagnoseCommand.rounds,
             ],
         notes: [
-            "For \"file is not a database\". The key is tried as given and as it may have been meant: as a passphrase or a "
-                + "raw key, with and without a newline, a NUL, quotes or a byte order mark, in another case of its digits "
-                + "or another encoding; in the formats 1 to 4, then with every number of rounds up to --most-rounds. Other "
-                + "sizes of pages and other algorithms cost nothing more.",
-            "Pages are authenticated, so that a damaged page, a truncated file, and a -wal of another file are distinguished "
-                + "from another key. If nothing fits, it may be another key, another encryption, or not a database: "
-                + "these cannot be distinguished.",
-            "The exit status is 0 if the database opens with the given key and format, and otherwise that of the error with "
-                + "which opening it would fail: 65, or 75 if a journal must be rolled back, or 66 without a key.",
+            "Use this if opening fails with \"file is not a database\". The key is tried as given and as it may have "
+                + "been intended: as a passphrase or a raw key, with and without a newline, a NUL, quotes or a byte "
+                + "order mark, with digits in the other case or in another encoding; in formats 1 to 4, then with "
+                + "every number of rounds up to --most-rounds. Trying other page sizes and algorithms takes no extra "
+                + "time.",
+            "Pages are authenticated, so a damaged page, a truncated file and a -wal of another file are distinguished "
+                + "from a wrong key. If nothing fits, the key may be wrong, the file may be encrypted in another way, "
+                + "or it may not be a database: these cases cannot be distinguished.",
+            "The exit status is 0 if the database opens with the given key and format, and otherwise that of the error "
+                + "that opening it would report: 65, or 75 if a journal must be rolled back, or 66 without a key.",
         ],
         examples: ["diagnose app.db --key-file key", "diagnose app.db --key-file key --json --time-limit 300"],
         isToldByStatus: true,
@@ -59,7 +60,7 @@ enum DiagnoseCommand {
         let diagnosis: Diagnosis
         let given: CipherSettings
 
-        /// The option that opens the file; `nil` if none is needed, or none does.
+        /// The option that opens the file; `nil` if no option is needed, or none opens it.
         var option: String? {
             guard let format = diagnosis.format,
                 CipherOptions.text(of: format) != CipherOptions.text(of: CipherSettings())

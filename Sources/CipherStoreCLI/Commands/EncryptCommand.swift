@@ -15,19 +15,19 @@ extension Command {
         ]
             + UpgradeOptions.all + FleetOptions.all,
         notes: [
-            "An encrypted copy is built beside the file, compared with it record by record, and takes its place by one "
-                + "rename. "
-                + "At every moment the file is the whole plaintext database or the whole encrypted one; after a crash, "
-                + "run the command again.",
-            "A file that is encrypted with this key already is left as it is, with exit status 0.",
-            "With --shadow the copy is built and compared, and then removed: a rehearsal that shows whether the upgrade "
-                + "would succeed, how long it would take and how large the file would become. Others may have the "
-                + "database open meanwhile; if one of them writes to it, the exit status is 75. With --config the copy "
-                + "is migrated too, as migrate would do it.",
-            "With --on-damage recover a file that cannot be repaired from its rows is kept as DB-damaged, still plaintext, and "
-                + "what recover finds in it takes its place; the report lists what is lost.",
-            "The comparison authenticates every page of the copy. With --proof engine SQLCipher itself reads all of them, "
-                + "instead of a part, which takes longer.",
+            "An encrypted copy is built beside the file, compared with it record by record, and takes its place in a "
+                + "single rename. At every moment the file is the whole plaintext database or the whole encrypted one; "
+                + "after a crash, run the command again.",
+            "A file that is already encrypted with this key is left unchanged, with exit status 0.",
+            "With --shadow the copy is built and compared, and then removed: a rehearsal that shows whether the "
+                + "upgrade would succeed, how long it would take and how large the file would become. Others may have "
+                + "the database open meanwhile; if one of them writes to it, the exit status is 75. With --config, the "
+                + "copy is also migrated, as migrate would do.",
+            "With --on-damage recover, a file that cannot be repaired from its rows is kept as DB-damaged, still "
+                + "plaintext, and is replaced by a database of what recover finds in it; the report lists "
+                + "what is lost.",
+            "The comparison authenticates every page of the copy. With --proof engine, SQLCipher itself reads all of "
+                + "them instead of only some, which takes longer.",
             FleetOptions.note,
         ],
         examples: [
@@ -46,23 +46,24 @@ extension Command {
 
 enum EncryptCommand {
     static let keepBackup = Option(
-        "keep-backup", "Keep the plaintext file beside the encrypted one, as DB-plaintext (or -2 and so on after it).")
+        "keep-backup",
+        "Keep the plaintext file beside the encrypted one, as DB-plaintext (or DB-plaintext-2 and so on).")
 
     static let onDamage = Option(
         "on-damage", value: "WHAT", kind: .words(OnDamage.allCases.map(\.rawValue)),
-        "What to do with a damaged file: rebuildIndexes if no row depends on the damage (the default), recover what it "
-            + "still contains in any case, or refuse. If an index names rows that are missing, rebuildIndexes keeps the "
-            + "plaintext original as DB-plaintext.")
+        "What to do with a damaged file: rebuildIndexes (the default) if no row depends on the damage, recover what it "
+            + "still contains in any case, or refuse. If an index names rows that are missing, rebuildIndexes keeps "
+            + "the plaintext original as DB-plaintext.")
 
     static let shadow = Option(
         "shadow", "Build and prove the encrypted copy, discard it, and leave the database as it is.")
 
     static let configuration = Option(
-        "config", value: "FILE", kind: .file, "With --shadow: the configuration whose migration the copy goes through.")
+        "config", value: "FILE", kind: .file, "With --shadow: the configuration for migrating the copy.")
 
     static let proof = Option(
         "proof", value: "HOW", kind: .words(ProofReader.allCases.map(\.rawValue)),
-        "Compare by records (the default) or by SQL, with every page read by the engine: records or engine.")
+        "How to compare: records (the default), or engine, which uses SQL and has the engine read every page.")
 
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let provider = try KeyOptions.key.requiredProvider(invocation)
@@ -125,7 +126,7 @@ enum EncryptCommand {
         return status
     }
 
-    /// The report with one key more.
+    /// The report with one more key.
     private struct RehearsalReport: Encodable {
         let report: EncryptionReport
         let schema: Plan?

@@ -1,7 +1,7 @@
 internal import CipherHistory
 internal import CipherStore
 
-/// What the commands share that write to the history.
+/// The options and output that are common to the commands that write to the history.
 enum HistoryChangeText {
     static let options: [Option] = [.lockTimeout, .busyTimeout]
 
@@ -19,7 +19,7 @@ enum HistoryChangeText {
         var sheet = FactSheet()
         sheet.add(change.event?.rawValue ?? "history", change.path)
         sheet.add("version", change.version.description)
-        if change.details.isEmpty { sheet.add("repaired", "nothing: the database is as it was recorded") }
+        if change.details.isEmpty { sheet.add("repaired", "nothing: the database matches its record") }
         try sheet.print()
         for detail in change.details { try Output.line("- \(detail)") }
         return .done

@@ -4,13 +4,13 @@ internal import CipherStore
 extension Command {
     static let history = Command(
         name: "history",
-        summary: "Print what was done and what is pending, without changing it.",
+        summary: "Print what was done and what is pending, without changing anything.",
         options: ConfigurationOptions.all + KeyOptions.key.all,
         notes: [
-            "Each line has a state: applied, pending (the configuration has it and the database does not yet), "
-                + "missing (its version was reached, but the configuration no longer has it, or it was never applied), "
-                + "future (it belongs to a version after the configuration's), and failed (a backfill that an error "
-                + "ended; a migration that fails leaves nothing in the database).",
+            "Each line has a state: applied, pending (in the configuration, but not yet in the database), missing (its "
+                + "version was reached, but the configuration no longer has it, or it was never applied), future (it "
+                + "belongs to a later version than the configuration's), and failed (a backfill that ended with an "
+                + "error; a migration that fails leaves nothing in the database).",
             "A key is needed if the file is encrypted.",
         ],
         examples: ["history --config app.plist --directory . --key-file key"],

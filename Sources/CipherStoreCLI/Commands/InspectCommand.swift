@@ -10,10 +10,10 @@ extension Command {
         options: KeyOptions.key.all + [CipherOptions.detect, CipherOptions.compatibility],
         notes: [
             "The state is one of missing, empty, plaintext, encrypted (the key fits), opaque (encrypted or damaged: "
-                + "only a key tells), needsRecovery (the journal of a writer that crashed must be rolled back first) and "
-                + "staleSidecar (a -wal or -journal of another copy lies beside the file).",
-            "The exit status is 0 for every state but missing, which is 66; 65 for a key that does not fit and for a "
-                + "damaged plaintext file.",
+                + "only a key shows which), needsRecovery (the journal of a writer that crashed must be rolled back "
+                + "first) and staleSidecar (a -wal or -journal of another copy is beside the file).",
+            "The exit status is 0 for every state except missing, for which it is 66. It is 65 if the key does not fit "
+                + "or a plaintext file is damaged.",
         ],
         examples: [
             "inspect app.db",
@@ -39,11 +39,11 @@ enum InspectCommand {
         return .done
     }
 
-    /// What an opaque file may be, after the name of its state.
+    /// Returns an explanation of what an opaque file may be, which follows the name of its state.
     private static func explanation(_ found: Inspection, _ path: String) throws -> String {
         guard found.state == .opaque else { return "" }
         if let other = try Inspector(path: path).notADatabase() { return " (does not look like a database: \(other))" }
-        return " (encrypted or damaged: only a key tells, so give one with --key-file)"
+        return " (encrypted or damaged: give a key with --key-file to find out)"
     }
 
     private static func print(_ found: Inspection, _ path: String) throws {

@@ -22,14 +22,15 @@ enum KeygenCommand {
         let path = invocation.operands[0]
         guard try KeyFile.create(path, key: .random()) else {
             throw CommandFailure(
-                .cannotCreate, "exists", path: path, "a file of this name exists already",
+                .cannotCreate, "exists", path: path, "a file with this name already exists",
                 advice: "give another name; the file was not changed")
         }
         if invocation.has(.json) {
             try Output.json(Made(created: path))
         } else {
             try Output.line(
-                "made the key file \(path): without it the database cannot be opened, so keep a copy in a safe place")
+                "created the key file \(path): without it the database cannot be opened, so keep a copy in a "
+                    + "safe place")
         }
         return .done
     }

@@ -10,10 +10,10 @@ extension Command {
         options: [ConfigurationOptions.configuration, MigrateCommand.directory]
             + KeyOptions.key.all + UpgradeOptions.all + FleetOptions.all,
         notes: [
-            "What happens depends on what is there: nothing (a new database is created), a legacy plaintext file of any "
-                + "older version, or an encrypted one. `cipherstore plan` shows it in advance.",
-            "With --recursive every file is opened as if the configuration named it: those with the configuration's own "
-                + "name, or those that match --name. No file is created.",
+            "The steps depend on what is there: nothing (a new database is created), a legacy plaintext file of any "
+                + "older version, or an encrypted one. `cipherstore plan` shows them in advance.",
+            "With --recursive, the files with the configuration's own name, or those that match --name, are each "
+                + "opened as if the configuration named them. No file is created.",
             FleetOptions.note,
         ],
         examples: ["migrate --config app.plist --directory . --key-file key"],
@@ -24,7 +24,7 @@ extension Command {
 enum MigrateCommand {
     static let directory = Option(
         "directory", value: "DIR", kind: .directory,
-        "The folder of the database that it names; needed without --recursive.")
+        "The folder of the database that the configuration names; required without --recursive.")
 
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         if try FleetOptions.isFleet(invocation) { return try runFleet(invocation) }
@@ -68,7 +68,7 @@ enum MigrateCommand {
         case .created: sheet.add("created", opened.path)
         case .encrypted, .decrypted, .rekeyed, .recovered:
             if let encryption = report.encryption { ConversionFacts.add(encryption, to: &sheet) }
-        case .opened: sheet.add("opened", "\(opened.path) (encrypted before)")
+        case .opened: sheet.add("opened", "\(opened.path) (already encrypted)")
         case .openedPlaintext: sheet.add("opened", "\(opened.path) (plaintext)")
         }
         let migration = report.migration

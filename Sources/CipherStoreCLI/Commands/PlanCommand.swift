@@ -6,11 +6,12 @@ extension Command {
         summary: "Print what migrate would do, as SQL, without doing it.",
         options: ConfigurationOptions.all + KeyOptions.key.all + [PlanCommand.rehearsalLimit],
         notes: [
-            "Each statement has its reason, its risk, and its effect on the data. The key is needed if the file "
-                + "is encrypted already; for another file a given key is tried too, and none is created.",
-            "The migration is rehearsed: it runs on the rows of the database with every change in memory. So what "
-                + "migrate would refuse is refused here with the same exit status, and what a step does to the rows of "
-                + "each table is counted. Free space, permissions and locks are not checked.",
+            "Each statement is printed with its reason, its risk and its effect on the data. A key is needed if the "
+                + "file is already encrypted; for any other file a key that is given is also tried, and none is "
+                + "created.",
+            "The migration is rehearsed: it runs on the rows of the database, and keeps every change in memory. So "
+                + "plan refuses what migrate would refuse, with the same exit status, and counts what each step does "
+                + "to the rows of each table. Free space, permissions and locks are not checked.",
         ],
         examples: [
             "plan --config app.plist --directory .",
@@ -22,7 +23,7 @@ extension Command {
 enum PlanCommand {
     static let rehearsalLimit = Option(
         "rehearsal-limit", value: "MIB",
-        "How much the rehearsal may change in memory (256 MiB by default); with 0 there is none.")
+        "How much the rehearsal may change in memory (256 MiB by default); 0 turns the rehearsal off.")
 
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let limit = try invocation.mebibytes(rehearsalLimit, default: 256)

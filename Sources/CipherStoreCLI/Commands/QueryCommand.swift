@@ -5,14 +5,15 @@ internal import CipherSQLite
 extension Command {
     static let query = Command(
         name: "query",
-        summary: "Run one SQL statement that reads, and print its rows.",
-        operands: [.database, .init("SQL", "One statement; one that writes is refused.")],
+        summary: "Run one read-only SQL statement and print its rows.",
+        operands: [.database, .init("SQL", "One statement; a statement that writes is refused.")],
         options: KeyOptions.key.all + [QueryCommand.csv, CipherOptions.detect, CipherOptions.compatibility],
         notes: [
-            "Rows are printed as a table, in which control characters and bytes that are not UTF-8 are escaped and blobs are "
-                + "X'hex'; with --csv by RFC 4180, where NULL is an empty field, empty text is \"\", and text has the bytes "
-                + "that are stored, but on a terminal is escaped as in a table; with --json as an array of objects, "
-                + "where a blob or text that is not valid UTF-8 is an object with its base64.",
+            "Rows are printed as a table, in which control characters and bytes that are not UTF-8 are escaped and "
+                + "blobs are X'hex'. With --csv they are printed as RFC 4180 says: NULL is an empty field, empty text "
+                + "is \"\", and text has exactly the stored bytes, but is escaped as in a table if the output is a "
+                + "terminal. With --json they are an array of objects, in which a blob or text that is not valid UTF-8 "
+                + "is an object with its base64.",
             "A plaintext file needs no key.",
         ],
         examples: [
@@ -64,7 +65,7 @@ enum QueryCommand {
         let statement = try Statement(SQL(text: sql), on: connection)
         guard statement.isReadOnly else { throw readOnly(connection.path, "the statement may write") }
         let writer = makeWriter((0..<statement.columnCount).map(statement.columnName))
-        // Nothing is printed before the first row is there: a failure by then can still be told as JSON.
+        // Nothing is printed before the first row was read, so that a failure until then can still be reported as JSON.
         var hasBegun = false
         try connection.forEachRow(SQL(text: sql)) { row in
             if !hasBegun { try writer.begin() }
@@ -80,15 +81,15 @@ enum QueryCommand {
             .permission, "readOnly", path: path, "query only reads, but \(reason)", advice: "nothing was changed")
     }
 
-    /// Tells what is wrong with the SQL from what is wrong with the file.
+    /// Distinguishes errors in the SQL from errors in the file.
     private static func failure(_ error: DatabaseError, _ reader: DatabaseReader) -> any Error {
         guard error.code != DatabaseError.unauthorized else { return readOnly(reader.path, error.message) }
         let isOfFile =
             error.isCorrupt || error.isBusy || error.isFull || error.isInputOutput || error.isPermission
         guard !isOfFile else { return reader.failure(error) }
-        // No statement, more than one, or one whose parameters nobody gives.
+        // No statement, more than one, or one with parameters, which have no values here.
         guard error.code != DatabaseError.misuse else {
-            return CommandFailure.usage("query takes one statement of SQL, without parameters")
+            return CommandFailure.usage("query takes one SQL statement without parameters")
         }
         return CommandFailure(
             error.isOutOfMemory ? .internalFailure : .badData, "sql", path: reader.path, error.message,

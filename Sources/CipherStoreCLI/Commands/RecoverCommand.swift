@@ -11,22 +11,23 @@ extension Command {
             + KeyOptions.key.all + KeyOptions.newKey.all
             + [CipherOptions.newCompatibility, CipherOptions.oldCompatibility] + UpgradeOptions.all,
         notes: [
-            "The database, plaintext or encrypted, is read page by page with its log or journal, and is never written. Each "
-                + "complete row returns to its table with its rowid, even if the pages that led to it are lost. "
-                + "Indexes and full-text indexes are rebuilt, and every row is compared with a second reading.",
-            "Rows that cannot be assigned to one table, rows of free pages and rows that contradict their page are in the table "
-                + "lost_and_found, each with the reason: orphaned, deleted or damaged. If the schema itself is "
-                + "lost, --template gives the tables, or --config with the schema of a first install.",
-            "With --output the new database is a file beside the damaged one. With --in-place it takes the damaged one's place "
-                + "by one rename, and the damaged one is kept as DB-damaged (or -damaged-2 and so on), with its log or "
-                + "journal; it is plaintext if it was. At every moment DB is the whole damaged database or the whole recovered "
-                + "one; after a crash, verify tells which. No program may have the database open. A file in which nothing is damaged "
-                + "stays as it is, and with --json has \"wasSound\".",
-            "The exit status is 0 if the new database was made, even if something is lost: with --json, \"complete\" "
-                + "says whether anything may be missing. In a plaintext file a value that was damaged in place cannot be "
-                + "distinguished from a correct one.",
-            "The key is that of the database, if it is encrypted, and of the new one, unless one of the --new-key options "
-                + "gives another.",
+            "The database, plaintext or encrypted, is read page by page with its log or journal, and is never written. "
+                + "Each complete row is restored to its table with its rowid, even if the pages that led to it are "
+                + "lost. Indexes and full-text indexes are rebuilt, and every row is compared with a second reading.",
+            "Rows that cannot be assigned to one table, rows on free pages and rows that contradict their page go to "
+                + "the table lost_and_found, each with the reason: orphaned, deleted or damaged. If the schema itself "
+                + "is lost, --template supplies the tables, or --config does, from its schema for a first install.",
+            "With --output, the new database is a separate file. With --in-place, it takes the damaged one's place in "
+                + "a single rename, and the damaged one is kept as DB-damaged (or -damaged-2 and so on), with its log "
+                + "or journal; if it was plaintext, it stays plaintext. At every moment DB is the whole damaged "
+                + "database or the whole recovered one; after a crash, verify shows which. No other program may have "
+                + "the database open. A file in which nothing is damaged is left unchanged, and its report with "
+                + "--json has \"wasSound\".",
+            "The exit status is 0 if the new database was created, even if something is lost: with --json, "
+                + "\"complete\" says whether anything may be missing. In a plaintext file a value that was damaged in "
+                + "place cannot be distinguished from a correct one.",
+            "The key is that of the damaged database, if it is encrypted, and also that of the new one, unless one of "
+                + "the --new-key options gives another.",
         ],
         examples: [
             "recover app.db --output new.db --key-file key",
@@ -40,17 +41,18 @@ extension Command {
 
 enum RecoverCommand {
     static let output = Option(
-        "output", value: "NEW", kind: .file, "The database to make; no file may have that name.")
+        "output", value: "NEW", kind: .file, "The database to create; the file must not exist.")
     static let inPlace = Option(
         "in-place", "Replace the damaged database with the new one, and keep the damaged one as DB-damaged.")
     static let template = Option(
         "template", value: "HEALTHY", kind: .file,
-        "A healthy database of the same schema, plaintext or with the same key, if the schema is lost or cannot be read."
+        "A healthy database of the same schema, plaintext or with the same key, if the schema is lost or cannot be "
+            + "read."
     )
 
     static let configuration = Option(
         "config", value: "FILE", kind: .file,
-        "The app's configuration, whose schema of a first install is used if the database's own is lost.")
+        "The app's configuration, whose schema for a first install is used if the database's own is lost.")
 
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         guard invocation.has(output) != invocation.has(inPlace) else {
@@ -97,7 +99,7 @@ enum RecoverCommand {
         return .done
     }
 
-    /// A table of the tables, and a sentence on what is lost.
+    /// Prints a line for each table, and a sentence on what is lost.
     static func print(_ report: RecoveryReport) throws {
         guard !report.wasSound else {
             for note in report.notes { try Output.line(note) }

@@ -10,11 +10,11 @@ extension Command {
             + [CipherOptions.newCompatibility, CipherOptions.oldCompatibility, CipherOptions.plaintextHeader]
             + UpgradeOptions.all + FleetOptions.all,
         notes: [
-            "A copy under the new key is built beside the file, compared with it row by row, and takes its place by one "
-                + "rename. At every moment the whole file has the old key or the new one; after a crash, run the command "
-                + "again with both keys.",
-            "Without a new key only the format changes. A file that has the new key and format "
-                + "already is left as it is, with exit status 0. A new key that equals the old one is an error.",
+            "A copy under the new key is built beside the file, compared with it row by row, and takes its place in a "
+                + "single rename. At every moment the whole file has the old key or the new one; after a crash, run "
+                + "the command again with both keys.",
+            "Without a new key only the format changes. A file that already has the new key and format is left "
+                + "unchanged, with exit status 0. A new key that equals the old one is an error.",
             FleetOptions.note,
         ],
         examples: [

@@ -6,8 +6,8 @@ extension Command {
         summary: "Record the present schema as intended, after a drift.",
         options: ConfigurationOptions.all + KeyOptions.key.all + HistoryChangeText.options,
         notes: [
-            "What `cipherstore validate` lists is accepted and named in the history; failures of backfills are "
-                + "cleared. No table is changed."
+            "The differences that `cipherstore validate` lists are accepted and recorded in the history, and failures "
+                + "of backfills are cleared. No table is changed."
         ],
         examples: ["repair --config app.plist --directory . --key-file key"],
         isToldByStatus: true,

@@ -6,14 +6,14 @@ extension Command {
     static let report = Command(
         name: "report",
         summary: "Merge the reports of a fleet's runs.",
-        operands: [.init("FILE", kind: .file, isRepeatable: true, "A report that --report has written.")],
+        operands: [.init("FILE", kind: .file, isRepeatable: true, "A report that --report wrote.")],
         options: [ReportCommand.html, ReportCommand.against],
         notes: [
-            "Tells how many files were done, were done before and failed, of each file what became of it at last; bytes, "
-                + "time, the kinds of failures, the slowest files, the shards that did not come to their end, and the files "
-                + "that two shards were given.",
-            "The exit status is the number of databases that failed, 63 for that many or more; where none failed and a shard "
-                + "or a file is missing, it is 75.",
+            "Prints how many files were done, had been done before, or failed, by the latest result of each file; also "
+                + "bytes, time, the kinds of failures, the slowest files, the shards that did not finish, and the "
+                + "files that were given to two shards.",
+            "The exit status is the number of databases that failed, or 63 for that many or more; if none failed but a "
+                + "shard or a file is missing, it is 75.",
         ],
         examples: ["report shard-*.jsonl", "report shard-*.jsonl --html report.html --against tenants"],
         isToldByStatus: true,
@@ -21,10 +21,10 @@ extension Command {
 }
 
 enum ReportCommand {
-    static let html = Option("html", value: "FILE", kind: .file, "Write a page for a browser to a file, too.")
+    static let html = Option("html", value: "FILE", kind: .file, "Also write an HTML page to this file.")
     static let against = Option(
         "against", value: "DIR", kind: .directory,
-        "Look for databases that no report names, and for reported ones that are gone, in the folder.")
+        "Look in the folder for databases that no report names, and for reported ones that are gone.")
 
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let merged = try MergedReport(invocation.operands)
@@ -33,7 +33,7 @@ enum ReportCommand {
         if let path = invocation[html] { try ReportPage.write(totals, to: path) }
         if invocation.has(.json) { try Output.json(totals) } else { try print(totals) }
         if totals.failed > 0 { Output.complain("\(totals.failed) of \(totals.databases) databases failed") }
-        if !totals.isWhole { Output.complain("the work is not done: something is missing; run what is missing again") }
+        if !totals.isWhole { Output.complain("the work is not complete: run what is missing again") }
         return totals.status
     }
 
@@ -49,7 +49,7 @@ enum ReportCommand {
             if merged.files[PathDigest(path)] == nil { missing.append(path) }
         }
         totals.missing = missing
-        // What the search does not take for a database may be there all the same.
+        // A file that the search does not recognise as a database may still exist.
         totals.vanished = try gone.values.map(\.name)
             .filter { try !FileSystem.exists(FileName.inFolder(root, $0)) }.sorted()
     }
@@ -66,7 +66,7 @@ enum ReportCommand {
         var sheet = FactSheet()
         sheet.add("databases", TerminalText.grouped(totals.databases))
         sheet.add(totals.goal, TerminalText.grouped(totals.done))
-        sheet.add("before", count(totals.unchanged, "had that done before"))
+        sheet.add("before", count(totals.unchanged, "had been done before"))
         sheet.add("plaintext", count(totals.plaintext, "not encrypted"))
         sheet.add("skipped", count(totals.skipped, "symbolic or hard links"))
         sheet.add("failed", count(totals.failed, "failed"))
@@ -79,16 +79,16 @@ enum ReportCommand {
                 + "\(TerminalText.decimal(totals.wallSeconds, 2)) s from the first to the last")
         sheet.add("shards", totals.shards > 1 ? "\(totals.shards)" : nil)
         sheet.add("missing", list(totals.missingShards, "have no report"))
-        sheet.add("unended", list(totals.unendedShards, "did not come to their end"))
+        sheet.add("unended", list(totals.unendedShards, "did not finish"))
         sheet.add("not named", totals.missing.flatMap { count($0.count, "databases that no report names") })
-        sheet.add("vanished", totals.vanished.flatMap { count($0.count, "reported, and not there any more") })
+        sheet.add("vanished", totals.vanished.flatMap { count($0.count, "reported, but no longer there") })
         sheet.add("twice", count(totals.givenTwiceCount, "given to two shards"))
         sheet.add("cut", count(totals.unreadableLines, "lines of the reports cannot be read"))
         try sheet.print()
         try printLists(totals)
     }
 
-    /// How many files of each list people read.
+    /// The maximum number of files to print of each list.
     private static let mostListed = 20
 
     private static func printLists(_ totals: ReportTotals) throws {
@@ -101,7 +101,7 @@ enum ReportCommand {
         }
         try printList("Files that failed", totals.failures) { "\($0.path): \($0.message) (shard \($0.shard))" }
         try printList("Databases that no report names", totals.missing ?? []) { $0 }
-        try printList("Reported, and not there any more", totals.vanished ?? []) { $0 }
+        try printList("Reported, but no longer there", totals.vanished ?? []) { $0 }
         try printList("Given to two shards", totals.givenTwice) {
             "\($0.path): shards \($0.shards.map(String.init).joined(separator: " and "))"
         }

@@ -8,13 +8,14 @@ extension Command {
         options: [RestoreCommand.database] + KeyOptions.key.all + KeyOptions.backupKey.all
             + [CipherOptions.newCompatibility, CipherOptions.oldCompatibility] + UpgradeOptions.all,
         notes: [
-            "The backup is checked first, every page and the structure, and is never written. Its copy is built beside the "
-                + "database, compared with it row by row, and takes the database's place by one rename. At every moment the "
-                + "file is the whole old database or the whole new one; after a crash, run the command again.",
-            "The key is that of the database, which keeps its key and format. If there is no database yet, one is created. "
-                + "The backup has the same key, unless one of the --backup-key options gives its own.",
-            "A database that the key does not open is not replaced: move it away with its -wal and -journal, and run the "
-                + "command again.",
+            "Every page and the structure of the backup are checked first, and the backup is never written. A copy of "
+                + "it is built beside the database, compared with the backup row by row, and takes the database's "
+                + "place in a single rename. At every moment the file is the whole old database or the whole new one; "
+                + "after a crash, run the command again.",
+            "The key is that of the database, which keeps its key and format. If there is no database yet, one is "
+                + "created. The backup has the same key, unless one of the --backup-key options gives another.",
+            "A database that the key does not open is not replaced: move it away with its -wal and -journal, and run "
+                + "the command again.",
         ],
         examples: [
             "restore app-2026-11.db --into app.db --key-file key",

@@ -22,7 +22,7 @@ enum SchemaText {
             try Output.line("-- \(operation.title): \(operation.reason)")
             switch operation.risk {
             case .none: break
-            case .removesSchema: try Output.line("-- RISK: removes a part of the schema that holds no value")
+            case .removesSchema: try Output.line("-- RISK: removes a part of the schema that contains no values")
             case .losesData: try Output.line("-- RISK: removes or changes values")
             }
             for statement in operation.sql { try Output.line("\(statement);") }
@@ -52,15 +52,15 @@ enum SchemaText {
             switch (before, after) {
             case (let before?, let after?):
                 return before == after ? number(before) : "\(number(before)), then \(TerminalText.grouped(after))"
-            case (let before?, nil): return "\(number(before)), then gone"
+            case (let before?, nil): return "\(number(before)), then removed"
             case (nil, let after?): return "new, with \(number(after))"
-            case (nil, nil): return "made and gone"
+            case (nil, nil): return "created and removed"
             }
         }
         var parts = [change(effect.rowsBefore, effect.rowsAfter, "row")]
-        if let name = effect.renamedTo { parts.append("now called \(name)") }
+        if let name = effect.renamedTo { parts.append("renamed to \(name)") }
         parts += effect.columns.map { "\($0.name): \(change($0.nullsBefore, $0.nullsAfter, "NULL"))" }
-        parts += effect.removedIndexes.map { "index \($0): gone" } + effect.addedIndexes.map { "index \($0): new" }
+        parts += effect.removedIndexes.map { "index \($0): removed" } + effect.addedIndexes.map { "index \($0): new" }
         return "\(effect.table): \(parts.joined(separator: "; "))"
     }
 

@@ -3,12 +3,12 @@ internal import CipherStore
 extension Command {
     static let validate = Command(
         name: "validate",
-        summary: "Compare the schema with its record, without changing it.",
+        summary: "Compare the schema with its record, without changing anything.",
         options: ConfigurationOptions.all + KeyOptions.key.all,
         notes: [
             "Differences are listed object by object; formatting is ignored. The exit status is 65 if something "
-                + "differs: `cipherstore plan` shows whether a migration would correct it, and `cipherstore repair` records it "
-                + "as right.",
+                + "differs: `cipherstore plan` shows whether a migration would correct it, and `cipherstore repair` "
+                + "records it as intended.",
             "A key is needed if the file is encrypted.",
         ],
         examples: ["validate --config app.plist --directory . --key-file key"],

@@ -9,7 +9,7 @@ extension Command {
         options: KeyOptions.key.all + [CipherOptions.detect, CipherOptions.compatibility] + [.progress]
             + FleetOptions.all,
         notes: [
-            "A plaintext file needs no key, and only its structure is checked. The exit status is 65 when something is "
+            "A plaintext file needs no key, and only its structure is checked. The exit status is 65 if something is "
                 + "wrong. With --recursive and a key, each plaintext file is reported.",
             FleetOptions.note,
         ],
@@ -21,7 +21,7 @@ extension Command {
 enum VerifyCommand {
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let path = invocation.operands[0]
-        // An option that is wrong is wrong for a plaintext file, too.
+        // Wrong options are also rejected for a plaintext file.
         let hasKey = try KeyOptions.key.provider(invocation) != nil
         let formats = try CipherOptions.formats(invocation)
         let verify = { @Sendable (paths: DatabasePaths) in

@@ -1,7 +1,7 @@
 extension Command {
     static let version = Command(
         name: "version",
-        summary: "Print the version, with that of the engine.",
+        summary: "Print the versions of cipherstore and its engine.",
         examples: ["version"],
         printsText: true,
         run: { _ in

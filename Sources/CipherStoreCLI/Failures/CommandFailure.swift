@@ -1,4 +1,4 @@
-/// A failure that the command line itself found.
+/// A failure that the command line itself detected.
 struct CommandFailure: Error, Sendable, Equatable {
     let status: ExitStatus
     /// The kind of failure, for programs.
@@ -21,7 +21,7 @@ struct CommandFailure: Error, Sendable, Equatable {
         CommandFailure(.usage, "usage", message, advice: advice)
     }
 
-    /// The same failure with a pointer to the help, where it has no advice of its own.
+    /// Returns the same failure with a pointer to the help, if it has no advice.
     func pointing(to help: String) -> CommandFailure {
         guard status == .usage, advice.isEmpty else { return self }
         return CommandFailure(status, code, path: path, message, advice: "see \(help)")

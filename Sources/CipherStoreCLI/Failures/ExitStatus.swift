@@ -1,7 +1,7 @@
 package import CipherErrors
 internal import CipherSQLite
 
-/// What the process tells its caller, in the numbers of sysexits(3).
+/// The exit status of the process, numbered as in sysexits(3).
 package struct ExitStatus: Error, Equatable, Sendable {
     package let code: Int32
 
@@ -16,7 +16,7 @@ package struct ExitStatus: Error, Equatable, Sendable {
     static let permission = ExitStatus(code: 77)
     static let configuration = ExitStatus(code: 78)
 
-    /// The end that a signal asked for, as shells number it.
+    /// The exit status after a signal, numbered as shells do.
     static func signal(_ number: Int32) -> ExitStatus { ExitStatus(code: 128 + number) }
 
     /// What the numbers mean, for the help.
@@ -36,7 +36,7 @@ package struct ExitStatus: Error, Equatable, Sendable {
 }
 
 extension ExitStatus {
-    /// The one table from failures to exit codes.
+    /// Creates the exit status of an error code; no other table maps errors to exit codes.
     package init(_ code: StoreError.Code) {
         self =
             switch code {
@@ -56,7 +56,7 @@ extension ExitStatus {
             }
     }
 
-    /// A failure that SQLite reported and no one gave a meaning to.
+    /// Creates the exit status of a failure that SQLite reported and that no ``StoreError`` describes.
     init(_ error: DatabaseError) {
         self =
             if error.isBusy || error.needsRecovery {
@@ -74,7 +74,7 @@ extension ExitStatus {
             }
     }
 
-    /// A key that cannot be used.
+    /// Creates the exit status of a key that cannot be used.
     init(_ error: KeyError) {
         self =
             switch error {

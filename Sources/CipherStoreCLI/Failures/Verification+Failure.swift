@@ -2,10 +2,10 @@ internal import CipherDatabaseConversion
 internal import CipherErrors
 
 extension Verification {
-    /// What is told of a database that is not sound.
+    /// The error to report if the database is not sound.
     var failure: StoreError {
         let count = "\(isTruncated ? "more than " : "")\(complaints.count)"
         return StoreError(
-            .corrupt, path: path, "the database is damaged: \(count) complaint\(count == "1" ? "" : "s")")
+            .corrupt, path: path, "the database is damaged: \(count) problem\(count == "1" ? "" : "s")")
     }
 }

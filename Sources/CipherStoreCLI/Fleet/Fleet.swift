@@ -8,17 +8,17 @@ internal import CipherSystemFiles
     import Foundation
 #endif
 
-/// A command on all databases below a folder.
+/// Runs a command on all databases below a folder.
 ///
-/// Several files are worked on at a time; each by itself is done as the same command does a single one, with the same
-/// locks and the same proof. What parallelism buys is the derivation of keys, of which a passphrase needs three for each
-/// file that is converted and one for each that is found done: for small files that is nearly all of the time.
+/// Several files are processed at a time, each as the same command processes a single file, with the same locks and the
+/// same proof. Parallelism speeds up key derivation: a passphrase needs three derivations for each file that is
+/// converted, and one for each file that is already done. For small files, this is nearly all of the time.
 struct Fleet {
-    /// Does the work on one file.
+    /// Processes one file.
     typealias Work = @Sendable (DatabasePaths, ConversionOptions) throws -> FleetResult
 
     private let invocation: Invocation
-    /// What people read of the files that were done, such as `encrypted`.
+    /// The word to print for files that were done, such as `encrypted`.
     private let verb: String
     private let options: ConversionOptions
     private let jobs: Int
@@ -29,10 +29,10 @@ struct Fleet {
     private let pace: FleetPace?
     private let cancellation = UpgradeCancellation()
 
-    /// Begins to look for the databases.
+    /// Begins to search for the databases.
     ///
-    /// - Throws: ``StoreError`` where there is no such folder, or where the key that all files share cannot be had;
-    ///   ``CommandFailure`` where options are wrong or a report is not one of the same work.
+    /// - Throws: ``StoreError`` if there is no such folder, or if the key that all files share is not available;
+    ///   ``CommandFailure`` if options are wrong or a report is not of the same work.
     init(_ invocation: Invocation, in folder: String, _ names: DatabaseSearch.Names, verb: String) throws {
         self.invocation = invocation
         self.verb = verb
@@ -51,7 +51,9 @@ struct Fleet {
         let resumed = try ResumedFiles(
             invocation.all(FleetOptions.resume), report: invocation[FleetOptions.report], of: header, shard)
         if resumed.unreadable > 0 {
-            Output.complain("warning: \(resumed.unreadable) lines of the reports are cut; their files are done again")
+            Output.complain(
+                "warning: \(resumed.unreadable) lines of the reports are incomplete; their files are "
+                    + "processed again")
         }
         if let list = invocation[FleetOptions.filesFrom] {
             files = try .list(list, in: folder, shard, resumed)
@@ -65,7 +67,7 @@ struct Fleet {
         }
         report = try invocation[FleetOptions.report].map { [files] in try FleetReport($0, header, files) }
         if let origin = shard.origin, origin != "--\(FleetOptions.shard.name)" {
-            Output.complain("shard \(shard.index)/\(shard.count), by \(origin)")
+            Output.complain("shard \(shard.index)/\(shard.count), from \(origin)")
         }
     }
 
@@ -79,24 +81,26 @@ struct Fleet {
         return total
     }
 
-    /// What was left alone for its name, unless it was an upgrade's and was swept when its database had its turn.
+    /// The result for a database that was not processed because of its name.
+    ///
+    /// The caller leaves out files of an upgrade that were swept when their database was processed.
     private static func notTouched(_ found: DatabaseSearch.Found) -> FleetResult {
         guard case .beside(let database) = found.kind else { return FleetResult(.left, "left", path: found.path) }
         let failure = CommandFailure(
             .badData, "besideDatabase", path: found.path,
-            "this is a database, and its name is that of a backup or another file of \(database): it was left alone",
-            advice: "give it another name, or delete it where it is a backup that is no longer needed")
+            "this is a database, but it has the name of a backup or another file of \(database), so it was not changed",
+            advice: "give it another name, or delete it if it is a backup that is no longer needed")
         return FleetResult(.failed, "failed", path: found.path, failure: FailureReport(failure))
     }
 
-    /// Works through the files, and tells of each as soon as it has had its turn.
+    /// Processes the files, and reports each as soon as it is finished.
     func run(_ work: @escaping Work) throws -> ExitStatus {
         let began = ContinuousClock.now
         try SignalWatch.cancel(cancellation)
         let workers = try FleetWorkers(files, jobs: jobs, cancellation: cancellation) {
             [cancellation, options, bar, pace] file in
             switch file.kind {
-            // What is not entered is told of all the same.
+            // Links are not followed, but they are reported.
             case .symbolicLink: return FleetResult(.skipped, "skipped", path: file.path, reason: "a symbolic link")
             case .otherName(let first):
                 return FleetResult(
@@ -116,7 +120,7 @@ struct Fleet {
         var account = Account(summary: FleetSummary(), bar: bar)
         while let result = workers.nextResult() { tell(result, &account) }
         for file in files.beside where (try? file.isStillThere()) != false { tell(Self.notTouched(file), &account) }
-        // Of a list nobody knows how long the rest is.
+        // The rest of a list is not counted, because its length is not known.
         while cancellation.isCancelled, files.endsByItself, let file = files.next() {
             if case .database = file.kind { tell(FleetResult(.left, "left", path: file.path), &account) }
         }
@@ -136,7 +140,7 @@ struct Fleet {
         return account.summary.left > 0 ? report.status : account.summary.status
     }
 
-    /// Does the work on a file, and takes note of what the file was and is.
+    /// Processes a file, and records its state before and after.
     private static func turn(of file: DatabaseSearch.Found, _ work: () throws -> FleetResult) -> FleetResult {
         let began = ContinuousClock.now
         var result: FleetResult
@@ -153,7 +157,7 @@ struct Fleet {
         return result
     }
 
-    /// What has become of the files so far.
+    /// The results so far.
     private struct Account {
         var summary: FleetSummary
         let bar: FleetBar?
@@ -170,10 +174,10 @@ struct Fleet {
             try report?.add(result)
             guard invocation.has(.json), account.outputFailure == nil else { return }
             try Output.json(result)
-            // A line that was read is a file that was done, whatever becomes of this process.
+            // A line that was read means a file that was done, whatever happens to this process.
             try Output.flush()
         } catch {
-            // The reader is gone: the files in hand are given back, and no other is begun.
+            // The reader is gone: files in progress are restored, and no other file is begun.
             account.outputFailure = account.outputFailure ?? error
             cancellation.cancel()
         }
@@ -185,7 +189,7 @@ struct Fleet {
             Output.complain("\(summary.failed) of \(summary.databases) databases failed")
         }
         guard let signal = SignalWatch.received else { return summary.status }
-        Output.complain("ended by a signal: \(summary.left) of \(summary.databases) databases are left as they were")
+        Output.complain("ended by a signal: \(summary.left) of \(summary.databases) databases were left unchanged")
         return .signal(signal)
     }
 }

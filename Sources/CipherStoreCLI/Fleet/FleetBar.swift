@@ -9,11 +9,11 @@ internal import CipherSystemFiles
     import Darwin
 #endif
 
-/// One line on standard error that tells how far a fleet is.
+/// One line on standard error that shows the progress of a fleet.
 package final class FleetBar: @unchecked Sendable {
     // Everything that changes is read and written only under `lock`.
     private let lock = Lock()
-    /// How many files there are, with their weight; `nil` where it is not known before the last.
+    /// The number of files and their weight; `nil` if it is not known before the last file.
     private let total: Total?
     private let began = ContinuousClock.now
     private var drawn: ContinuousClock.Instant?
@@ -21,14 +21,14 @@ package final class FleetBar: @unchecked Sendable {
     private var finished = 0
     private var failed = 0
     private var weight = 0.0
-    /// By the bytes of the path.
+    /// The files in progress, by the bytes of their paths.
     private var fractions: [[UInt8]: (weight: Double, fraction: Double)] = [:]
 
     typealias Total = (files: Int, weight: Double)
 
-    /// A line, where one is to be drawn.
+    /// Creates a line; `nil` if none is to be drawn.
     ///
-    /// - Parameter count: Counts the files, which only who looks at the line waits for.
+    /// - Parameter count: Counts the files; called only if the line is drawn.
     init?(_ mode: ProgressBar.Mode, counting count: () throws -> Total?) rethrows {
         switch mode {
         case .always: break
@@ -38,10 +38,10 @@ package final class FleetBar: @unchecked Sendable {
         total = try count()
     }
 
-    /// A file costs something before its first byte: the derivation of its key, syncs.
+    /// Every file has a cost that does not depend on its size: key derivation and syncs.
     static func weight(_ file: DatabaseSearch.Found) -> Double { Double(file.size) + 1e6 }
 
-    /// Takes note of how far a file is.
+    /// Records the progress of a file.
     func update(_ file: DatabaseSearch.Found, _ fraction: Double) {
         lock.withLock {
             fractions[Array(file.path.utf8)] = (Self.weight(file), fraction)
@@ -49,7 +49,7 @@ package final class FleetBar: @unchecked Sendable {
         }
     }
 
-    /// Takes note of a file that has had its turn.
+    /// Records a finished file.
     func finish(_ file: DatabaseSearch.Found, failed isFailed: Bool) {
         lock.withLock {
             fractions[Array(file.path.utf8)] = nil
@@ -60,7 +60,7 @@ package final class FleetBar: @unchecked Sendable {
         }
     }
 
-    /// Takes the line away, until the next update.
+    /// Erases the line until the next update.
     func erase() {
         lock.withLock { status.erase() }
     }
@@ -78,7 +78,7 @@ package final class FleetBar: @unchecked Sendable {
                 seconds: (now - began).inSeconds, width: StatusLine.terminalWidth))
     }
 
-    /// The line of a run whose end is not known.
+    /// The line of a run whose number of files is not known.
     private static func line(finished: Int, failed: Int) -> String {
         TerminalText.grouped(finished) + " databases" + failures(failed)
     }
@@ -87,7 +87,7 @@ package final class FleetBar: @unchecked Sendable {
         failed > 0 ? "  \(TerminalText.grouped(failed)) failed" : ""
     }
 
-    /// The line, shorter than the terminal is wide.
+    /// The line, shorter than the terminal's width.
     package static func line(
         finished: Int, failed: Int, total: Int, fraction: Double, seconds: Double, width: Int
     ) -> String {

@@ -2,14 +2,14 @@ internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherSystemFiles
 
-/// The files of a run, one after the other: what a search finds or a list names, but for other shards' files and those that
-/// are done by an earlier report.
-// Unchecked, and safe between threads: what changes is read and written only under `lock`.
+/// The files of a run, one after another: those that a search finds or a list names, except the files of other shards
+/// and those that an earlier report lists as done.
+// Unchecked, but thread-safe: mutable state is read and written only under `lock`.
 final class FleetFiles: @unchecked Sendable {
     /// The folder that paths are relative to, without symbolic links.
     let root: String
     private let lock = Lock()
-    /// One of the two is there.
+    /// Exactly one of `search` and `list` is set.
     private var search: DatabaseSearch?
     private let list: NameList?
     private let resumed: ResumedFiles
@@ -23,7 +23,7 @@ final class FleetFiles: @unchecked Sendable {
 
     /// Begins a search.
     ///
-    /// - Throws: ``StoreError`` where there is no such folder.
+    /// - Throws: ``StoreError`` if there is no such folder.
     static func search(
         in folder: String, _ names: DatabaseSearch.Names, _ shard: Shard, _ resumed: ResumedFiles
     ) throws -> FleetFiles {
@@ -34,9 +34,9 @@ final class FleetFiles: @unchecked Sendable {
         return FleetFiles(root, search, nil, resumed)
     }
 
-    /// Takes the names of a list.
+    /// Reads the names from a list.
     ///
-    /// - Throws: ``StoreError`` where there is no such folder, or where the list cannot be read.
+    /// - Throws: ``StoreError`` if there is no such folder, or if the list cannot be read.
     static func list(
         _ list: String, in folder: String, _ shard: Shard, _ resumed: ResumedFiles
     ) throws -> FleetFiles {
@@ -44,13 +44,13 @@ final class FleetFiles: @unchecked Sendable {
         return FleetFiles(names.root, nil, names, resumed)
     }
 
-    /// The folder that paths of a fleet are relative to: that of the file, where one is taken for a folder.
+    /// The folder that the paths of a fleet are relative to; if `folder` is a file, the file's folder.
     static func root(of folder: String) throws -> String {
         let path = try FileSystem.resolve(folder)
         return try FileSystem.status(path)?.isRegular == true ? FileSystem.split(path).folder : path
     }
 
-    /// A path as it stands in a report.
+    /// A path as it is written in a report.
     func relative(_ path: String) -> String { Self.relative(path, to: root) }
 
     private static func relative(_ path: String, to root: String) -> String {
@@ -59,7 +59,7 @@ final class FleetFiles: @unchecked Sendable {
         return String(decoding: path.utf8.dropFirst(prefix.utf8.count), as: UTF8.self)
     }
 
-    /// The next file; `nil` once there are no more, or where the list cannot be read on.
+    /// Returns the next file; `nil` if there are no more, or if the list cannot be read any further.
     func next() -> DatabaseSearch.Found? {
         lock.withLock {
             while let found = nextOfSource() {
@@ -84,7 +84,7 @@ final class FleetFiles: @unchecked Sendable {
         }
     }
 
-    /// Whether an earlier report tells all there is to know: what SQLite keeps beside the file may change it.
+    /// Whether an earlier report lists the file as done, and no WAL or journal beside it can have changed it since.
     private func isDone(_ found: DatabaseSearch.Found) -> Bool {
         guard let modified = found.modified,
             resumed.contains(relative(found.path), .init(size: found.size, modified: modified))
@@ -92,26 +92,26 @@ final class FleetFiles: @unchecked Sendable {
         return ["-wal", "-journal"].allSatisfy { (try? FileSystem.size(found.path + $0) ?? 0) == 0 }
     }
 
-    /// How many files were left out.
+    /// The number of files that were left out because they are done.
     var resumedFiles: Int { lock.withLock { resumedCount } }
 
-    /// The databases under names of files beside others, once all files were taken.
+    /// The databases that have the name of a file beside another database; complete after all files were taken.
     var beside: [DatabaseSearch.Found] { lock.withLock { besides } }
 
     /// Why the list could not be read to its end.
     var failure: (any Error)? { lock.withLock { failed } }
 
-    /// Whether what was not taken can be counted without waiting for a program that writes the list.
+    /// Whether the remaining files can be counted without waiting for a program that writes the list.
     var endsByItself: Bool { list == nil }
 }
 
-/// The names of a list that are a shard's.
+/// The names in a list that belong to a shard.
 final class NameList {
     private var lines: LineReader
     private var list: DatabaseList
     private let separator: UInt8
     private let shard: Shard
-    /// Longer than any path that the system takes.
+    /// Longer than any path that the system accepts.
     private static let longestName = 1 << 16
 
     var root: String { list.root }

@@ -11,24 +11,24 @@ internal import CipherSystemFiles
     import Darwin
 #endif
 
-/// What a run may take from the machine.
+/// The limits on the resources that a run may use.
 enum FleetLimits {
-    /// The most files that one job has open, as measured, and some more.
+    /// The maximum number of files that one job has open, as measured, with a margin.
     private static let filesOfJob = 12
-    /// What the process has open besides: its streams, reports, the folder that is searched.
+    /// The number of other files that the process has open: its streams, the reports, the folder that is searched.
     private static let filesBesides = 16
 
-    /// Lowers the priority of this process and the number of files that it may have open, as the options say.
+    /// Lowers the priority of this process and the number of files that it may have open, as the options request.
     ///
-    /// Called before any other thread is started, for a priority is a thread's.
+    /// Must be called before any other thread is started, because a priority belongs to a thread.
     ///
-    /// - Returns: How many jobs there may be.
-    /// - Throws: ``CommandFailure`` with `usage`; ``StoreError`` where the system refuses.
+    /// - Returns: The number of jobs that may run.
+    /// - Throws: ``CommandFailure`` with `usage`; ``StoreError`` if the system refuses.
     static func apply(_ invocation: Invocation) throws -> Int {
         if invocation.has(FleetOptions.nice) {
             let least = try invocation.count(FleetOptions.nice, default: 1)
             guard least <= 19 else { throw CommandFailure.usage("--nice takes a number from 1 to 19") }
-            // -1 may be a priority: only `errno` tells.
+            // -1 may be a valid priority, so only `errno` shows a failure.
             errno = 0
             guard nice(Int32(least)) != -1 || errno == 0 else {
                 throw StoreError(.permission, "the system refuses to lower the priority", advice: "leave out --nice")
@@ -37,11 +37,12 @@ enum FleetLimits {
         let jobs = try FleetOptions.jobs(invocation)
         guard invocation.has(FleetOptions.maxOpen) else { return jobs }
         let most = try invocation.count(FleetOptions.maxOpen, default: 0)
-        // Half is for old files that stay locked where the system does not tell who else has them open.
+        // Half is for old files that stay locked if the system does not report who else has them open.
         let possible = (most / 2 - filesBesides) / filesOfJob
         guard possible > 0 else {
             throw CommandFailure.usage(
-                "--max-open takes a number from \(2 * (filesBesides + filesOfJob)) up, for one job needs so many")
+                "--max-open takes a number of at least \(2 * (filesBesides + filesOfJob)), because one job needs that "
+                    + "many")
         }
         guard cs_limit_open_files(Int32(most)) == 0 else {
             throw StoreError(.permission, "the system refuses to limit open files", advice: "leave out --max-open")
@@ -50,10 +51,10 @@ enum FleetLimits {
     }
 }
 
-/// Lets jobs begin files of so many bytes a second on average.
+/// Limits the average number of bytes per second of the files that jobs begin.
 ///
-/// A file that was begun is not slowed down, for its users wait for it.
-// Unchecked, and safe between threads: `free` is read and written only under `lock`.
+/// A file that was begun is not slowed down, because its users wait for it.
+// Unchecked, but thread-safe: `free` is read and written only under `lock`.
 final class FleetPace: @unchecked Sendable {
     private let bytesPerSecond: Double
     private let cancellation: UpgradeCancellation
@@ -66,7 +67,7 @@ final class FleetPace: @unchecked Sendable {
         self.cancellation = cancellation
     }
 
-    /// Waits until a file of that size may begin, or the run is to end.
+    /// Waits until a file of that size may begin, or the run is cancelled.
     func wait(for bytes: Int64) {
         UpgradeCancellation.waking(lock, cancellation) {
             let begin = max(free, .now)

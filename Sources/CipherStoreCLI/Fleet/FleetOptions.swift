@@ -11,56 +11,60 @@ internal import CipherSystemFiles
 /// The options that make a command work on all databases below a folder.
 enum FleetOptions {
     static let recursive = Option(
-        "recursive", "Take a folder, and work on every database in it and below. With --json there is a line for each.")
+        "recursive", "Process every database in a folder and below. With --json, print one line for each.")
     static let jobs = Option(
-        "jobs", value: "N", "With --recursive: how many databases at a time (as many as there are processors).")
+        "jobs", value: "N",
+        "With --recursive: how many databases to process at a time (by default, the number of "
+            + "processors).")
     static let name = Option(
         "name", value: "PATTERN", kind: .pattern,
         "With --recursive: only files whose name matches, such as 'tenant-*.db'.")
     static let filesFrom = Option(
         "files-from", value: "LIST", kind: .file,
-        "With --recursive: the files that a list names, in place of a search; - is standard input. A name is one of a file "
-            + "below the folder. Names are separated by newlines or, where there is one, by NUL.")
+        "With --recursive: process the files that a list names instead of searching; - is standard input. Each name is "
+            + "that of a file below the folder. Names are separated by newlines or, if there are any, by NULs.")
     static let shard = Option(
         "shard", value: "K/N",
-        "With --recursive: one of N parts of the files, K from 0 to N-1. By default the number of the task in a Slurm array."
+        "With --recursive: process part K of N of the files, K from 0 to N-1. In a Slurm array, the default is the "
+            + "task's number."
     )
     static let shards = Option(
         "shards", value: "N",
-        "With --recursive: how many parts there are, where SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX tells which one."
+        "With --recursive: the number of parts, if SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX says which part this is."
     )
     static let report = Option(
         "report", value: "FILE", kind: .file,
         "With --recursive: add a line of JSON for each file to this report, which cipherstore report reads.")
     static let resume = Option(
         "resume", value: "FILE", kind: .file, isRepeatable: true,
-        "With --recursive: leave out the files that are done by this report and unchanged; may be given several times. The "
-            + "file that --report names need not exist.")
+        "With --recursive: leave out files that this report lists as done and that have not changed since; may be "
+            + "given several times. If it is the file that --report names, it need not exist.")
     static let maxOpen = Option(
         "max-open", value: "N",
-        "With --recursive: never more than N open files, so that fewer jobs run where N does not suffice for them.")
+        "With --recursive: never have more than N files open; fewer jobs run if N is too small for all of them.")
     static let nice = Option(
         "nice", value: "N", "With --recursive: run with a lower priority for processors and disks, N from 1 to 19.")
     static let bytesPerSecond = Option(
         "bytes-per-second", value: "N",
-        "With --recursive: begin files of no more than N bytes a second on average; K, M and G may follow the number.")
+        "With --recursive: begin files of no more than N bytes per second on average; N may end with K, M or G.")
 
     static let all = [
         recursive, jobs, name, filesFrom, shard, shards, report, resume, maxOpen, nice, bytesPerSecond,
     ]
 
-    /// The options that do not decide what is done to a file.
+    /// The options that do not affect what is done to a file.
     static let withoutEffectOnFiles = all + [.json, .progress, .lockTimeout, .busyTimeout]
 
-    /// What the help of each such command says.
+    /// The help text that all commands with these options share.
     static let note =
-        "With --recursive the exit status is the number of databases that failed, 63 for that many or more; the rest of "
-        + "the numbers mean that the run as a whole failed or was ended. A database that fails stops no other. Run the "
-        + "command again to go on: what is done already is reported as such. Symbolic links are not followed."
+        "With --recursive, the exit status is the number of databases that failed, or 63 for that many or more; the "
+        + "other numbers mean that the run as a whole failed or was interrupted. A database that fails does not stop "
+        + "the others. Run the command again to continue: databases that are already done are reported as such. "
+        + "Symbolic links are not followed."
 
-    /// Whether a folder was asked for.
+    /// Whether the command is to process a folder.
     ///
-    /// - Throws: ``CommandFailure`` with `usage` where an option only makes sense with a folder.
+    /// - Throws: ``CommandFailure`` with `usage` if an option only makes sense with a folder.
     static func isFleet(_ invocation: Invocation) throws -> Bool {
         if invocation.has(recursive) { return true }
         if let path = invocation.operands.first, try FileSystem.status(path)?.isDirectory == true {
@@ -69,7 +73,7 @@ enum FleetOptions {
                 advice: "give the path of a database file, or add --\(recursive.name) to work on every database in it")
         }
         if let option = all.first(where: invocation.has) {
-            throw CommandFailure.usage("--\(option.name) is for --\(recursive.name)")
+            throw CommandFailure.usage("--\(option.name) needs --\(recursive.name)")
         }
         return false
     }
@@ -90,7 +94,7 @@ enum FleetOptions {
         return .matching(pattern)
     }
 
-    /// A number of bytes, such as `50M`; `nil` where the option was not given.
+    /// A number of bytes, such as `50M`; `nil` if the option was not given.
     static func bytesPerSecond(_ invocation: Invocation) throws -> Double? {
         guard let text = invocation[bytesPerSecond] else { return nil }
         let powers: [Character: Int] = ["K": 10, "M": 20, "G": 30]

@@ -14,7 +14,7 @@ internal import CipherErrors
     import Foundation
 #endif
 
-/// The report that a run adds to.
+/// The report to which a run adds its results.
 struct FleetReport {
     private let file: ReportFile
     private let files: FleetFiles
@@ -26,7 +26,7 @@ struct FleetReport {
         shard = header.shard
     }
 
-    /// Adds a line for a file; none for one that was not begun, whose line the next run adds.
+    /// Adds a line for a file, unless the file was not begun; the next run adds that line.
     func add(_ result: FleetResult) throws {
         guard result.kind != .left else { return }
         let path = files.relative(result.path)
@@ -44,7 +44,7 @@ struct FleetReport {
                     plaintext: result.isPlaintext ? true : nil, shard: shard, finished: Date().timeIntervalSince1970)))
     }
 
-    /// Adds how the run has ended.
+    /// Adds a line that says how the run ended.
     func end(_ summary: FleetSummary) throws {
         try file.append(.summary(summary, shard: shard))
         try file.sync()
@@ -52,7 +52,7 @@ struct FleetReport {
 }
 
 extension ReportHeader {
-    /// What a run is to do.
+    /// Creates the header that says what a run is to do.
     init(_ invocation: Invocation, goal: String, folder: String, _ shard: Shard) {
         var name = [CChar](repeating: 0, count: 256)
         gethostname(&name, name.count - 1)

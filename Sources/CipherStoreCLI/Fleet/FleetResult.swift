@@ -3,27 +3,27 @@ internal import CipherErrors
 internal import CipherSchemaMigration
 internal import CipherStore
 
-/// How it went with one file of a fleet; a line of `--json`.
+/// The result for one file of a fleet; a line of the output with `--json`.
 struct FleetResult: Encodable, Sendable {
     let path: String
     let kind: FileResult
-    /// What the same command says of a single file, or `failed`, `damaged`, `skipped`, `left`.
+    /// The outcome that the same command reports for a single file, or `failed`, `damaged`, `skipped`, `left`.
     let outcome: String
     /// Why the file was skipped.
     let reason: String?
     let failure: FailureReport?
-    /// What the same command prints of a single file with `--json`.
+    /// What the same command prints for a single file with `--json`.
     let report: (any Encodable & Sendable)?
     let warnings: [String]
-    /// Whether the file is plaintext where an encrypted one was expected.
+    /// Whether the file is plaintext although an encrypted one was expected.
     var isPlaintext = false
-    /// What a report tells of it besides.
+    /// Further facts for the report file.
     var turn: Turn?
 
-    /// The file before and after its turn.
+    /// The file before and after it was processed.
     struct Turn: Sendable {
         let bytesBefore: Int64
-        /// `nil` where it is gone.
+        /// `nil` if the file is gone.
         let after: ResumedFiles.FileState?
         let seconds: Double
     }
@@ -61,7 +61,7 @@ struct FleetResult: Encodable, Sendable {
 }
 
 extension FleetResult {
-    /// How an encryption, a change of key or their like went.
+    /// Creates the result of an encryption, a key change or a similar conversion.
     init(_ report: EncryptionReport, path: String) {
         let kind: FileResult =
             switch report.outcome {
@@ -73,9 +73,9 @@ extension FleetResult {
         self.init(kind, report.outcome.rawValue, path: path, report: report, warnings: report.warnings)
     }
 
-    /// How a check went.
+    /// Creates the result of a verification.
     ///
-    /// - Parameter hasKey: Whether a key was given, so that plaintext is told of.
+    /// - Parameter hasKey: Whether a key was given, so that plaintext files are reported.
     init(_ found: Verification, path: String, hasKey: Bool) {
         let isPlaintext = hasKey && found.state == .plaintext
         self.init(
@@ -85,7 +85,7 @@ extension FleetResult {
         self.isPlaintext = isPlaintext
     }
 
-    /// How the whole flow of an app's launch went.
+    /// Creates the result of the whole flow of an app's launch.
     init(_ report: OpenReport, path: String) {
         let isUnchanged = report.outcome == .opened && report.migration.event == nil
         self.init(

@@ -1,9 +1,9 @@
 internal import CipherDatabaseConversion
 internal import CipherSystemFiles
 
-/// Threads that work through files, each taking the next one.
+/// Threads that process files; each takes the next one.
 ///
-/// What they have in hand is bounded: so many jobs, and so many results that wait to be told of.
+/// Both the number of jobs and the number of results that wait to be reported are bounded.
 final class FleetWorkers: @unchecked Sendable {
     private static let mostWaiting = 64
 
@@ -15,9 +15,9 @@ final class FleetWorkers: @unchecked Sendable {
     private var running = 0
     private var results: [FleetResult] = []
 
-    /// Starts the threads, as many as there are jobs or as the system has to give.
+    /// Starts one thread for each job, or as many as the system can start.
     ///
-    /// - Throws: ``StoreError`` where it gives none.
+    /// - Throws: ``StoreError`` if it can start none.
     init(
         _ files: FleetFiles, jobs: Int, cancellation: UpgradeCancellation,
         work: @escaping @Sendable (DatabaseSearch.Found) -> FleetResult
@@ -34,13 +34,13 @@ final class FleetWorkers: @unchecked Sendable {
                 }
             } catch {
                 guard begun > 0 else { throw error }
-                // The others do its work.
+                // The other threads do its work.
                 end()
             }
         }
     }
 
-    /// The next result, in the order in which the files are finished; `nil` once there are no more.
+    /// Returns the next result, in the order in which the files are finished; `nil` if there are no more.
     func nextResult() -> FleetResult? {
         lock.withLock {
             while results.isEmpty, running > 0 { lock.wait() }

@@ -1,7 +1,8 @@
 extension Shard {
-    /// The shard that the options say or, where they say nothing, that a scheduler has put into the environment.
+    /// Returns the shard that the options specify or, if they specify none, the one that a scheduler set in the
+    /// environment.
     ///
-    /// - Throws: ``CommandFailure`` with `usage` where it cannot be told.
+    /// - Throws: ``CommandFailure`` with `usage` if it cannot be determined.
     static func asked(_ invocation: Invocation, _ environment: [String: String]) throws -> Shard {
         if let text = invocation[FleetOptions.shard] {
             guard !invocation.has(FleetOptions.shards) else {
@@ -19,8 +20,8 @@ extension Shard {
             if count > 0 { return try Shard(index: index, of: count, origin: "\(variable) and --shards") }
             guard variable == "SLURM_ARRAY_TASK_ID" else {
                 throw CommandFailure.usage(
-                    "\(variable) is set, and does not say how many shards there are",
-                    advice: "give the job's completions with --shards N, or --shard 0/1 for all files")
+                    "\(variable) is set, but does not say how many shards there are",
+                    advice: "give the job's number of completions with --shards N, or --shard 0/1 for all files")
             }
             return try inArray(index, environment)
         }
@@ -32,7 +33,7 @@ extension Shard {
         return .whole
     }
 
-    /// A task of a Slurm array.
+    /// Returns the shard of a task in a Slurm array.
     ///
     /// Source: sbatch(1), "OUTPUT ENVIRONMENT VARIABLES".
     private static func inArray(_ index: Int, _ environment: [String: String]) throws -> Shard {
@@ -40,14 +41,14 @@ extension Shard {
         let numbers = try names.compactMap { try number($0, environment) }
         guard numbers.count == 3 else {
             throw CommandFailure.usage(
-                "SLURM_ARRAY_TASK_ID is set, and not all of \(names.joined(separator: ", ")) are",
+                "SLURM_ARRAY_TASK_ID is set, but not all of \(names.joined(separator: ", ")) are",
                 advice: "give the shard with --shard K/N")
         }
-        // Of a part of an array the numbers would mean other shards than those of the whole.
+        // In a part of an array, the numbers would mean other shards than in the whole array.
         guard numbers[1] - numbers[0] + 1 == numbers[2] else {
             throw CommandFailure.usage(
-                "the array's numbers have gaps, so that they do not tell the shard",
-                advice: "give it with --shard K/N, where N is what it was in the first run")
+                "the array's task numbers have gaps, so they do not determine the shard",
+                advice: "give it with --shard K/N, with the same N as in the first run")
         }
         return try Shard(index: index - numbers[0], of: numbers[2], origin: "SLURM_ARRAY_TASK_ID")
     }
@@ -55,7 +56,7 @@ extension Shard {
     private static func number(_ variable: String, _ environment: [String: String]) throws -> Int? {
         guard let text = environment[variable] else { return nil }
         guard let number = Int(text), (0...Int(Int32.max)).contains(number) else {
-            throw CommandFailure.usage("\(variable) is no number", advice: "give the shard with --shard K/N")
+            throw CommandFailure.usage("\(variable) is not a number", advice: "give the shard with --shard K/N")
         }
         return number
     }

@@ -1,10 +1,10 @@
 internal import CipherErrors
 internal import CipherSQLite
 
-/// Rows as comma-separated values by RFC 4180, with the names in the first line.
+/// Rows as comma-separated values as in RFC 4180, with the names in the first line.
 ///
-/// NULL is an empty field, and empty text is two quotes. A blob is `X'hex'`. Text has the bytes that are stored, valid UTF-8 or
-/// not; on a terminal, what it would act upon and bytes that are not UTF-8 are escapes.
+/// NULL is an empty field, and empty text is two quotes. A blob is `X'hex'`. Text has exactly the stored bytes, valid
+/// UTF-8 or not; on a terminal, characters that it would act upon and bytes that are not UTF-8 are escaped.
 final class CSVRows: RowWriter {
     private let names: [String]
     private let isForTerminal = Output.isTerminal

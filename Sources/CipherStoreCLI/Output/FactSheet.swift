@@ -2,7 +2,7 @@
 struct FactSheet {
     private var facts: [(label: String, value: String)] = []
 
-    /// Adds a fact; nothing where the value is `nil`.
+    /// Adds a fact, unless the value is `nil`.
     mutating func add(_ label: String, _ value: String?) {
         if let value { facts.append((label, value)) }
     }

@@ -1,7 +1,7 @@
 internal import CipherErrors
 internal import CipherSQLite
 
-/// A failure as it is told: one line on standard error, and an object on standard output for programs.
+/// A failure as it is reported: one line on standard error, and an object on standard output for programs.
 struct FailureReport: Encodable {
     let code: String
     let message: String
@@ -29,16 +29,16 @@ struct FailureReport: Encodable {
         case let error as KeyError:
             self.init("key", error.description, path: nil, advice: "", ExitStatus(error))
         default:
-            // What an unknown error says of itself might quote anything.
+            // The description of an unknown error might quote anything.
             self.init("internal", "unexpected failure: \(type(of: error))", path: nil, advice: "", .internalFailure)
         }
     }
 
-    /// The command that answers a failure, where there is one, after the advice that everybody gets.
+    /// The command that explains a failure, if there is one; it follows the general advice.
     private static func command(after error: StoreError) -> String {
         switch error.code {
         case .keyDoesNotFit where error.advice.hasPrefix("check the key"):
-            "; cipherstore diagnose with the same options says why"
+            "; run cipherstore diagnose with the same options to find out why"
         default: ""
         }
     }

@@ -7,10 +7,10 @@ package import CipherSQLite
     import Foundation
 #endif
 
-/// Rows as a JSON array of objects, a row a line.
+/// Rows as a JSON array of objects, one row per line.
 ///
-/// Integers keep all 64 bits and reals read back to the same bits. A blob, or text that is not valid UTF-8, is an object
-/// `{"type": …, "base64": …}`.
+/// Integers keep all 64 bits and reals read back to the same bits. A blob, or text that is not valid UTF-8, is an
+/// object `{"type": …, "base64": …}`.
 package final class JSONRows: RowWriter {
     private let keys: [String]
     private var isFirst = true
@@ -38,10 +38,10 @@ package final class JSONRows: RowWriter {
         case .null: return "null"
         case .integer(let integer): return String(integer)
         case .real(let real):
-            // JSON has no infinity; a number beyond the largest reads as one.
+            // JSON has no infinity; a number beyond the largest double is read as infinity.
             return real.isFinite ? String(real) : real < 0 ? "-9e999" : "9e999"
         case .text(let text):
-            // The text may have been repaired; then its bytes are shown.
+            // If decoding had to repair the text, its bytes are printed instead.
             let bytes = row.withBytes(at: index) { [UInt8]($0) }
             return text.utf8.elementsEqual(bytes) ? quoted(text) : base64("text", bytes)
         case .blob(let bytes): return base64("blob", bytes)
@@ -52,9 +52,9 @@ package final class JSONRows: RowWriter {
         "{\"type\":\"\(type)\",\"base64\":\"\(Data(bytes).base64EncodedString())\"}"
     }
 
-    /// Names that differ, for an object holds a name once: the second `id` is `id_2`.
+    /// Makes the names distinct, because an object can hold a name only once: the second `id` becomes `id_2`.
     package static func distinct(_ names: [String]) -> [String] {
-        // By bytes: to SQLite and to JSON, names of equal letters in different forms are different names.
+        // Compared by bytes: to SQLite and to JSON, the same letters in different Unicode forms are different names.
         let given = Set(names.map { Array($0.utf8) })
         var taken = Set<[UInt8]>()
         return names.map { name in

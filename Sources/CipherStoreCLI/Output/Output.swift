@@ -8,49 +8,49 @@ internal import CipherErrors
 
 /// The two streams of the process.
 enum Output {
-    /// A line of text for people, with what a terminal would act upon made visible.
+    /// Prints a line of text for people, with characters that a terminal would act upon made visible.
     static func line(_ text: String = "") throws {
         try standardOutput.write(SystemPath.printable(text) + "\n")
     }
 
-    /// Text as it is.
+    /// Prints text unchanged.
     static func text(_ text: String) throws { try standardOutput.write(text) }
 
-    /// Bytes as they are.
+    /// Prints bytes unchanged.
     static func bytes(_ bytes: some Sequence<UInt8>) throws { try standardOutput.write(bytes) }
 
     /// Whether standard output is a terminal.
     static var isTerminal: Bool { standardOutput.isTerminal }
 
-    /// A value as one JSON object, on a line of its own.
+    /// Prints a value as one JSON object, on its own line.
     static func json(_ value: some Encodable) throws {
         try standardOutput.write(jsonText(value) + "\n")
     }
 
-    /// A value as one JSON object without line ends.
+    /// Returns a value as one JSON object without line breaks.
     static func jsonText(_ value: some Encodable) throws -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Bytes of names that are not UTF-8 would be read as characters that no name has.
+        // Otherwise, bytes in names that are not UTF-8 would be read as characters that no name contains.
         return SystemPath.printable(json: String(decoding: try encoder.encode(value), as: UTF8.self))
     }
 
-    /// Takes what is printed from now on for a report on work that is done by then: the exit status tells of the work,
-    /// also where the report cannot be written.
+    /// Treats all output from now on as a report on work that is done by then: the exit status describes the work, even
+    /// if the report cannot be written.
     static func beginReport() { standardOutput.holdsBack = true }
 
-    /// Whether that was said.
+    /// Whether ``beginReport()`` was called.
     static var isReport: Bool { standardOutput.holdsBack }
 
-    /// Writes what is still held back.
+    /// Writes the output that is still held back.
     static func flush() throws { try standardOutput.flush() }
 
-    /// Whether something was said on standard output, so that nothing may be added that would spoil it.
+    /// Whether something was printed on standard output, so that another object would corrupt it.
     static var hasBegun: Bool { standardOutput.hasBegun }
 
-    /// A line on standard error, after the name of the program.
+    /// Prints a line on standard error, after the program's name.
     ///
-    /// There is no one to tell when it cannot be written.
+    /// A failure to write it is ignored, because it cannot be reported anywhere.
     static func complain(_ text: String) {
         FileDescriptorStream.writeAll(Array("cipherstore: \(SystemPath.printable(text))\n".utf8), to: 2)
     }

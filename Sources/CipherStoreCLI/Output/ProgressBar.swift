@@ -10,7 +10,7 @@ internal import CipherSystemFiles
     import Darwin
 #endif
 
-/// One line on standard error that tells how far an upgrade is, and is gone when it has ended.
+/// One line on standard error that shows the progress of an upgrade, and is erased at its end.
 package final class ProgressBar: @unchecked Sendable {
     /// When the bar is drawn.
     enum Mode: String, CaseIterable { case auto, always, never }
@@ -26,9 +26,9 @@ package final class ProgressBar: @unchecked Sendable {
 
     private init(isRehearsal: Bool) { self.isRehearsal = isRehearsal }
 
-    /// A bar; `nil` if none is to be drawn.
+    /// Returns a bar; `nil` if none is to be drawn.
     ///
-    /// - Parameter isRehearsal: Whether nothing is swapped at the end.
+    /// - Parameter isRehearsal: Whether the run ends without a swap.
     static func make(_ mode: Mode, isRehearsal: Bool = false) -> ProgressBar? {
         switch mode {
         case .always: ProgressBar(isRehearsal: isRehearsal)
@@ -37,7 +37,7 @@ package final class ProgressBar: @unchecked Sendable {
         }
     }
 
-    /// Takes note of the progress, and draws it a few times in a second.
+    /// Records the progress, and draws it a few times per second.
     func update(_ progress: UpgradeProgress) {
         lock.withLock {
             let now = ContinuousClock.now
@@ -56,12 +56,12 @@ package final class ProgressBar: @unchecked Sendable {
         }
     }
 
-    /// Takes the line away.
+    /// Erases the line.
     func end() {
         lock.withLock { status.erase() }
     }
 
-    /// The line, shorter than the terminal is wide.
+    /// Returns the line, shorter than the terminal's width.
     package static func line(_ progress: UpgradeProgress, seconds: Double, stageSeconds: Double, width: Int) -> String {
         var tail = " " + StatusLine.percentage(progress.fraction)
         let speed = stageSeconds > 0 ? Double(progress.bytes) / 1e6 / stageSeconds : 0
@@ -72,7 +72,7 @@ package final class ProgressBar: @unchecked Sendable {
 }
 
 extension UpgradeStage {
-    /// What people read.
+    /// The title that is printed.
     fileprivate var title: String {
         switch self {
         case .quiescing: "preparing "

@@ -1,6 +1,6 @@
 package import CipherSQLite
 
-/// Prints the rows of a query in one form.
+/// Prints the rows of a query in one format.
 package protocol RowWriter: AnyObject {
     func begin() throws
     func write(_ row: borrowing Row) throws

@@ -6,21 +6,22 @@
     import Darwin
 #endif
 
-/// One line on standard error that is written over again and again, and taken away at the end.
+/// One line on standard error that is overwritten repeatedly, and erased at the end.
 ///
-/// A terminal clears the rest of the line, however wide it was before; what is no terminal, or a dumb one, gets spaces.
+/// A terminal clears the rest of the line, whatever its previous width; for anything else, including a dumb terminal,
+/// spaces are written.
 struct StatusLine {
     private var drawnWidth = 0
     private let clears = isatty(2) == 1 && getenv("TERM").map { String(cString: $0) } ?? "dumb" != "dumb"
 
-    /// Writes the line over the one before.
+    /// Overwrites the previous line.
     mutating func draw(_ line: String) {
         let rest = clears ? "\u{1b}[K" : String(repeating: " ", count: max(0, drawnWidth - line.count))
         FileDescriptorStream.writeAll(Array("\r\(line)\(rest)".utf8), to: 2)
         drawnWidth = line.count
     }
 
-    /// Takes the line away.
+    /// Erases the line.
     mutating func erase() {
         guard drawnWidth > 0 else { return }
         let blank = clears ? "\u{1b}[K" : String(repeating: " ", count: drawnWidth) + "\r"
@@ -28,7 +29,7 @@ struct StatusLine {
         drawnWidth = 0
     }
 
-    /// A bar of `#` and `-` between a title and a tail, as long as there is room.
+    /// A bar of `#` and `-` between a title and a tail, if there is room.
     static func bar(_ title: String, fraction: Double, _ tail: String, width: Int) -> String {
         let room = min(40, width - 1 - title.count - tail.count - 3)
         guard room >= 5 else { return String((title + tail).prefix(max(0, width - 1))) }
@@ -42,7 +43,7 @@ struct StatusLine {
         return "\(String(repeating: " ", count: max(0, 3 - percent.count)))\(percent)%"
     }
 
-    /// How long it will take from here, where that can be told.
+    /// The estimated remaining time; empty if it cannot be estimated.
     static func remaining(_ fraction: Double, seconds: Double) -> String {
         guard fraction > 0.02, fraction < 1 else { return "" }
         return "  ETA \(clock(seconds * (1 - fraction) / fraction))"

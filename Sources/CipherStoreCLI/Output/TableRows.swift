@@ -3,8 +3,8 @@ internal import CipherSQLite
 
 /// Rows as an aligned table for people.
 ///
-/// The first rows decide how wide the columns are; a wider value behind them takes the room it needs, so that a large
-/// result need not be held in memory.
+/// The first rows determine the widths of the columns, so that a large result need not be held in memory; a wider value
+/// in a later row takes the room that it needs.
 final class TableRows: RowWriter {
     private static let sample = 500
     private let names: [String]

@@ -7,11 +7,11 @@ enum TextLayout {
         lines(text, width: width).joined(separator: "\n") + "\n"
     }
 
-    /// A term and, in a column of its own, what it means.
+    /// A term and, in a second column, its meaning.
     static func entry(_ term: String, _ meaning: String, indent: Int) -> String {
         let margin = String(repeating: " ", count: indent)
         var text = "  " + term
-        // A long term has a line of its own.
+        // A long term has its own line.
         text += text.count + 1 < indent ? String(repeating: " ", count: indent - text.count) : "\n" + margin
         return text + lines(meaning, width: width - indent).joined(separator: "\n" + margin) + "\n"
     }

@@ -1,17 +1,17 @@
-/// What became of a file, as far as it counts.
+/// The result for a file, as the summary counts it.
 enum FileResult: String, Codable, Sendable {
     /// Done in this run.
     case done
     /// There was nothing to do: it was done before.
     case unchanged
     case failed
-    /// A link to a file that has its own place.
+    /// A link to a file that is processed under its own name.
     case skipped
-    /// A signal ended the run before the file was begun, or while it could still be given back as it was.
+    /// A signal ended the run before the file was begun, or while the file could still be restored.
     case left
 }
 
-/// How it went with a fleet; the last line of `--json`.
+/// The summary of a fleet's run; the last line of the output with `--json`.
 struct FleetSummary: Codable, Sendable {
     /// The highest exit status that counts failures: from 64 on the numbers are those of sysexits(3).
     static let mostFailuresTold: Int32 = 63
@@ -24,10 +24,11 @@ struct FleetSummary: Codable, Sendable {
     private(set) var left = 0
     private(set) var warnings = 0
     private(set) var plaintext = 0
-    /// How many were left out, because a report says that they are done and they are unchanged; `nil` for none.
+    /// The number of files that were left out because a report lists them as done and they are unchanged; `nil` for
+    /// none.
     private(set) var resumed: Int?
     var seconds = 0.0
-    /// The signal that ended the run; `nil` where it came to its end.
+    /// The signal that ended the run; `nil` if the run finished.
     var signal: Int32?
 
     mutating func add(_ result: FileResult, warnings count: Int, isPlaintext: Bool) {
@@ -49,7 +50,7 @@ struct FleetSummary: Codable, Sendable {
         if count > 0 { resumed = (resumed ?? 0) + count }
     }
 
-    /// The number of failures, as far as the numbers go.
+    /// The number of failures, up to ``mostFailuresTold``.
     var status: ExitStatus { ExitStatus(code: min(Int32(clamping: failed), Self.mostFailuresTold)) }
 
     func print(_ verb: String) throws {
@@ -59,12 +60,12 @@ struct FleetSummary: Codable, Sendable {
         var sheet = FactSheet()
         sheet.add("databases", TerminalText.grouped(databases))
         sheet.add(verb, TerminalText.grouped(done))
-        sheet.add("before", count(unchanged, "had that done before"))
-        sheet.add("resumed", count(resumed ?? 0, "left out: done before by the report, and unchanged"))
-        sheet.add("plaintext", count(plaintext, "not encrypted, as told on standard error"))
+        sheet.add("before", count(unchanged, "had been done before"))
+        sheet.add("resumed", count(resumed ?? 0, "left out: the report lists them as done, and they are unchanged"))
+        sheet.add("plaintext", count(plaintext, "not encrypted, as reported on standard error"))
         sheet.add("skipped", count(skipped, "symbolic or hard links"))
-        sheet.add("failed", count(failed, "failed, as told on standard error"))
-        sheet.add("left", count(left, "not begun, or given back as they were: run the command again"))
+        sheet.add("failed", count(failed, "failed, as reported on standard error"))
+        sheet.add("left", count(left, "not begun, or restored: run the command again"))
         sheet.add("time", "\(TerminalText.decimal(seconds, 2)) s")
         try sheet.print()
     }

@@ -9,7 +9,7 @@ internal import CipherSystemFiles
     import Darwin
 #endif
 
-/// Reads a file, or standard input, piece by piece and splits it at a byte.
+/// Reads a file or standard input piece by piece, and splits it at a separator byte.
 ///
 /// It holds one piece and one unfinished line, however long the file is.
 struct LineReader: ~Copyable {
@@ -24,9 +24,9 @@ struct LineReader: ~Copyable {
 
     private static let piece = 256 << 10
 
-    /// Opens a file, or takes standard input for `-`.
+    /// Opens a file, or standard input for `-`.
     ///
-    /// - Throws: ``StoreError`` where it cannot be read.
+    /// - Throws: ``StoreError`` if it cannot be read.
     init(_ path: String) throws {
         self.path = path
         isOwned = path != "-"
@@ -38,15 +38,16 @@ struct LineReader: ~Copyable {
         if isOwned { close(descriptor) }
     }
 
-    /// Whether a byte stands among the first bytes; reads so many, or up to the first such byte or the end.
+    /// Returns whether a byte is among the first `count` bytes; reads that many bytes, or up to the first such byte or
+    /// the end.
     mutating func begins(with byte: UInt8, within count: Int) throws -> Bool {
         while buffer.count < count, !hasEnded, !buffer.contains(byte) { try fill() }
         return buffer.prefix(count).contains(byte)
     }
 
-    /// The next line without its separator; `nil` at the end.
+    /// Returns the next line without its separator; `nil` at the end.
     ///
-    /// - Throws: ``StoreError`` where reading fails, or `notAFile` where a line is longer than `longest`.
+    /// - Throws: ``StoreError`` if reading fails, with `notAFile` if a line is longer than `longest`.
     mutating func next(separator: UInt8, longest: Int) throws -> ArraySlice<UInt8>? {
         var looked = start
         while true {
@@ -64,7 +65,7 @@ struct LineReader: ~Copyable {
             }
             guard unfinished <= longest else {
                 throw StoreError(
-                    .notAFile, path: path, "this is no such list: a line has more than \(longest) bytes",
+                    .notAFile, path: path, "this is not a list or report: a line has more than \(longest) bytes",
                     advice: "give another file")
             }
             looked = unfinished
@@ -72,7 +73,7 @@ struct LineReader: ~Copyable {
         }
     }
 
-    /// Reads one more piece, in place of what was returned.
+    /// Reads one more piece, and drops the lines that were already returned.
     private mutating func fill() throws {
         buffer.removeFirst(start)
         start = 0

@@ -1,8 +1,8 @@
-/// The reports of a fleet's runs as one: of each file what became of it at last.
+/// The merged reports of a fleet's runs, with the latest result for each file.
 ///
-/// Holds some 350 bytes a file, its name included.
+/// Takes some 350 bytes per file, including its name.
 struct MergedReport: Sendable {
-    /// What became of a file at last, and where.
+    /// The latest result for a file, and the shard that reported it.
     struct File: Sendable {
         /// The path relative to the folder.
         let name: String
@@ -16,34 +16,34 @@ struct MergedReport: Sendable {
         var shard: ShardRuns.Key
     }
 
-    /// Which shards had a file that belongs to one.
+    /// A file that two shards processed although it belongs to one.
     struct GivenTwice: Sendable, Encodable {
         let path: String
         let shards: [Int]
     }
 
-    /// What begins the first run; the others are of the same work.
+    /// The header of the first run; the other runs are of the same work.
     private(set) var header: ReportHeader?
     private(set) var files: [PathDigest: File] = [:]
-    /// Why those files failed that did at last.
+    /// The failures of the files whose latest result is a failure.
     ///
-    /// Apart, since few do.
+    /// Stored separately, because few files fail.
     private(set) var failures: [PathDigest: ReportEntry.Failure] = [:]
     private(set) var runs = ShardRuns()
     private(set) var givenTwice: [GivenTwice] = []
     private(set) var givenTwiceCount = 0
-    /// How many lines were cut or are otherwise no lines of a report.
+    /// The number of lines that are incomplete or otherwise not lines of a report.
     private(set) var unreadable = 0
     private(set) var started = Double.infinity
     private(set) var finished = 0.0
 
-    /// How many files that two shards had are named.
+    /// The maximum number of files in ``givenTwice``.
     private static let mostGivenTwice = 1_000
 
     /// Reads reports.
     ///
-    /// - Throws: ``CommandFailure`` where one is no report, or not one of the same work as the others; ``StoreError`` where
-    ///   one cannot be read.
+    /// - Throws: ``CommandFailure`` if a file is not a report, or not of the same work as the others; ``StoreError``
+    ///   if one cannot be read.
     init(_ paths: [String]) throws {
         for path in paths {
             var shard = ShardRuns.Key(index: 0, count: 1)
@@ -78,7 +78,7 @@ struct MergedReport: Sendable {
             failures[digest] = entry.error
             return
         }
-        // Of two counts of shards a file is in one shard each.
+        // With two different shard counts, a file belongs to one shard of each.
         if old.shard.count == shard.count, old.shard.index != shard.index {
             givenTwiceCount += 1
             if givenTwice.count < Self.mostGivenTwice {
@@ -100,16 +100,17 @@ struct MergedReport: Sendable {
 }
 
 extension MergedReport.File {
-    /// Whether this line, with what failed, tells what has become of the file after an earlier line.
+    /// Whether this line, with its failure, replaces an earlier line as the file's result.
     ///
-    /// Whoever was kept out by another run does not tell what that one did, and what was done stays so.
+    /// A run that was kept out of a file by another run does not know the other run's result, and a file that was done
+    /// stays done.
     fileprivate func tells(_ failure: ReportEntry.Failure?, after earlier: MergedReport.File) -> Bool {
         guard earlier.result == .done || earlier.result == .unchanged else { return true }
         return failure?.code != "busy" && result != .skipped && (result != .unchanged || earlier.result != .done)
     }
 }
 
-/// Which runs of which shards there were, and how the last of each has ended.
+/// The runs of each shard, and how the last one ended.
 struct ShardRuns: Sendable {
     struct Key: Hashable, Sendable {
         private let part: Int32
@@ -125,7 +126,7 @@ struct ShardRuns: Sendable {
 
     private struct Run {
         var started: Double
-        /// Whether it came to the end of its files.
+        /// Whether the run finished all its files.
         var hasEnded: Bool
     }
 
@@ -140,7 +141,8 @@ struct ShardRuns: Sendable {
         last[key]?.hasEnded = summary.signal == nil && summary.left == 0
     }
 
-    /// The count of shards that is judged: one of which every shard has ended or, where there is none, the last one begun.
+    /// The shard count to evaluate: one for which every shard has ended or, if there is none, that of the run that
+    /// began last.
     var count: Int {
         let counts = Set(last.keys.map(\.count)).sorted()
         if let whole = counts.first(where: { count in missing(of: count).isEmpty && unended(of: count).isEmpty }) {
@@ -149,7 +151,7 @@ struct ShardRuns: Sendable {
         return last.max { $0.value.started < $1.value.started }?.key.count ?? 1
     }
 
-    /// The shards that no report is of.
+    /// The shards without a report.
     func missing(of count: Int) -> [Int] {
         (0..<count).filter { last[Key(index: $0, count: count)] == nil }
     }
@@ -159,9 +161,9 @@ struct ShardRuns: Sendable {
         (0..<count).filter { last[Key(index: $0, count: count)]?.hasEnded == false }
     }
 
-    /// Whether the last run of a shard came to its end; `nil` where there was none.
+    /// Whether the last run of a shard finished; `nil` if there was none.
     func hasEnded(_ key: Key) -> Bool? { last[key]?.hasEnded }
 
-    /// The shards that had a run, of whatever count.
+    /// The shards that had a run, with any shard count.
     var keys: [Key] { last.keys.sorted { ($0.count, $0.index) < ($1.count, $1.index) } }
 }

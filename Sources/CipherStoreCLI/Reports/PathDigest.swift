@@ -1,7 +1,9 @@
 internal import CipherErrors
 internal import CipherPrimitives
 
-/// The first half of the SHA-256 of a file's relative path, by which shards are cut and lines of reports are found again.
+/// The first half of the SHA-256 of a file's relative path.
+///
+/// It determines the file's shard and identifies the file in reports.
 struct PathDigest: Hashable, Sendable {
     /// The first eight bytes, the most significant first.
     let high: UInt64
@@ -10,7 +12,7 @@ struct PathDigest: Hashable, Sendable {
     /// The digest of a path relative to the folder of its fleet.
     init(_ path: String) {
         guard let digest = SystemPath.bytes(path).withUnsafeBytes({ Cryptography.sha256($0) }) else {
-            // SQLCipher's pages need the same library's SHA-2.
+            // SQLCipher itself needs SHA-2 of the same library for its pages.
             preconditionFailure("the cryptographic library has no SHA-256")
         }
         high = digest[..<8].reduce(0) { $0 << 8 | UInt64($1) }

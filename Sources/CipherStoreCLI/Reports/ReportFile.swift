@@ -9,18 +9,18 @@ internal import CipherSystemFiles
     import Darwin
 #endif
 
-/// A report that a run adds its lines to.
+/// A report to which a run adds its lines.
 ///
-/// Each line is one write at the end of the file, so that it is there as a whole or not at all when the process is killed.
+/// Each line is one write at the end of the file, so that it is either complete or missing if the process is killed.
 /// Used by the main thread only.
 final class ReportFile: @unchecked Sendable {
     private let path: String
     private let descriptor: Int32
 
-    /// Opens a report, or makes it, and writes the line that begins a run.
+    /// Opens or creates a report, and writes the header of a run.
     ///
-    /// - Throws: ``CommandFailure`` where the file is no report, or one of another work or count of shards, or where another
-    ///   run adds to it; ``StoreError`` where it cannot be written.
+    /// - Throws: ``CommandFailure`` if the file is not a report, if it is a report of other work or of another shard
+    ///   count, or if another run is writing to it; ``StoreError`` if it cannot be written.
     init(_ path: String, _ header: ReportHeader) throws {
         self.path = path
         descriptor = path.withSystemPath { open($0, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0o666) }
@@ -30,7 +30,7 @@ final class ReportFile: @unchecked Sendable {
             guard errno == EWOULDBLOCK else { throw FileSystem.failure("be locked", path) }
             throw CommandFailure(
                 .tryAgain, "busy", path: path, "another run is writing this report",
-                advice: "give each run a report of its own, or wait until the other has ended")
+                advice: "give each run its own report, or wait until the other run has ended")
         }
         _ = try ReportReader.read(path) { line in
             if case .header(let before) = line { try header.check(continues: before, in: path) }
@@ -43,12 +43,12 @@ final class ReportFile: @unchecked Sendable {
 
     /// Adds a line.
     ///
-    /// - Throws: ``StoreError`` where it cannot be written.
+    /// - Throws: ``StoreError`` if it cannot be written.
     func append(_ content: ReportLine.Content) throws {
         try write(Array((Output.jsonText(ReportLine(content: content)) + "\n").utf8))
     }
 
-    /// Has the system write what was added to the disk.
+    /// Syncs the added lines to the disk.
     func sync() throws {
         guard fsync(descriptor) == 0 else { throw FileSystem.failure("be synced", path) }
     }
@@ -58,7 +58,7 @@ final class ReportFile: @unchecked Sendable {
         guard reason == 0 else { throw FileSystem.failure("be written", path, reason) }
     }
 
-    /// Whether nothing is cut at the end.
+    /// Whether the file ends with a complete line.
     private func endsWithLine() throws -> Bool {
         let size = try FileSystem.status(ofDescriptor: descriptor, path).size
         guard size > 0 else { return true }
@@ -69,21 +69,21 @@ final class ReportFile: @unchecked Sendable {
 }
 
 extension ReportHeader {
-    /// - Throws: ``CommandFailure`` with `usage` where a run of this header does not go on with the work of another one.
+    /// - Throws: ``CommandFailure`` with `usage` if a run with this header does not continue the work of another run.
     func check(continues other: ReportHeader, in path: String) throws {
         try check(isOf: other, in: path)
         guard shards == other.shards else {
             throw CommandFailure.usage(
-                "\(path) is a report of \(other.shards) shards, and this run is of \(shards)",
+                "\(path) is a report of \(other.shards) shards, but this run has \(shards)",
                 advice: "give another --report, and this one with --resume")
         }
     }
 
-    /// - Throws: ``CommandFailure`` with `usage` where what another run has done is not what this one is to do.
+    /// - Throws: ``CommandFailure`` with `usage` if another run did different work than this run is to do.
     func check(isOf other: ReportHeader, in path: String) throws {
         let difference: String? =
             if goal != other.goal {
-                "of files that were to be \(other.goal), and here they are to be \(goal)"
+                "of files that were to be \(other.goal), but here they are to be \(goal)"
             } else if !folder.isSameName(as: other.folder) {
                 "of the folder \(other.folder)"
             } else {
@@ -91,7 +91,7 @@ extension ReportHeader {
                     .map { "of a run with another --\($0)" }
             }
         if let difference {
-            throw CommandFailure.usage("\(path) is a report \(difference)", advice: "give the report of the same work")
+            throw CommandFailure.usage("\(path) is a report \(difference)", advice: "give a report of the same work")
         }
     }
 }

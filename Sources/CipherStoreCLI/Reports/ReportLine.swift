@@ -6,17 +6,18 @@ internal import CipherErrors
     import Foundation
 #endif
 
-/// What begins each run of a report: what is done to which files, and by whom.
+/// The header of a run in a report: what is done to which files, and by which process.
 struct ReportHeader: Codable, Sendable, Equatable {
     /// What the run does to a file, such as `encrypted`.
     let goal: String
     /// The folder that paths are relative to.
     let folder: String
-    /// The options that decide what is done to a file, with their values; of a key where it is, never the key.
+    /// The options that affect what is done to a file, with their values; for a key, its location, never the key
+    /// itself.
     let options: [String: String]
     let shard: Int
     let shards: Int
-    /// What said which shard it is; `nil` where the run is the whole.
+    /// The option or variables that specified the shard; `nil` if the run covers all files.
     let shardFrom: String?
     let host: String
     let process: Int32
@@ -25,20 +26,20 @@ struct ReportHeader: Codable, Sendable, Equatable {
     let version: String
 }
 
-/// How it went with one file, as a line of a report.
+/// The result for one file, as a line of a report.
 struct ReportEntry: Codable, Sendable {
     /// The path relative to the folder, with bytes that are not UTF-8 as `\xff`.
     let path: String
     /// The bytes of a path that is not UTF-8.
     let pathBase64: String?
-    /// What counts for the summary.
+    /// The result that the summary counts.
     let result: FileResult
-    /// What the command says of a single file.
+    /// The outcome that the command reports for a single file.
     let outcome: String
     /// The size of the file before and after, in bytes.
     let bytesBefore: Int64?
     let bytesAfter: Int64?
-    /// When the file was written last, as seconds and nine decimals since 1970.
+    /// When the file was last written, in seconds since 1970, with nine decimals.
     let modified: String?
     /// The wall time.
     let seconds: Double
@@ -46,7 +47,7 @@ struct ReportEntry: Codable, Sendable {
     /// Why the file was skipped.
     let reason: String?
     let warnings: [String]?
-    /// Whether the file is plaintext where an encrypted one was expected.
+    /// Whether the file is plaintext although an encrypted one was expected.
     let plaintext: Bool?
     let shard: Int
     /// In seconds since 1970.
@@ -59,7 +60,7 @@ struct ReportEntry: Codable, Sendable {
         let stage: String?
     }
 
-    /// The path as text without loss, by which files are told apart.
+    /// The path as text without loss, which identifies the file.
     var name: String {
         guard let pathBase64, let bytes = Data(base64Encoded: pathBase64) else { return path }
         return SystemPath.text(bytes)
@@ -71,7 +72,7 @@ struct ReportEntry: Codable, Sendable {
     }
 }
 
-/// A line of a report, of which exactly one of the three is there.
+/// A line of a report, which is one of three kinds.
 struct ReportLine: Sendable {
     enum Content: Sendable {
         case header(ReportHeader)

@@ -9,17 +9,17 @@ internal import CipherSystemFiles
     import Darwin
 #endif
 
-/// Merged reports as one page for a browser, which loads nothing else.
+/// Merged reports as one HTML page, which loads nothing else.
 ///
-/// The page holds numbers and the first of the failures, so it is small however many files there were.
+/// The page contains numbers and the first failures, so it stays small however many files there were.
 enum ReportPage {
-    /// How many failures and shards the page holds; the rest is in the JSON.
+    /// The maximum numbers of failures and shards on the page; the rest is in the JSON.
     private static let mostRows = 20_000
     private static let mostShards = 2_000
 
-    /// Writes the page, in place of one that is there.
+    /// Writes the page, and replaces an existing one.
     ///
-    /// - Throws: ``StoreError`` where it cannot be written.
+    /// - Throws: ``StoreError`` if it cannot be written.
     static func write(_ totals: ReportTotals, to path: String) throws {
         let page = try text(totals)
         let descriptor = path.withSystemPath { open($0, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666) }
@@ -37,7 +37,7 @@ enum ReportPage {
         body += "<h2>Slowest files</h2>\n" + slowest(totals)
         body += "<h2>Failures</h2>\n" + failures(totals)
         let rows = try Output.jsonText(shownFailures(totals))
-        // What closes a script or opens a comment inside of it is no part of a string.
+        // A string must not contain text that closes the script or opens a comment in it.
         let data = rows.replacing("<", with: "\\u003c")
         return """
             <!DOCTYPE html>
@@ -73,13 +73,13 @@ enum ReportPage {
             ("bytes before", number(totals.bytesBefore), false),
             ("bytes after", number(totals.bytesAfter), false),
             ("seconds of work", TerminalText.decimal(totals.seconds, 1), false),
-            ("seconds in all", TerminalText.decimal(totals.wallSeconds, 1), false),
+            ("seconds in total", TerminalText.decimal(totals.wallSeconds, 1), false),
         ]
         let cards = facts.map { "<div class=\"card\($2 ? " bad" : "")\"><b>\($1)</b>\($0)</div>" }
         return "<div class=cards>\(cards.joined())</div>\n"
     }
 
-    /// What an operator has to do something about.
+    /// The problems that an operator must act on.
     private static func remarks(_ totals: ReportTotals) -> String {
         func list(_ numbers: [Int]) -> String {
             numbers.prefix(50).map(String.init).joined(separator: ", ") + (numbers.count > 50 ? ", …" : "")
@@ -95,7 +95,7 @@ enum ReportPage {
         }
         if !totals.unendedShards.isEmpty {
             text +=
-                "<li>Shards that did not come to their end (\(number(totals.unendedShards.count))): "
+                "<li>Shards that did not finish (\(number(totals.unendedShards.count))): "
                 + "\(list(totals.unendedShards))</li>"
         }
         if let missing = totals.missing, !missing.isEmpty {
@@ -137,7 +137,7 @@ enum ReportPage {
 
     private static func shards(_ totals: ReportTotals) -> String {
         let most = max(1, totals.progress.map { $0.done + $0.failed }.max() ?? 1)
-        // Those that need somebody come first where there are too many.
+        // The shards that need attention come first, in case there are too many.
         let shown = totals.progress.sorted { ($0.state == "ended" ? 1 : 0) < ($1.state == "ended" ? 1 : 0) }
             .prefix(mostShards)
         var rows = ""
@@ -173,8 +173,8 @@ enum ReportPage {
         let shown = shownFailures(totals).count
         let cut =
             shown < totals.failed
-            ? "<p>The table holds \(number(shown)) of \(number(totals.failed)) failures, some of each kind; all of them are "
-                + "in <code>cipherstore report --json</code>.</p>\n" : ""
+            ? "<p>The table shows \(number(shown)) of \(number(totals.failed)) failures, some of each kind; all of "
+                + "them are in <code>cipherstore report --json</code>.</p>\n" : ""
         return "<ul class=kinds>\(kinds.joined())</ul>\n\(cut)"
             + "<p><input id=filter type=search placeholder=\"Filter\" aria-label=\"Filter the failures\"> "
             + "<span id=shown></span> <button id=previous>Previous</button> <button id=next>Next</button></p>\n"
@@ -184,7 +184,7 @@ enum ReportPage {
             + "</thead><tbody></tbody></table>\n"
     }
 
-    /// All failures or, of too many, as many of each kind.
+    /// All failures or, if there are too many, the first of each kind.
     private static func shownFailures(_ totals: ReportTotals) -> [ReportTotals.Failed] {
         guard totals.failed > mostRows else { return totals.failures }
         let most = max(1, mostRows / totals.failuresByCode.count)
@@ -210,7 +210,7 @@ enum ReportPage {
         limit < 1 ? "\(Int((limit * 1_000).rounded())) ms" : "\(Int(limit)) s"
     }
 
-    /// Text that is no markup, with what a terminal would act upon made visible.
+    /// Text escaped for HTML, with characters that a terminal would act upon made visible.
     private static func escaped(_ text: String) -> String {
         SystemPath.printable(text).replacing("&", with: "&amp;").replacing("<", with: "&lt;")
             .replacing(">", with: "&gt;").replacing("\"", with: "&quot;")

@@ -11,10 +11,11 @@ enum ReportReader {
     /// Longer than any line of a report.
     private static let longestLine = 8 << 20
 
-    /// Lends each line of a report.
+    /// Calls `body` with each line of a report.
     ///
-    /// - Returns: How many lines were cut or are otherwise no lines of a report; a run that was killed may leave one.
-    /// - Throws: ``StoreError`` where the file cannot be read, and ``CommandFailure`` where it is no report.
+    /// - Returns: The number of lines that are incomplete or otherwise not lines of a report; a run that was killed
+    ///   may leave one.
+    /// - Throws: ``StoreError`` if the file cannot be read, and ``CommandFailure`` if it is not a report.
     static func read(_ path: String, _ body: (ReportLine.Content) throws -> Void) throws -> Int {
         var reader = try LineReader(path)
         let decoder = JSONDecoder()
@@ -36,7 +37,9 @@ enum ReportReader {
 
     private static func notAReport(_ path: String) -> CommandFailure {
         CommandFailure(
-            .badData, "notAReport", path: path, "this is no report of a fleet: its first line does not say of which",
-            advice: "give a file that --report has written")
+            .badData, "notAReport", path: path,
+            "this is not a fleet report: it does not begin with the "
+                + "header of a run",
+            advice: "give a file that --report wrote")
     }
 }

@@ -1,6 +1,6 @@
 /// The numbers of merged reports; what `cipherstore report --json` prints.
 struct ReportTotals: Encodable, Sendable {
-    /// A file that took long.
+    /// One of the slowest files.
     struct Slow: Encodable, Sendable {
         let path: String
         let seconds: Double
@@ -19,7 +19,7 @@ struct ReportTotals: Encodable, Sendable {
         let shard: Int
     }
 
-    /// How far a shard is.
+    /// The progress of a shard.
     struct Progress: Encodable, Sendable {
         let shard: Int
         let shards: Int
@@ -41,9 +41,9 @@ struct ReportTotals: Encodable, Sendable {
     private(set) var warnings = 0
     private(set) var bytesBefore: Int64 = 0
     private(set) var bytesAfter: Int64 = 0
-    /// The time of all files together.
+    /// The total time of all files.
     private(set) var seconds = 0.0
-    /// From the first run's begin to the last file's end.
+    /// The time from the start of the first run to the end of the last file.
     let wallSeconds: Double
     /// How many files failed, by the code of the failure.
     private(set) var failuresByCode: [String: Int] = [:]
@@ -56,14 +56,14 @@ struct ReportTotals: Encodable, Sendable {
     let givenTwice: [MergedReport.GivenTwice]
     let givenTwiceCount: Int
     let unreadableLines: Int
-    /// Databases of the folder that no report names, and files that are reported and are not there; `nil` where the folder
-    /// was not searched.
+    /// Databases of the folder that no report names, and reported files that are not there; `nil` if the folder was not
+    /// searched.
     var missing: [String]?
     var vanished: [String]?
     /// How many files took up to each of ``Histogram/limits`` seconds; the last count is of those that took longer.
     private(set) var durations: [Int]
 
-    /// How many of the slowest files are told.
+    /// The number of slowest files to report.
     private static let mostSlow = 20
 
     init(_ merged: MergedReport) {
@@ -126,10 +126,10 @@ struct ReportTotals: Encodable, Sendable {
         slowest.removeLast(slowest.count - Self.mostSlow)
     }
 
-    /// Whether every shard came to its end, and every file that was looked for is reported.
+    /// Whether every shard finished, and every file that was looked for is reported.
     var isWhole: Bool { missingShards.isEmpty && unendedShards.isEmpty && missing?.isEmpty != false }
 
-    /// As for a fleet: the number of failures; where there are none and something is missing, that it is to be done.
+    /// The number of failures, as for a fleet; `tryAgain` if there are none but something is missing.
     var status: ExitStatus {
         if failed == 0, !isWhole { return .tryAgain }
         return ExitStatus(code: min(Int32(clamping: failed), FleetSummary.mostFailuresTold))

@@ -1,23 +1,23 @@
 internal import CipherErrors
 internal import CipherSystemFiles
 
-/// The files that are done by the reports of earlier runs.
+/// The files that the reports of earlier runs list as done.
 ///
-/// Holds some 40 bytes a file of the shard.
+/// Takes some 40 bytes per file of the shard.
 struct ResumedFiles: Sendable {
-    /// The size and the time of the last write that each file had when it was done, as one number.
+    /// A hash of the size and the last write time of each file when it was done.
     private var states: [PathDigest: Int] = [:]
-    /// How many lines of the reports were cut.
+    /// The number of incomplete lines in the reports.
     private(set) var unreadable = 0
 
-    /// Nothing is done yet.
+    /// Creates an empty set: no file is done yet.
     init() {}
 
     /// Reads reports.
     ///
-    /// - Parameter report: The report of this run, which need not be there yet.
-    /// - Throws: ``CommandFailure`` where one is no report, or not one of the same work; ``StoreError`` where one cannot be
-    ///   read.
+    /// - Parameter report: The report of this run, which need not exist yet.
+    /// - Throws: ``CommandFailure`` if a file is not a report, or not of the same work; ``StoreError`` if one cannot
+    ///   be read.
     init(_ paths: [String], report: String?, of header: ReportHeader, _ shard: Shard) throws {
         for path in paths {
             if let report, path.isSameName(as: report), try !FileSystem.exists(path) { continue }
@@ -33,20 +33,20 @@ struct ResumedFiles: Sendable {
         }
     }
 
-    /// Whether a file was done, and is as it was then.
+    /// Returns whether a file was done and has not changed since.
     ///
     /// - Parameters:
     ///   - path: Its path relative to the folder.
-    ///   - status: What it is now.
+    ///   - status: Its present state.
     func contains(_ path: String, _ status: FileState) -> Bool {
         guard !states.isEmpty, let state = states[PathDigest(path)] else { return false }
         return state == status.number
     }
 
-    /// What tells whether a file was written.
+    /// The properties that show whether a file was written.
     struct FileState: Sendable, Hashable {
         let size: Int64
-        /// As seconds and nine decimals since 1970.
+        /// In seconds since 1970, with nine decimals.
         let modified: String
 
         init(size: Int64, modified: String) {
@@ -64,7 +64,7 @@ struct ResumedFiles: Sendable {
 }
 
 extension ReportEntry {
-    /// The state in which the file was done; `nil` where it was not.
+    /// The state of the file when it was done; `nil` if it was not.
     fileprivate var state: Int? {
         guard result == .done || result == .unchanged, let bytesAfter, let modified else { return nil }
         return ResumedFiles.FileState(size: bytesAfter, modified: modified).number

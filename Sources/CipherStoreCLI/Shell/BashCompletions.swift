@@ -4,7 +4,7 @@ enum BashCompletions {
         """
         # Completions of cipherstore for bash, as `cipherstore completions bash` prints them.
 
-        # Proposes what fits a kind, which is one of those below or a list of words.
+        # Proposes what fits a kind, which is one of those below or a list of words separated by commas.
         _cipherstore_propose() {
             case $1 in
                 text) ;;
@@ -23,13 +23,13 @@ enum BashCompletions {
                 _cipherstore_propose \((Command.all.map(\.name) + ["--help", "--version"]).joined(separator: ","))
                 return
             fi
-            # An option with the kind of its value; the kinds of the operands.
+            # The kinds of the operands, and the options, each with the kind of its value.
             case ${COMP_WORDS[1]} in
         \(Command.all.map(description).joined(separator: "\n"))
                 *) return ;;
             esac
 
-            # bash cuts --option=value into three words.
+            # bash splits --option=value into three words.
             if [[ $word == "=" ]]; then word=''; fi
             if [[ $before == "=" ]]; then before=${COMP_WORDS[COMP_CWORD - 2]}; fi
             if [[ $options == *" $before="* ]]; then
@@ -41,13 +41,13 @@ enum BashCompletions {
             for ((index = 2; index < COMP_CWORD; index++)); do
                 given=${COMP_WORDS[index]}
                 if [[ $given != -* ]]; then
-                    # One with dots may follow itself.
+                    # A kind that ends with dots may be repeated.
                     if [[ ${operands[0]} != *... ]]; then operands=("${operands[@]:1}"); fi
                     continue
                 fi
                 if [[ ${COMP_WORDS[index + 1]} == "=" ]]; then ((index += 2))
                 elif [[ $options == *" $given="* ]]; then ((++index)); fi
-                # It is not given twice.
+                # An option is not proposed twice.
                 for option in $options; do
                     if [[ ${option%%=*} == "$given" ]]; then options=${options/" $option "/ }; fi
                 done

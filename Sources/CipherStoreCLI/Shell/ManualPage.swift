@@ -14,7 +14,7 @@ package enum ManualPage {
             """
         page += line(HelpText.summary)
         page += paragraph(
-            "With \(Option.json.usage), a command prints one JSON object on standard output, also when it fails.")
+            "With \(Option.json.usage), a command prints one JSON object on standard output, even if it fails.")
         for group in Command.groups {
             page += ".SH \(escaped(group.title.uppercased()))\n"
             for command in group.commands { page += section(command) }
@@ -33,15 +33,15 @@ package enum ManualPage {
     private static let files = [
         ("DB-attempt", "the record of an upgrade that is under way or was interrupted; the next run finishes it"),
         ("DB-upgrade-*", "the copy that is being built, with 16 random digits; swept by the next run"),
-        ("DB-plaintext", "the plaintext original, with --keep-backup or where damage requires it; remove it by hand"),
-        ("DB-damaged", "the damaged database that recover has replaced"),
-        ("DB-wal, DB-shm, DB-journal", "SQLite's own; they belong to DB and are copied and moved with it"),
+        ("DB-plaintext", "the plaintext original, with --keep-backup or if damage requires it; remove it by hand"),
+        ("DB-damaged", "the damaged database that recover replaced"),
+        ("DB-wal, DB-shm, DB-journal", "SQLite's own files; they belong to DB and must be copied and moved with it"),
     ]
 
     private static let environment = [
         ("CREDENTIALS_DIRECTORY", "where systemd puts the credentials that --key-credential reads"),
         ("DBUS_SESSION_BUS_ADDRESS", "how --key-secret-service reaches the desktop's key store"),
-        ("TERM", "dumb keeps the progress line to carriage returns and spaces"),
+        ("TERM", "with dumb, the progress line uses only carriage returns and spaces"),
     ]
 
     private static func section(_ command: Command) -> String {

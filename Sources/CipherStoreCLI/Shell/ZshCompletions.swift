@@ -1,4 +1,4 @@
-/// The completions for zsh, by its own `_arguments`.
+/// The completions for zsh, which use its own `_arguments`.
 enum ZshCompletions {
     static var script: String {
         """
@@ -24,7 +24,7 @@ enum ZshCompletions {
             esac
         }
 
-        # The file is a function of the fpath, or it is sourced.
+        # This file is either loaded from fpath as a function, or sourced.
         if [[ $funcstack[1] == _cipherstore ]]; then
             _cipherstore "$@"
         else
@@ -42,7 +42,7 @@ enum ZshCompletions {
 
     private static func command(_ command: Command) -> String {
         let options = command.allOptions.map { option in
-            // Nothing goes with --help.
+            // No other argument goes with --help.
             quoted(
                 (option.name == Option.help.name ? "(- *)" : option.isRepeatable ? "*" : "") + specification(option))
         }

@@ -8,24 +8,25 @@ internal import CipherSystemFiles
     import Darwin
 #endif
 
-/// What the process does about signals.
+/// How the process handles signals.
 enum SignalWatch {
-    /// Makes writing to a closed pipe, or beyond the limit of file sizes, an error instead of the process's end.
+    /// Makes a write to a closed pipe, or beyond the limit of file sizes, fail with an error instead of ending the
+    /// process.
     static func ignoreBrokenOutputs() {
         _ = signal(SIGPIPE, SIG_IGN)
         _ = signal(SIGXFSZ, SIG_IGN)
     }
 
-    /// The first signal that asked for the end since ``cancel(_:)``.
+    /// The first signal to end the process since ``cancel(_:)``.
     static var received: Int32? { state.withLock { state.received } }
 
-    /// From now on the first SIGINT, SIGTERM or SIGHUP cancels the upgrade, which then gives the file back as it was; a
-    /// second one ends the process at once, and the next run cleans up.
+    /// Makes the first SIGINT, SIGTERM or SIGHUP cancel the upgrade, which then leaves the file as it was; a second
+    /// signal ends the process at once, and the next run cleans up.
     ///
-    /// Called before any other thread is started, so that the signals are blocked in all of them. A signal that the
-    /// caller ignores, as `nohup` does, stays ignored.
+    /// Must be called before any other thread is started, so that the signals are blocked in all of them. A signal that
+    /// the caller ignores, as `nohup` does, stays ignored.
     ///
-    /// - Throws: ``StoreError`` where the system has no thread to give for the watch.
+    /// - Throws: ``StoreError`` if the system cannot start the thread that waits for signals.
     static func cancel(_ cancellation: UpgradeCancellation) throws {
         var signals = sigset_t()
         sigemptyset(&signals)
@@ -70,7 +71,7 @@ enum SignalWatch {
 
         func withLock<Result>(_ body: () -> Result) -> Result { lock.withLock(body) }
 
-        /// Returns whether it is the first.
+        /// Records a signal, and returns whether it is the first.
         func note(_ number: Int32) -> Bool {
             lock.withLock {
                 guard received == nil else { return false }

@@ -7,7 +7,7 @@ struct FaultSeries {
     let call: String
 
     /// How long a run may last before it counts as one that hangs, in seconds.
-    private static let limit = 60
+    private static let limit = 120
     /// The random part of the copy's name: chance stands still.
     private static let digits = "5a5a5a5a5a5a5a5a"
 

@@ -64,7 +64,7 @@ struct TableVersionsTests {
         let before = try fixture.digest()
         let error = try #require(try storeError { try fixture.open() })
         #expect(error.code == .downgrade)
-        #expect(error.detail.contains("chat has version 1.5, and this app supports versions up to 1.4"))
+        #expect(error.detail.contains("chat has version 1.5, but this app supports versions up to 1.4"))
         #expect(try fixture.digest() == before)
     }
 

@@ -24,7 +24,7 @@ struct PlanLintTests {
             finding: "drops 2 non-NULL values of t.b"),
         Change(
             testDescription: "a column without", script: "CREATE TABLE t(a TEXT, b); INSERT INTO t VALUES (1, NULL)",
-            finding: "drops t.b, which holds no value", severity: .removesSchema),
+            finding: "drops t.b, which contains no values", severity: .removesSchema),
         Change(
             testDescription: "a table with rows",
             script: "CREATE TABLE t(a TEXT); CREATE TABLE u(x); INSERT INTO u VALUES (1)",
@@ -93,11 +93,11 @@ struct PlanLintTests {
                 testDescription: "NULL in a column that becomes NOT NULL",
                 script: "CREATE TABLE t(a TEXT); INSERT INTO t VALUES (NULL), (NULL), (1)",
                 wanted: "CREATE TABLE t(a TEXT NOT NULL)",
-                finding: "t.a becomes NOT NULL without default, and holds 2 NULLs"),
+                finding: "t.a becomes NOT NULL without a default, but contains 2 NULLs"),
             Change(
                 testDescription: "rows without the new column",
                 script: "CREATE TABLE t(a TEXT); INSERT INTO t VALUES (1), (2)",
-                wanted: "CREATE TABLE t(a TEXT, b NOT NULL)", finding: "NOT NULL column t.b without default on 2 rows"),
+                wanted: "CREATE TABLE t(a TEXT, b NOT NULL)", finding: "the NOT NULL column t.b has no default"),
             Change(
                 testDescription: "values that repeat",
                 script: "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('x'), ('X'), (NULL), (NULL)",
@@ -128,27 +128,27 @@ struct PlanLintTests {
                 testDescription: "rows that refer to nothing by a new foreign key",
                 script:
                     "CREATE TABLE p(k PRIMARY KEY); INSERT INTO p VALUES (1); CREATE TABLE t(a); INSERT INTO t VALUES (1), (2), (NULL)",
-                wanted: "CREATE TABLE t(a REFERENCES p)", finding: "1 row of t would refer to missing rows of p"),
+                wanted: "CREATE TABLE t(a REFERENCES p)", finding: "1 row of t would reference missing rows of p"),
             Change(
                 testDescription: "a default that refers to nothing",
                 script: "CREATE TABLE p(k PRIMARY KEY); CREATE TABLE t(a); INSERT INTO t VALUES (1)",
                 wanted: "CREATE TABLE t(a, b INTEGER DEFAULT 7 REFERENCES p(k))",
-                finding: "1 row of t would refer to missing rows of p"),
+                finding: "1 row of t would reference missing rows of p"),
             Change(
                 testDescription: "NULLs in a column that becomes the INTEGER PRIMARY KEY",
                 script: "CREATE TABLE t(a INTEGER, b); INSERT INTO t VALUES (5, 1), (NULL, 2), (NULL, 3)",
                 wanted: "CREATE TABLE t(a INTEGER PRIMARY KEY, b)",
-                finding: "t.a becomes the INTEGER PRIMARY KEY, and holds 2 NULLs"),
+                finding: "t.a becomes the INTEGER PRIMARY KEY, but contains 2 NULLs"),
             Change(
                 testDescription: "values in such a column that are no whole numbers",
                 script: "CREATE TABLE t(a, b); INSERT INTO t VALUES (5, 1), (1.5, 2), ('x', 3), (x'00', 4), (6.0, 5)",
                 wanted: "CREATE TABLE t(a INTEGER PRIMARY KEY, b)",
-                finding: "t.a becomes the INTEGER PRIMARY KEY, and 3 values of it cannot be whole numbers"),
+                finding: "t.a becomes the INTEGER PRIMARY KEY, but 3 values in it cannot be converted to"),
             Change(
                 testDescription: "numbers in such a column that repeat",
                 script: "CREATE TABLE t(a, b); INSERT INTO t VALUES (5, 1), (5.0, 2), (6, 3)",
                 wanted: "CREATE TABLE t(a INTEGER PRIMARY KEY, b)",
-                finding: "t.a becomes the INTEGER PRIMARY KEY, and 1 value of it occurs more than once"),
+                finding: "t.a becomes the INTEGER PRIMARY KEY, but 1 value in it occurs more than once"),
         ]
         + (Engine.current.hasStrictTables
             ? [
@@ -156,7 +156,7 @@ struct PlanLintTests {
                     testDescription: "values that a strict table does not take",
                     script: "CREATE TABLE t(a INTEGER); INSERT INTO t VALUES ('x'), (1.5), (2), (x'00'), (NULL)",
                     wanted: "CREATE TABLE t(a INTEGER) STRICT",
-                    finding: "3 values of t.a would not fit INTEGER of a strict table")
+                    finding: "3 values of t.a would not fit the type INTEGER of a strict table")
             ] : [])
 
     @Test(

@@ -152,7 +152,7 @@ struct SchemaRenameTests {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE t(a)")
         let report = try fixture.launch(wanted(["CREATE TABLE t(a, c)"], columns: ["t": ["c": "b"]]))
         #expect(report.titles == ["addColumn t.c"])
-        #expect(report.notes == ["t has no column b that could become c; it is added"])
+        #expect(report.notes == ["t has no column b that could become c, so a new column is added"])
     }
 
     struct Fault: Sendable, CustomTestStringConvertible {

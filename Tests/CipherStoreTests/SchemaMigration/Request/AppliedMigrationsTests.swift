@@ -104,7 +104,7 @@ struct AppliedMigrationsTests {
         arguments: [
             ([], [:], "identifiers: names no migration"), (["a", "b", "a"], [:], "identifiers: names \"a\" twice"),
             (["a"], ["m": []], "merged: \"m\" replaces no migration"),
-            (["a"], ["m": ["a", "b"]], "merged: \"b\", of \"m\", is not in identifiers"),
+            (["a"], ["m": ["a", "b"]], "merged: \"b\", which \"m\" replaces, is not in identifiers"),
         ] as [([String], [String: [String]], String)])
     func faults(names: [String], merged: [String: [String]], expected: String) throws {
         try apply(["a"])

@@ -50,7 +50,7 @@ struct AddColumnLimitTests {
             }
             let error = try #require(planning)
             #expect(error.code == .migration)
-            #expect(error.detail.contains("NOT NULL column chat.added without default on 1 row"))
+            #expect(error.detail.contains("the NOT NULL column chat.added has no default, but the table"))
             #expect(try storeError { try fixture.launch(configuration) }?.detail == error.detail)
             #expect(try fixture.bytes() == before)
             return

@@ -222,7 +222,7 @@ struct NumberedStepsTests {
             try connection.execute("UPDATE app_data SET value = 'dark' WHERE key = 'theme'")
         }
         let report = try fixture.open()
-        #expect(report.migration.notes.contains("sql_update_3.plist[2] is left out: its rows exist already"))
+        #expect(report.migration.notes.contains("sql_update_3.plist[2] is left out: its rows already exist"))
         let rows = try fixture.read { try $0.values(String.self, "SELECT key || value FROM app_data ORDER BY key") }
         #expect(rows == ["languageen", "themedark"])
     }

@@ -143,7 +143,7 @@ struct ConfigurationErrorTests {
             ),
             (
                 #"{"source": "migrations", "identifiers": ["a"], "merged": {"m": ["b"]}}"#,
-                "recordedVersion.merged: \"b\", of \"m\", is not in identifiers"
+                "recordedVersion.merged: \"b\", which \"m\" replaces, is not in identifiers"
             ),
             (#"{"source": "migrations", "identifiers": [true]}"#, "recordedVersion.identifiers[0]: must be text"),
             (

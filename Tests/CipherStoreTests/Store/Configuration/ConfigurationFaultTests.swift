@@ -77,7 +77,7 @@ struct ConfigurationFaultTests {
             ("{\"dbName\": \"ä\" \"dbVersion\": 1}", "line 1, column 16: the file is not valid JSON: a comma or } is"),
             (
                 "{\"dbTables\": [1, 2,]}",
-                "dbTables: line 1, column 20: the file is not valid JSON: a comma stands before"
+                "dbTables: line 1, column 20: the file is not valid JSON: there is a comma before"
             ),
             ("{\"dbName\": a}", "dbName: line 1, column 12: the file is not valid JSON: this is not a number"),
             ("{\"dbVersion\": 01}", "dbVersion: line 1, column 15: the file is not valid JSON: this is not"),
