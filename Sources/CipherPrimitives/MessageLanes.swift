@@ -60,10 +60,14 @@ package final class MessageLanes {
 
         deinit { cs_lanes_close(lanes) }
 
-        /// Encrypts whole blocks of 16 bytes. Returns `false` if the library fails; the outputs are then undefined.
+        /// Encrypts whole blocks of 16 bytes.
+        ///
+        /// Returns `false` if the library fails; the outputs are then undefined.
         package func encrypt(_ messages: some Collection<Message>) -> Bool { run(messages, cs_lanes_encrypt) }
 
-        /// Writes the HMAC of each message. Returns `false` if the library fails; the outputs are then undefined.
+        /// Writes the HMAC of each message.
+        ///
+        /// Returns `false` if the library fails; the outputs are then undefined.
         package func authenticate(_ messages: some Collection<Message>) -> Bool { run(messages, cs_lanes_authenticate) }
 
         private func run(

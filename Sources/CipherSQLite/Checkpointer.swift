@@ -114,7 +114,9 @@ package final class Checkpointer {
         return opened
     }
 
-    /// Rolls back. If that fails, the connection's owner closes the connection.
+    /// Rolls back.
+    ///
+    /// If that fails, the connection's owner closes the connection.
     private func rollBack() {
         try? writer.execute("ROLLBACK")
     }

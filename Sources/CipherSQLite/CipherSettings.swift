@@ -15,8 +15,10 @@ public struct CipherSettings: Sendable, Equatable {
         case sha512
     }
 
-    /// SQLCipher's format, 1 to 4. Formats 3 (1024-byte pages, HMAC-SHA1, 64,000 rounds) and 4 (4096-byte pages,
-    /// HMAC-SHA512, 256,000 rounds) can be written, and the older ones can be opened.
+    /// SQLCipher's format, 1 to 4.
+    ///
+    /// Formats 3 (1024-byte pages, HMAC-SHA1, 64,000 rounds) and 4 (4096-byte pages, HMAC-SHA512, 256,000 rounds) can
+    /// be written, and the older ones can be opened.
     public let compatibility: Int
     /// The size of a page in bytes.
     public let pageSize: Int

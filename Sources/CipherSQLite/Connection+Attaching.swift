@@ -1,7 +1,9 @@
 internal import CCipherEngine
 
 extension Connection {
-    /// Attaches a file that is still empty. It is plaintext, unless it gets a key before its first page is written.
+    /// Attaches a file that is still empty.
+    ///
+    /// It is plaintext, unless it gets a key before its first page is written.
     ///
     /// - Parameters:
     ///   - layer: The file layer for the file.

@@ -183,7 +183,9 @@ public final class Connection {
         end()
     }
 
-    /// Closes the connection, whichever thread used it last. Only its owner may call this.
+    /// Closes the connection, whichever thread used it last.
+    ///
+    /// Only its owner may call this.
     package func end() {
         guard !isClosed else { return }
         isClosed = true

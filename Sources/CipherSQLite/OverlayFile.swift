@@ -30,7 +30,9 @@ final class OverlayBudget {
     func end() { (left, isEnded) = (0, true) }
 }
 
-/// A file whose changes stay in memory. What was not changed is read from the underlying file, which is never written.
+/// A file whose changes stay in memory.
+///
+/// What was not changed is read from the underlying file, which is never written.
 final class OverlayFile: LayeredFile {
     private static let blockSize = 4096
 

@@ -47,7 +47,9 @@ public struct Row: ~Copyable {
         try Column.read(from: self, at: index)
     }
 
-    /// Returns a column as a Swift value, by its name. An exact match takes precedence over one that differs in case.
+    /// Returns a column as a Swift value, by its name.
+    ///
+    /// An exact match takes precedence over one that differs in case.
     ///
     /// - Throws: ``DatabaseError`` with `SQLITE_MISMATCH`, as ``get(_:at:)`` does, and if there is no column with that
     ///   name.

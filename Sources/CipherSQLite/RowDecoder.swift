@@ -7,8 +7,9 @@ internal import CipherErrors
 #endif
 
 extension Connection {
-    /// Returns every row as a Codable value. Columns are found by name, in any case unless several names differ only in
-    /// case.
+    /// Returns every row as a Codable value.
+    ///
+    /// Columns are found by name, in any case unless several names differ only in case.
     ///
     /// An optional property is `nil` if the query has no column with its name. A structure is read from the columns
     /// whose names begin with the property's name and a dot, as in `SELECT author.name AS "author.name"`; an optional
@@ -181,8 +182,9 @@ private final class RowDecoder: Decoder {
         return container
     }
 
-    /// A container for keys of one type. The type is recognized by comparison, because a dynamic cast takes longer than
-    /// reading a column.
+    /// A container for keys of one type.
+    ///
+    /// The type is recognized by comparison, because a dynamic cast takes longer than reading a column.
     private class AnyContainer {
         let keys: any CodingKey.Type
 

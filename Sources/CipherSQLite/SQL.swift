@@ -147,8 +147,9 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
                 }))
     }
 
-    /// Returns whether the literals are at the same addresses in memory, with only values between them. If so, the
-    /// texts are equal.
+    /// Returns whether the literals are at the same addresses in memory, with only values between them.
+    ///
+    /// If so, the texts are equal.
     func isMade(ofThePiecesOf other: SQL) -> Bool {
         guard pieces.count == other.pieces.count else { return false }
         for index in pieces.indices {

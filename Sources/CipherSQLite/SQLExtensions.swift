@@ -1,5 +1,6 @@
-/// What an app adds to SQLite for its schema and its statements. It is registered on every connection to the app's
-/// file.
+/// What an app adds to SQLite for its schema and its statements.
+///
+/// It is registered on every connection to the app's file.
 package struct SQLExtensions: Sendable {
     package var collations: [Collation]
     package var functions: [SQLFunction]

@@ -1,8 +1,9 @@
 internal import CCipherEngine
 
 extension SQL {
-    /// Returns the statements of a script, without the semicolons between them. Comments and white space alone are not
-    /// a statement.
+    /// Returns the statements of a script, without the semicolons between them.
+    ///
+    /// Comments and white space alone are not a statement.
     ///
     /// It needs no database. SQLite's own tokenizer determines whether a statement ends, so a trigger's body stays
     /// whole.

@@ -21,7 +21,9 @@ package struct SchemaName: Hashable, Sendable {
     /// Whether the name is valid UTF-8.
     package var isUnicode: Bool { String(validating: bytes, as: UTF8.self) != nil }
 
-    /// The name in backticks, with inner backticks doubled. In this form it is a name everywhere, and never a string.
+    /// The name in backticks, with inner backticks doubled.
+    ///
+    /// In this form it is a name everywhere, and never a string.
     ///
     /// Source: SQLite, "SQLite Keywords".
     var quoted: [UInt8] {

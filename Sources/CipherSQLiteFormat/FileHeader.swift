@@ -60,8 +60,10 @@ package struct FileHeader {
             && Int(header.big16(101)) < usable && bytes[107] <= 60
     }
 
-    /// Whether the file is plaintext. An encrypted file consists of whole pages, so a file with the magic string that
-    /// is shorter than a page is a truncated plaintext file.
+    /// Whether the file is plaintext.
+    ///
+    /// An encrypted file consists of whole pages, so a file with the magic string that is shorter than a page is a
+    /// truncated plaintext file.
     package var isPlaintext: Bool {
         Self.isPlaintext(bytes) || fileSize < Self.smallestPage && Self.startsWithMagic(bytes)
     }

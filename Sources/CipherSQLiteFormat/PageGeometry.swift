@@ -33,8 +33,9 @@ package struct PageGeometry: Equatable, Sendable {
     /// Returns the number of overflow pages that hold a number of bytes.
     @inlinable package func overflowPages(for length: Int) -> Int { (length + usableSize - 5) / (usableSize - 4) }
 
-    /// Returns whether a page may hold content in a database with a number of pages. SQLite uses one page for its lock
-    /// bytes only.
+    /// Returns whether a page may hold content in a database with a number of pages.
+    ///
+    /// SQLite uses one page for its lock bytes only.
     @inlinable package func mayHold(_ page: UInt32, of pageCount: UInt32) -> Bool {
         page >= 1 && page <= pageCount && page != Self.lockPage(pageSize)
     }

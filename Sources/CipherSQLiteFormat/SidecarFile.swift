@@ -9,7 +9,9 @@ internal import CipherSystemFiles
     internal import Darwin
 #endif
 
-/// The bytes of a `-wal` or `-journal` file. SQLite never locks such a file, so it may be opened here.
+/// The bytes of a `-wal` or `-journal` file.
+///
+/// SQLite never locks such a file, so it may be opened here.
 package final class SidecarFile: ByteSource {
     package let path: String
     package let size: Int64

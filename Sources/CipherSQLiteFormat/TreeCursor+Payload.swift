@@ -1,7 +1,8 @@
 /// The part of a payload that a cursor has not read yet.
 package struct PayloadRest {
-    /// The next overflow page. Once nothing is left, this is the next page that the last page of the chain names: 0 in
-    /// an intact chain.
+    /// The next overflow page.
+    ///
+    /// Once nothing is left, this is the next page that the last page of the chain names: 0 in an intact chain.
     package fileprivate(set) var page: UInt32
     /// The number of bytes left.
     package fileprivate(set) var length: Int

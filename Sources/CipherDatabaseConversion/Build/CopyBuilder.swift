@@ -188,7 +188,9 @@ struct CopyBuilder {
         }
     }
 
-    /// Reports the copy's growth as the progress. If the upgrade is cancelled, the running statement stops.
+    /// Reports the copy's growth as the progress.
+    ///
+    /// If the upgrade is cancelled, the running statement stops.
     private func watch(_ connection: Connection, _ growth: CopyGrowth) {
         let copy = copy
         let observer = observer

@@ -13,8 +13,10 @@ final class CopyGrowth {
     private var steps: Int64 = 0
     private var isExceeded = false
 
-    /// Creates the limits. Each page of the original becomes about one page of the copy. The factor of four allows for
-    /// pages that are filled less densely.
+    /// Creates the limits.
+    ///
+    /// Each page of the original becomes about one page of the copy. The factor of four allows for pages that are
+    /// filled less densely.
     init(source: String, sourceKey: FileKey?, copyKey: FileKey?) throws {
         path = source
         let pageSize = Int64(

@@ -141,7 +141,9 @@ struct CopySkeleton {
             """)
     }
 
-    /// Sets the schema format. SQLite writes new files in format 4.
+    /// Sets the schema format.
+    ///
+    /// SQLite writes new files in format 4.
     ///
     /// Format 1 has a pragma, and a column added to a table raises the format to 2 or 3. Below format 4, indexes in
     /// descending order are sorted in ascending order, so a copy must not change the format. Format and encoding are

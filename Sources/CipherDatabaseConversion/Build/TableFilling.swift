@@ -24,8 +24,9 @@ struct TableFilling {
     let targets: [String]
     /// The definition to use while the rows are copied; `nil` for the table's own.
     let definition: String?
-    /// The indexes on expressions or with a condition that SQLite can compute here. They are always filled from the
-    /// rows, because nothing shows whether their entries are correct.
+    /// The indexes on expressions or with a condition that SQLite can compute here.
+    ///
+    /// They are always filled from the rows, because nothing shows whether their entries are correct.
     let computedIndexes: [SchemaName]
 
     /// - Parameters:

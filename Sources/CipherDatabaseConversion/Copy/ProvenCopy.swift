@@ -101,8 +101,9 @@ struct ProvenCopy {
         } ?? []
     }
 
-    /// Passes `body` a connection to the original. Returns `nil` without calling it if others may write to the original
-    /// by now; the original then stays in place.
+    /// Passes `body` a connection to the original.
+    ///
+    /// Returns `nil` without calling it if others may write to the original by now; the original then stays in place.
     private func readingOriginal<Result>(
         _ observer: UpgradeObserver, _ body: (Connection) throws -> Result
     ) throws -> Result? {

@@ -102,7 +102,9 @@ extension IndexTree {
         return try self.reading(connection) { try comparison.isOrdered(connection) } ?? false
     }
 
-    /// Runs `body`. Returns `nil` if the tree is damaged, or SQL cannot read it.
+    /// Runs `body`.
+    ///
+    /// Returns `nil` if the tree is damaged, or SQL cannot read it.
     private func reading<Result>(_ connection: Connection, _ body: () throws -> Result?) throws -> Result? {
         do {
             return try connection.standingInForAbsentFunctions { try connection.withinStepsForRows(body) }

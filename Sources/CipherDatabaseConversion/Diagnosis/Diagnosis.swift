@@ -125,11 +125,15 @@ public struct Diagnosis: Sendable {
 
 /// The options that limit what a diagnosis tries, and for how long.
 public struct DiagnosisOptions: Sendable {
-    /// The cipher format that the file is believed to have. The default is the newest format that the engine writes.
+    /// The cipher format that the file is believed to have.
+    ///
+    /// The default is the newest format that the engine writes.
     public var format = CipherSettings()
     /// The maximum number of keys to derive.
     public var maximumDerivations = 1_000
-    /// The maximum number of rounds of PBKDF2 to search. Every number up to it is tried.
+    /// The maximum number of rounds of PBKDF2 to search.
+    ///
+    /// Every number up to it is tried.
     public var maximumRounds = 1_000_000
     /// The maximum wall-clock time for the search for a key, and the same again for the check of all pages.
     public var timeLimit: Duration = .seconds(60)
@@ -147,7 +151,9 @@ extension Diagnosis: Encodable {
         case cipherCompatibility, pageSize, kdfIterations, hmacAlgorithm, kdfAlgorithm, plaintextHeaderSize
     }
 
-    /// Writes all fields. The format is written with the names of its settings.
+    /// Writes all fields.
+    ///
+    /// The format is written with the names of its settings.
     public func encode(to encoder: any Encoder) throws {
         var values = encoder.container(keyedBy: CodingKeys.self)
         try values.encode(path, forKey: .path)

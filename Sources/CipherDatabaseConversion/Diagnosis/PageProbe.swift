@@ -4,8 +4,9 @@ internal import CipherPrimitives
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 
-/// Uses the pages of an encrypted file to check keys, with libcrypto alone. SQLCipher is used once a key has been
-/// found.
+/// Uses the pages of an encrypted file to check keys, with libcrypto alone.
+///
+/// SQLCipher is used once a key has been found.
 ///
 /// SQLite keeps zeros at bytes 72 to 91 of page 1. In CBC mode, decrypting a block needs only the key and the block
 /// before it. These bytes therefore distinguish the right key from others, whatever the page size, HMAC and
@@ -124,8 +125,9 @@ final class PageProbe {
     func hasOtherPages(of pageSize: Int) -> Bool { samples[pageSize]?.isEmpty == false }
 
     /// Returns the page size and the number of bytes that SQLCipher reserves at the end of a page, from the header
-    /// decrypted with its initialisation vector. This is for files without an HMAC, and for a page 1 whose HMAC is
-    /// wrong.
+    /// decrypted with its initialisation vector.
+    ///
+    /// This is for files without an HMAC, and for a page 1 whose HMAC is wrong.
     ///
     /// The header may reserve more bytes: SQLite never reclaims the bytes that an earlier format reserved.
     func layout(under key: SecretBytes) -> (pageSize: Int, reserved: Int, firstPageStart: Int)? {

@@ -23,7 +23,9 @@ final class FollowingCopy: CopyMadeAhead {
     private var report: EncryptionReport
     /// The state of the database when it was brought to rest; `nil` before that.
     private var stateAtRest: OriginalFile.State?
-    /// Whether a round ended in the middle of its changes, or found a difference. The copy then equals no commit.
+    /// Whether a round ended in the middle of its changes, or found a difference.
+    ///
+    /// The copy then equals no commit.
     private(set) var isBroken = false
     /// Whether nothing has been written since the whole copy was compared with the database.
     private(set) var isProven = false
@@ -95,7 +97,9 @@ final class FollowingCopy: CopyMadeAhead {
     /// Records that the copy equals the last snapshot.
     private func note() throws { try aside.note(CopyProgress(end: original?.snapshot.end)) }
 
-    /// Continues with a copy that an earlier launch left. The next round brings it up to date.
+    /// Continues with a copy that an earlier launch left.
+    ///
+    /// The next round brings it up to date.
     ///
     /// If the log no longer shows the changes since then, only a full comparison shows whether the copy is up to date.
     ///
@@ -144,8 +148,10 @@ final class FollowingCopy: CopyMadeAhead {
             advice: "keep `encryption.when` at beforeOpening for this database", changed: .nothing)
     }
 
-    /// Adds a commit that is in the log but not in the file. The log then cannot restart while a later transaction
-    /// lasts, and it shows the next launch what has changed since.
+    /// Adds a commit that is in the log but not in the file.
+    ///
+    /// The log then cannot restart while a later transaction lasts, and it shows the next launch what has changed
+    /// since.
     ///
     /// The app's connection is requested first, because it puts the database into WAL mode.
     ///
@@ -184,7 +190,9 @@ final class FollowingCopy: CopyMadeAhead {
             database: database, identity: identity, pin: pin, snapshot: snapshot, schema: try Self.schema(snapshot))
     }
 
-    /// Checks that the path still leads to the same file. It is opened again in each round.
+    /// Checks that the path still leads to the same file.
+    ///
+    /// It is opened again in each round.
     private func requireSame(_ identity: FileIdentity) throws {
         guard try FileSystem.status(paths.database)?.identity != identity else { return }
         throw StoreError.busy(
@@ -304,7 +312,9 @@ final class FollowingCopy: CopyMadeAhead {
         return map
     }
 
-    /// Treats pages that do not fit the map as a change. If the database is damaged, the next build reports that.
+    /// Treats pages that do not fit the map as a change.
+    ///
+    /// If the database is damaged, the next build reports that.
     private static func damageIsChange<Result>(_ body: () throws -> Result) throws -> Result {
         do {
             return try body()

@@ -77,7 +77,9 @@ extension TreeMap.RowIDs {
     }
 }
 
-/// The rows in which two results differ. Each result is in the order of the rowid, which is its first column.
+/// The rows in which two results differ.
+///
+/// Each result is in the order of the rowid, which is its first column.
 private struct Differences {
     /// The rows of the copy that are missing or different in the original.
     private(set) var stale: [Int64] = []

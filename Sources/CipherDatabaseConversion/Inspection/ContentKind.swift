@@ -7,8 +7,9 @@ internal import CipherSQLiteFormat
 struct ContentKind {
     /// The kind of file that the first bytes indicate, in words; `nil` if they indicate nothing.
     let name: String?
-    /// Whether bytes 16 to 23 are those of a database header. SQLCipher encrypts them; other formats leave them
-    /// readable.
+    /// Whether bytes 16 to 23 are those of a database header.
+    ///
+    /// SQLCipher encrypts them; other formats leave them readable.
     let hasReadablePageSize: Bool
     /// The number of bytes at the beginning that do not look random.
     let plainStart: Int
@@ -48,8 +49,10 @@ struct ContentKind {
     /// Whether the whole file looks like an encrypted one.
     var isRandom: Bool { plainStart == 0 && restIsRandom }
 
-    /// Returns whether the counts of the 256 byte values look random. For random bytes, the sum of their squared
-    /// deviations is near its mean; it exceeds the limit used here for fewer than one of 10^9 chunks.
+    /// Returns whether the counts of the 256 byte values look random.
+    ///
+    /// For random bytes, the sum of their squared deviations is near its mean; it exceeds the limit used here for fewer
+    /// than one of 10^9 chunks.
     private static func looksRandom(_ bytes: [UInt8]) -> Bool {
         guard bytes.count >= 16 else { return false }
         var counts = [Int](repeating: 0, count: 256)

@@ -61,7 +61,9 @@ package struct DatabaseSearch: IteratorProtocol, Sequence, Sendable {
             file = status?.identity
         }
 
-        /// Returns whether the same file still has this name. Its next upgrade removes what an earlier one left there.
+        /// Returns whether the same file still has this name.
+        ///
+        /// Its next upgrade removes what an earlier one left there.
         package func isStillThere() throws -> Bool {
             try FileSystem.status(path, followLinks: false)?.identity == file
         }
@@ -207,7 +209,9 @@ package struct DatabaseSearch: IteratorProtocol, Sequence, Sendable {
 
     private static let endings = [".db", ".db3", ".sqlite", ".sqlite3", ".sqlitedb"]
 
-    /// Returns whether the content looks like a database. A plaintext one is recognized by its header.
+    /// Returns whether the content looks like a database.
+    ///
+    /// A plaintext one is recognized by its header.
     ///
     /// Encrypted pages look random: the first 1024 bytes contain about 251 of the 256 possible byte values.
     private static func looksLikeDatabase(_ path: String, _ status: FileSystem.Status) throws -> Bool {

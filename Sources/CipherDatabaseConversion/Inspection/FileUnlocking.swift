@@ -13,7 +13,9 @@ package import CipherSQLite
 package struct FileUnlocking {
     let paths: DatabasePaths
     let provider: any KeyProvider
-    /// The cipher settings that the file may have. The first are the wanted ones.
+    /// The cipher settings that the file may have.
+    ///
+    /// The first are the wanted ones.
     let formats: [CipherSettings]
     /// Whether to roll back the journal of a writer that crashed, once a key has opened the file and not before.
     ///
@@ -37,7 +39,9 @@ package struct FileUnlocking {
     /// An encrypted file that a key has opened.
     package struct Unlocked: Sendable {
         package let fileKey: FileKey
-        /// Whether the app keeps the file in WAL mode. A run that died may have changed the mode.
+        /// Whether the app keeps the file in WAL mode.
+        ///
+        /// A run that died may have changed the mode.
         let isWriteAheadLog: Bool
         /// The previous key, if it is the key that opened the file.
         let previousKey: CipherKey?

@@ -35,7 +35,9 @@ package struct Inspector {
         self.isAlone = isAlone
     }
 
-    /// What a file is, without a key, by its header and its sidecars. All further decisions are based on this.
+    /// What a file is, without a key, by its header and its sidecars.
+    ///
+    /// All further decisions are based on this.
     ///
     /// ``FileState`` refines this with the key, and ``FileContent`` lists the kinds of file with which a conversion can
     /// begin.

@@ -61,8 +61,10 @@ package struct JournalRollback {
             && original.prefix(CipherKey.saltLength) == page.prefix(CipherKey.saltLength)
     }
 
-    /// Refuses a journal if the key opens none of its pages. SQLite trusts its checksums and would overwrite the file
-    /// with the pages of another database, or with those from before an unfinished key change.
+    /// Refuses a journal if the key opens none of its pages.
+    ///
+    /// SQLite trusts its checksums and would overwrite the file with the pages of another database, or with those from
+    /// before an unfinished key change.
     ///
     /// Format 1 authenticates nothing, so its pages prove nothing.
     private func checkPages(_ unlocked: FileKey, _ inspector: Inspector) throws {

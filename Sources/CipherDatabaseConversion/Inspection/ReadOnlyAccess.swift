@@ -41,8 +41,10 @@ package enum ReadOnlyAccess {
         return try result.get()
     }
 
-    /// Opens a connection. Tries again if a log or an index that SQLite saw was gone when it opened it: the last
-    /// connection of another process removes both as it closes.
+    /// Opens a connection.
+    ///
+    /// Tries again if a log or an index that SQLite saw was gone when it opened it: the last connection of another
+    /// process removes both as it closes.
     private static func open(
         _ paths: DatabasePaths, _ fileKey: FileKey?, _ extensions: SQLExtensions, _ busyTimeout: Duration,
         leavesIndex: Bool

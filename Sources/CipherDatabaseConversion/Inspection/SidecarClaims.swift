@@ -27,8 +27,10 @@ enum SidecarClaims {
         }
     }
 
-    /// The largest plausible ratio. A transaction can shrink a file considerably, because the free pages that it cuts
-    /// off are in no journal; but no writer exceeds this ratio.
+    /// The largest plausible ratio.
+    ///
+    /// A transaction can shrink a file considerably, because the free pages that it cuts off are in no journal; but no
+    /// writer exceeds this ratio.
     private static let mostGrowth: Int64 = 64
 
     private static func check(
@@ -42,8 +44,9 @@ enum SidecarClaims {
             "\(FileSystem.split(sidecar.path).name) claims a database of \(claimed) bytes, but both have \(there)")
     }
 
-    /// Checks the super-journal name at the end of a journal of a multi-database transaction. SQLite uses it whatever
-    /// the start of the journal contains.
+    /// Checks the super-journal name at the end of a journal of a multi-database transaction.
+    ///
+    /// SQLite uses it whatever the start of the journal contains.
     private static func checkSuperJournal(of journal: SidecarFile, _ paths: DatabasePaths) throws {
         guard journal.size > 16, let end = try journal.read(at: journal.size - 16, count: 16),
             end[8...].elementsEqual(JournalHeader.magic),

@@ -102,8 +102,9 @@ package enum SidecarScan {
             return try run.look(forPlaintext: wantPlaintext)
         }
 
-        /// Encrypted pages look random. Plaintext pages are recognized by page 1's magic or as well-formed b-tree
-        /// pages.
+        /// Encrypted pages look random.
+        ///
+        /// Plaintext pages are recognized by page 1's magic or as well-formed b-tree pages.
         func look(forPlaintext wantPlaintext: Bool) throws -> Finding {
             var position = first
             var finding = Finding.nothing

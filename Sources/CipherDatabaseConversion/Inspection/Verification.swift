@@ -99,8 +99,9 @@ public struct Verification: Sendable, Encodable {
         }
     }
 
-    /// Checks everything that does not require opening a full-text table. Since SQLite 3.44, the check of a whole file
-    /// also calls their modules.
+    /// Checks everything that does not require opening a full-text table.
+    ///
+    /// Since SQLite 3.44, the check of a whole file also calls their modules.
     private mutating func checkEachTable(_ connection: Connection, _ reason: DatabaseError) throws {
         let tables = try connection.values(
             SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")

@@ -93,8 +93,9 @@ package struct DatabaseRestore {
         }
     }
 
-    /// Passes the backup to `body` while a read-only connection is open to it. Without that connection, another one
-    /// could be the last to close, which would merge a log into the file.
+    /// Passes the backup to `body` while a read-only connection is open to it.
+    ///
+    /// Without that connection, another one could be the last to close, which would merge a log into the file.
     ///
     /// Once the database has been replaced, nothing fails any more: its copy was compared with the backup before.
     private func readingBackup(

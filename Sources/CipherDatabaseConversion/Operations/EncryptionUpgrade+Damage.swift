@@ -2,7 +2,9 @@ internal import CipherErrors
 package import CipherSQLite
 
 extension EncryptionUpgrade {
-    /// Runs `body`. If that finds damage and the options ask for recovery, recovers the database in place.
+    /// Runs `body`.
+    ///
+    /// If that finds damage and the options ask for recovery, recovers the database in place.
     ///
     /// The caller holds the upgrade lock. If the key does not open the file, the first page counts as damaged if the
     /// key opens other pages or if other pages are plaintext. Otherwise the file has another key, and the error of

@@ -136,7 +136,9 @@ package struct EncryptionUpgrade {
         return (report, fileKey)
     }
 
-    /// Returns the key for a new file. The provider may create it now.
+    /// Returns the key for a new file.
+    ///
+    /// The provider may create it now.
     func newFileKey() throws -> CipherKey {
         let key = try provider.checkedKey(for: .createOrExisting, database: paths.database)
         try key.checkSalt(for: options.format, path: paths.database)

@@ -29,7 +29,9 @@ package struct FileBackup {
         self.options = options
     }
 
-    /// Makes the backup. The database and the files beside it stay as they are.
+    /// Makes the backup.
+    ///
+    /// The database and the files beside it stay as they are.
     ///
     /// - Throws: ``StoreError``. In that case nothing exists under the target's name.
     package func run() throws -> EncryptionReport {

@@ -102,8 +102,10 @@ package struct FreshDatabase {
         }
     }
 
-    /// Removes the sidecars of an earlier file. The inspection found no pages in them, but even a journal without pages
-    /// would make SQLite truncate the database to the length in the journal's header.
+    /// Removes the sidecars of an earlier file.
+    ///
+    /// The inspection found no pages in them, but even a journal without pages would make SQLite truncate the database
+    /// to the length in the journal's header.
     private func removeSidecars() throws {
         guard try !SidecarScan.holdsPages(paths) else { throw Inspector(paths).staleSidecar() }
         for path in [paths.wal, paths.sharedMemory, paths.journal] { try FileSystem.removeIfPresent(path) }

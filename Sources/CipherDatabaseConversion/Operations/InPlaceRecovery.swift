@@ -86,7 +86,9 @@ package struct InPlaceRecovery {
     }
 
     /// Returns the size of a database that needs no recovery: every page of every tree is undamaged, and SQLite finds
-    /// nothing wrong. Returns `nil` for any other database.
+    /// nothing wrong.
+    ///
+    /// Returns `nil` for any other database.
     private func soundSize() throws -> Int64? {
         let recovery = recovery(formats)
         let opened = try open(recovery)
@@ -166,7 +168,9 @@ package struct InPlaceRecovery {
         let fileKey: FileKey
         let record: AttemptRecord
         let kept: DamagedOriginal
-        /// A write lock on the damaged file. Nothing else in this process has the file open.
+        /// A write lock on the damaged file.
+        ///
+        /// Nothing else in this process has the file open.
         let lock: DatabaseFile
         let state: OriginalFile.State
         let marks: FileMarks

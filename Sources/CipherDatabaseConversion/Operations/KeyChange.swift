@@ -10,7 +10,9 @@ internal import CipherSystemFiles
 package struct KeyChange {
     package let paths: DatabasePaths
     package let provider: any KeyProvider
-    /// The cipher settings that the file may have. The first are the wanted ones.
+    /// The cipher settings that the file may have.
+    ///
+    /// The first are the wanted ones.
     package let formats: [CipherSettings]
     package let options: ConversionOptions
 

@@ -38,7 +38,9 @@ package final class OpenEncryption: @unchecked Sendable {
         }
     }
 
-    /// The number of pages that may be left for the last step. More are left if a round no longer reduces them.
+    /// The number of pages that may be left for the last step.
+    ///
+    /// More are left if a round no longer reduces them.
     private static let fewPages = 64
     private static let mostRounds = 16
     /// The number of times that the copy is restarted because the schema changed.

@@ -14,10 +14,14 @@ package final class OpenKeyChange: @unchecked Sendable {
     private let provider: any KeyProvider
     private let options: ConversionOptions
     private let keys: UpgradeKeys
-    /// The copy; `nil` if the format or the file system does not allow it. Everything is then copied in the last step.
+    /// The copy; `nil` if the format or the file system does not allow it.
+    ///
+    /// Everything is then copied in the last step.
     private var copy: ResealedCopy?
 
-    /// The number of pages that may be left for the last step. More are left if a pass no longer reduces them.
+    /// The number of pages that may be left for the last step.
+    ///
+    /// More are left if a pass no longer reduces them.
     private static let fewPages = 256
     private static let mostPasses = 8
 

@@ -29,8 +29,9 @@ package struct Vacuum {
         }
     }
 
-    /// Returns the same key with the same salt. Its text is parsed again so that the proof shares no key object with
-    /// the builder.
+    /// Returns the same key with the same salt.
+    ///
+    /// Its text is parsed again so that the proof shares no key object with the builder.
     private func keys() throws -> UpgradeKeys? {
         try fileKey.map { try UpgradeKeys($0.key, again: CipherKey(text: $0.key.text), settings: $0.settings) }
     }

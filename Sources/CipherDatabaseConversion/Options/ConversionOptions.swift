@@ -4,7 +4,9 @@ package import CipherSystemFiles
 
 /// The options for encrypting or decrypting a database or changing its key, and how long to wait for others.
 public struct ConversionOptions: Sendable {
-    /// The cipher format of the new file. The default is the newest format that the engine writes.
+    /// The cipher format of the new file.
+    ///
+    /// The default is the newest format that the engine writes.
     public var format = CipherSettings()
     /// The collations that the schema uses, as the app registers them.
     public var collations: [Collation] = []

@@ -4,7 +4,9 @@ public import CipherErrors
 public struct UpgradeProgress: Sendable, Equatable {
     /// The current stage.
     public let stage: UpgradeStage
-    /// The completed share of the whole work, from 0 to 1. It never decreases.
+    /// The completed share of the whole work, from 0 to 1.
+    ///
+    /// It never decreases.
     public let fraction: Double
     /// The number of bytes of the database that this stage has processed.
     public let bytes: Int64

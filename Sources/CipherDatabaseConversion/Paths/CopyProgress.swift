@@ -3,7 +3,9 @@ internal import CipherSystemFiles
 
 /// The progress of a copy that follows a database, for the launch after the one that made the copy.
 struct CopyProgress: Equatable {
-    /// The boot of the system during which the copy was written. After another boot, unsynced data may be missing.
+    /// The boot of the system during which the copy was written.
+    ///
+    /// After another boot, unsynced data may be missing.
     let boot: String
     /// The last transaction in the log that the copy contains; `nil` if the log cannot distinguish it from another one.
     var end: LogHeader.TransactionEnd?

@@ -21,7 +21,9 @@ package import CipherSystemFiles
 package final class UpgradeLock: @unchecked Sendable {
     /// How long further jobs may join.
     private let turn: Duration
-    /// How long the lock then stays free. Others try to take it every hundredth of a second.
+    /// How long the lock then stays free.
+    ///
+    /// Others try to take it every hundredth of a second.
     private static let gap = Duration.milliseconds(30)
 
     /// The bytes of a path, because two paths that are equal as characters can be different folders.

@@ -23,7 +23,9 @@ package final class LogKeeper: @unchecked Sendable {
         self.connection = connection
     }
 
-    /// Releases the log. A second call does nothing.
+    /// Releases the log.
+    ///
+    /// A second call does nothing.
     package func end() {
         let connection = lock.withLock { () -> Connection? in
             defer { self.connection = nil }

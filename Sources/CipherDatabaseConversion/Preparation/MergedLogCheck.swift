@@ -32,8 +32,9 @@ struct MergedLogCheck {
                 + "another copy of the file", "-wal")
     }
 
-    /// Returns whether the page reader finds no fault, which takes a fraction of SQLite's time. Otherwise SQLite does
-    /// the check.
+    /// Returns whether the page reader finds no fault, which takes a fraction of SQLite's time.
+    ///
+    /// Otherwise SQLite does the check.
     ///
     /// - Parameter connection: A connection in a transaction, or the only one that writes.
     private func isSound(_ header: LogHeader, _ log: SidecarFile, _ connection: Connection) throws -> Bool {

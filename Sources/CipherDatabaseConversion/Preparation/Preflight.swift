@@ -83,8 +83,9 @@ package struct Preflight {
         guard try AttemptRecord.find(folder, paths) != .stranger else { throw AttemptRecord.nameTaken(paths) }
     }
 
-    /// Refuses a file that is itself a mount point. It cannot be replaced, but the system reports that only on the
-    /// attempt.
+    /// Refuses a file that is itself a mount point.
+    ///
+    /// It cannot be replaced, but the system reports that only on the attempt.
     private func checkMount(_ folder: Folder, _ status: FileSystem.Status) throws {
         guard try MountPoint.isOne(paths.database, status, in: folder) else { return }
         throw StoreError(
@@ -93,7 +94,9 @@ package struct Preflight {
             advice: "mount its folder instead, or run the upgrade where the file is", changed: .nothing)
     }
 
-    /// Checks the free space. The copy is about as large as the copied data, plus what encryption adds to each page.
+    /// Checks the free space.
+    ///
+    /// The copy is about as large as the copied data, plus what encryption adds to each page.
     ///
     /// - Parameters:
     ///   - content: The number of bytes to copy.

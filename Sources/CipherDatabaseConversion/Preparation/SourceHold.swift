@@ -108,7 +108,9 @@ package final class SourceHold {
         return try !isWriteAheadLog && !paths.hasSidecar()
     }
 
-    /// Returns what the header says. SQLite itself reads the header of an encrypted file, under the lock.
+    /// Returns what the header says.
+    ///
+    /// SQLite itself reads the header of an encrypted file, under the lock.
     private func isWriteAheadLog() throws -> Bool {
         guard key != nil else { return try FileHeader(DatabaseFile(path: paths.database)).isWriteAheadLog }
         return try connection.value(String.self, "PRAGMA journal_mode") == "wal"

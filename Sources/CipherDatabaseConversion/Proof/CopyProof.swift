@@ -51,7 +51,9 @@ package struct CopyProof {
         var healedIndexes: Set<String> = []
     }
 
-    /// Indexes of the original that do not match its rows. A copy must not adopt them.
+    /// Indexes of the original that do not match its rows.
+    ///
+    /// A copy must not adopt them.
     struct DamagedIndexes: Error {
         /// The faults of the indexes.
         let complaints: [String]

@@ -94,9 +94,10 @@ struct IntegrityComplaints: Sendable, Equatable {
         }?.key
     }
 
-    /// Returns SQLite's complaints about values that the definitions of these tables forbid, except for NULL. Tables
-    /// are skipped if SQLite cannot check them, because the app's functions are missing or a CHECK computes values that
-    /// are too large.
+    /// Returns SQLite's complaints about values that the definitions of these tables forbid, except for NULL.
+    ///
+    /// Tables are skipped if SQLite cannot check them, because the app's functions are missing or a CHECK computes
+    /// values that are too large.
     static func ofValues(in tables: [SchemaName], _ connection: Connection) throws -> [String] {
         let checks: [SQL] =
             Engine.current.checksTables

@@ -19,9 +19,9 @@ struct KeyOrder: Sendable {
 
         let collation: Collation
         let isDescending: Bool
-        /// Whether the column belongs to the key. Two entries of a UNIQUE index must not be equal in all columns of the
-        /// key.
-        /// equal.
+        /// Whether the column belongs to the key.
+        ///
+        /// Two entries of a UNIQUE index must not be equal in all columns of the key. equal.
         let isKey: Bool
 
         init(_ collation: Collation, isDescending: Bool, isKey: Bool) {
@@ -86,7 +86,9 @@ struct KeyOrder: Sendable {
         }
     }
 
-    /// Compares exactly. A conversion of the integer would round it.
+    /// Compares exactly.
+    ///
+    /// A conversion of the integer would round it.
     private static func compare(_ integer: Int64, _ real: Double) -> Int {
         if real < -0x1p63 { return 1 }
         if real >= 0x1p63 { return -1 }

@@ -1,7 +1,8 @@
 internal import CipherSQLite
 
-/// A row with values so long that they are compared piece by piece. Otherwise SQLite would assemble each of them in
-/// memory, for both files and both workers.
+/// A row with values so long that they are compared piece by piece.
+///
+/// Otherwise SQLite would assemble each of them in memory, for both files and both workers.
 struct LongRow {
     let reading: TableReading
     /// The name of the rowid.

@@ -15,7 +15,9 @@ package struct TableColumns: Sendable {
         package let isInKey: Bool
     }
 
-    /// The columns whose values are stored, in order. Generated columns are included only if they are STORED.
+    /// The columns whose values are stored, in order.
+    ///
+    /// Generated columns are included only if they are STORED.
     let stored: [Stored]
     /// The number of columns of the table, stored or not.
     let count: Int

@@ -34,7 +34,9 @@ final class RecordProof: @unchecked Sendable {
         let indexes: [IndexComparison]
     }
 
-    /// Pairs the b-trees of both files. Returns `nil` if the files cannot be read in this way; SQL then compares them.
+    /// Pairs the b-trees of both files.
+    ///
+    /// Returns `nil` if the files cannot be read in this way; SQL then compares them.
     ///
     /// The copy must have SQLCipher 4's default format, and the original must be plaintext and at rest. `source` holds
     /// the original in a transaction, and without a log nobody can write to it meanwhile.
@@ -137,8 +139,9 @@ final class RecordProof: @unchecked Sendable {
         }
     }
 
-    /// Lets SQLCipher read a part of the pages, and passes the results to the tables and indexes. All workers must have
-    /// finished.
+    /// Lets SQLCipher read a part of the pages, and passes the results to the tables and indexes.
+    ///
+    /// All workers must have finished.
     ///
     /// - Throws: ``StoreError`` with `proofFailed`.
     func settle(_ pair: ConnectionPair, _ progress: @escaping (Int64) throws -> Void) throws {

@@ -10,8 +10,9 @@ internal import CipherSystemFiles
 /// passes through the interior pages as the app's lookups will.
 struct RecordSamples {
     private let tree: RecordTree
-    /// The maximum number of steps of SQLite's virtual machine for a search. It takes some for each of up to 2,000
-    /// columns.
+    /// The maximum number of steps of SQLite's virtual machine for a search.
+    ///
+    /// It takes some for each of up to 2,000 columns.
     private static let mostSteps = 200_000
 
     init(_ tree: RecordTree) {
@@ -93,7 +94,9 @@ struct RecordSamples {
         return true
     }
 
-    /// Returns whether a query has a result in the original. The result must be the same in the copy.
+    /// Returns whether a query has a result in the original.
+    ///
+    /// The result must be the same in the copy.
     private func isEqual(
         _ query: SQL, _ name: String, _ pair: ConnectionPair, _ progress: (Int64) throws -> Void
     ) throws -> Bool {

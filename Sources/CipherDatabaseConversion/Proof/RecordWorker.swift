@@ -357,7 +357,9 @@ private struct Sampler {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Returns whether the bytes are equal. Both buffers must have the same length.
+    /// Returns whether the bytes are equal.
+    ///
+    /// Both buffers must have the same length.
     fileprivate func isEqual(to other: UnsafeRawBufferPointer) -> Bool {
         guard let left = baseAddress, let right = other.baseAddress else { return true }
         return memcmp(left, right, count) == 0

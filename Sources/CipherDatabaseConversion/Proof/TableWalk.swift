@@ -32,7 +32,9 @@ package final class TableWalk: @unchecked Sendable {
 
     /// The length in bytes from which values are compared piece by piece.
     static let longValue: Int32 = 4 << 20
-    /// The number of rows between two looks at the other worker's mark. The workers must not wait for each other.
+    /// The number of rows between two looks at the other worker's mark.
+    ///
+    /// The workers must not wait for each other.
     private static let stride: Int64 = 1_024
 
     /// Creates a walk through a table of an open database, whose path the errors contain.

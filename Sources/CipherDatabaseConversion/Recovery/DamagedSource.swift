@@ -15,7 +15,9 @@ struct DamagedSource {
     /// Whether the file is not encrypted.
     private(set) var isPlaintext = false
 
-    /// Opens a file. The pages are read through SQLite's file layer.
+    /// Opens a file.
+    ///
+    /// The pages are read through SQLite's file layer.
     ///
     /// - Parameters:
     ///   - sizes: The page geometry of a healthy database with the same schema, for use if the header is lost.

@@ -256,8 +256,10 @@ package struct DatabaseRecovery {
         }
     }
 
-    /// Returns the complaints of SQLite's check. If there are virtual tables, only the ordinary tables are checked,
-    /// because the modules of virtual tables complain about lost rows.
+    /// Returns the complaints of SQLite's check.
+    ///
+    /// If there are virtual tables, only the ordinary tables are checked, because the modules of virtual tables
+    /// complain about lost rows.
     private func complaints(_ connection: Connection) throws -> [String] {
         guard Engine.current.checksTables, try !virtualTables(connection).isEmpty else {
             return try IntegrityComplaints(connection).kinds.keys.sorted()

@@ -7,8 +7,9 @@ internal import CipherRecovery
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 
-/// Finds the key and the format that open pages of a damaged, encrypted file. It tries all pages, because the first may
-/// be lost.
+/// Finds the key and the format that open pages of a damaged, encrypted file.
+///
+/// It tries all pages, because the first may be lost.
 struct EncryptedSource {
     private let paths: DatabasePaths
     private let bytes: ReadBytes
@@ -113,8 +114,9 @@ struct EncryptedSource {
         return try (1...pages.pageCount).contains { try Self.opens($0, pages, settings) }
     }
 
-    /// Returns whether a page is authentic. In format 1, which authenticates nothing, the page must look like one of a
-    /// database.
+    /// Returns whether a page is authentic.
+    ///
+    /// In format 1, which authenticates nothing, the page must look like one of a database.
     private static func opens(_ number: UInt32, _ pages: some PageSource, _ settings: CipherSettings) throws -> Bool {
         let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: settings.pageSize, alignment: 16)
         defer { memory.deallocate() }

@@ -4,7 +4,9 @@
 public struct RecoveryReport: Sendable, Codable, Equatable {
     /// A table of the schema.
     public struct Table: Sendable, Codable, Equatable {
-        /// The name of the table. Bytes that are not UTF-8 are shown as `\xff`.
+        /// The name of the table.
+        ///
+        /// Bytes that are not UTF-8 are shown as `\xff`.
         public var name: String
         /// The number of rows of the table in the new database.
         public var rows: Int

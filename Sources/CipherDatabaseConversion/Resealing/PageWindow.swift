@@ -93,7 +93,9 @@ struct PageMark: Equatable {
     let first: UInt64
     let second: UInt64
 
-    /// The distance of the mark from the end of the page. The mark begins where the HMAC begins.
+    /// The distance of the mark from the end of the page.
+    ///
+    /// The mark begins where the HMAC begins.
     static let distance = 64
     /// The mark of a page that nobody has written.
     static let unwritten = PageMark(first: 0, second: 0)

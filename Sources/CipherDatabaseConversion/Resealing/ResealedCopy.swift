@@ -117,7 +117,9 @@ final class ResealedCopy: CopyMadeAhead {
         compared += Array(repeating: nil, count: count - compared.count)
     }
 
-    /// The objects of one pass. A page that was authenticated together with others is remembered during the pass.
+    /// The objects of one pass.
+    ///
+    /// A page that was authenticated together with others is remembered during the pass.
     private struct Workers {
         let sealing: SealedPages
         let source: EncryptedPages<PageWindow>

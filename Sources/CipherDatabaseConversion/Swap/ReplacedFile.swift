@@ -89,7 +89,9 @@ package final class ReplacedFile {
         return try isSame && !paths.hasSidecar()
     }
 
-    /// Releases the lock if nobody can have the nameless file open. Otherwise keeps it as long as this process lives.
+    /// Releases the lock if nobody can have the nameless file open.
+    ///
+    /// Otherwise keeps it as long as this process lives.
     ///
     /// - Parameter isOverwritten: Whether to overwrite page 1, so that a process that reads the file after the lock is
     ///   released fails instead of writing to a file that has no name any more. The file is never truncated: SQLite

@@ -7,7 +7,9 @@ struct Swap {
     let copy: NewFile
     /// The name of the copy.
     let copyName: String
-    /// The file that is replaced. It must be kept open, so that no other file gets its inode.
+    /// The file that is replaced.
+    ///
+    /// It must be kept open, so that no other file gets its inode.
     let original: FileIdentity
     private var folder: Folder { copy.folder }
 
@@ -100,8 +102,9 @@ struct Swap {
             retry: .afterEndingProgram)
     }
 
-    /// Completes the swap after the commit. Nothing here can undo the commit, so failures become warnings instead of
-    /// errors.
+    /// Completes the swap after the commit.
+    ///
+    /// Nothing here can undo the commit, so failures become warnings instead of errors.
     ///
     /// The old file is overwritten only if the rename is known to be durable. Before that, a power loss may restore the
     /// old name, and the old file is then the database.

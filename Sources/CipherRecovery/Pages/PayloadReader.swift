@@ -24,8 +24,9 @@ struct PayloadReader<Source: PageSource>: ~Copyable {
     /// A whole payload.
     struct Payload {
         let bytes: UnsafeRawBufferPointer
-        /// The offset in the payload of the last overflow page that contains only zeros, and the number of that page. A
-        /// blob may end in zeros, but a text does not.
+        /// The offset in the payload of the last overflow page that contains only zeros, and the number of that page.
+        ///
+        /// A blob may end in zeros, but a text does not.
         let empty: (start: Int, page: UInt32)?
     }
 

@@ -19,7 +19,9 @@ struct TreeMap {
     private(set) var pages: [Place] = []
     /// The places below which pages are missing, each with the page that is lost or no longer leads to them.
     private(set) var gaps: [Place] = []
-    /// Leaves that cannot be read. No other page is missing there, unless the child pointer to the leaf is damaged.
+    /// Leaves that cannot be read.
+    ///
+    /// No other page is missing there, unless the child pointer to the leaf is damaged.
     private(set) var lostLeaves: [Place] = []
     /// Pages on which something contradicts the rest.
     private(set) var damaged: [UInt32] = []
@@ -33,8 +35,10 @@ struct TreeMap {
     /// Creates the map of a tree that is known to have existed, but of which nothing else is known.
     init(lostRoot page: UInt32) { gaps = [Place(page: page, above: nil, upTo: nil)] }
 
-    /// Records that the tree lacks some of its rows. If no gap accounts for them, one of its pages was replaced by an
-    /// earlier state of that page, or by a page of another tree.
+    /// Records that the tree lacks some of its rows.
+    ///
+    /// If no gap accounts for them, one of its pages was replaced by an earlier state of that page, or by a page of
+    /// another tree.
     mutating func lackRows() {
         if missing.isEmpty { gaps = [Place(page: 0, above: nil, upTo: nil)] }
     }

@@ -60,8 +60,9 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
     /// The b-tree of each index, by the positions of the table and the index; `nil` if its root is not known.
     private(set) var indexes: [[TreeMap?]] = []
     let shapes: [RecordShape]
-    /// A whole page with rows outside the range that its parent gives it. Either the page is in an earlier state, and
-    /// its rows are elsewhere by now, or the parent is wrong.
+    /// A whole page with rows outside the range that its parent gives it.
+    ///
+    /// Either the page is in an earlier state, and its rows are elsewhere by now, or the parent is wrong.
     struct Stray {
         let table: Int
         let place: TreeMap.Place

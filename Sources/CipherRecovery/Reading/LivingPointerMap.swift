@@ -1,7 +1,8 @@
 internal import CipherSQLiteFormat
 
-/// The pointer map of a damaged database with auto-vacuum. It distinguishes live pages from free ones without the free
-/// list.
+/// The pointer map of a damaged database with auto-vacuum.
+///
+/// It distinguishes live pages from free ones without the free list.
 struct LivingPointerMap {
     /// The use of a page according to the map.
     enum Use: Equatable {

@@ -192,8 +192,9 @@ extension ReadingRun {
 
     // MARK: Rows
 
-    /// Decides by the indexes which rows are live on pages that contradict their parents. If no index decides, the rows
-    /// that the parents lead to are live.
+    /// Decides by the indexes which rows are live on pages that contradict their parents.
+    ///
+    /// If no index decides, the rows that the parents lead to are live.
     private mutating func readStrays(_ evidence: [Int: IndexEvidence]) throws {
         for stray in strays {
             guard let content = try content(stray.place.page), let evidence = evidence[stray.table] else { continue }
@@ -299,8 +300,9 @@ extension ReadingRun {
         return possible.count == 1 ? possible.first : nil
     }
 
-    /// Returns whether a tree lacks pages at a place where all rows of a page belong. A page of keys has no range of
-    /// rowids, so it fits any such place.
+    /// Returns whether a tree lacks pages at a place where all rows of a page belong.
+    ///
+    /// A page of keys has no range of rowids, so it fits any such place.
     private static func holds(_ content: borrowing PageContent, _ places: [TreeMap.Place]) -> Bool {
         let rowids = content.tree.kind.isTable ? content.cells.map(\.rowid) : []
         return places.contains { place in rowids.allSatisfy(place.contains) }
@@ -315,8 +317,9 @@ extension ReadingRun {
         }
     }
 
-    /// Counts the orphans that can only be free. If they account for the header's number of free pages, all others are
-    /// live.
+    /// Counts the orphans that can only be free.
+    ///
+    /// If they account for the header's number of free pages, all others are live.
     private mutating func countFreed(_ orphans: [Orphan], _ survey: OrphanSurvey) throws {
         guard let unknown = freePages.unknown, unknown > 0, !reading.mayLackTables else { return }
         var freed = 0
@@ -408,7 +411,9 @@ private struct OrphanSurvey {
     /// Pages of keys that fit no table.
     var indexPages: Set<UInt32> = []
 
-    /// Records a page. Page 1 is left out, because it belongs to the schema.
+    /// Records a page.
+    ///
+    /// Page 1 is left out, because it belongs to the schema.
     mutating func add(_ page: UInt32) { if page > 1 { others.insert(page) } }
 
     /// Pages whose use is not known.

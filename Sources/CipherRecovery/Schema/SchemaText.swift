@@ -40,7 +40,9 @@ package struct SchemaText: Sendable {
 
     /// A key that is different for every entry of a schema.
     var key: [UInt8] { Array(type.utf8) + [0] + name.folded }
-    /// The definition as text, for finding keywords. Only `sql` is run, byte for byte.
+    /// The definition as text, for finding keywords.
+    ///
+    /// Only `sql` is run, byte for byte.
     var text: String { String(decoding: sql ?? [], as: UTF8.self) }
     /// Whether the entry is a virtual table.
     var isVirtual: Bool { type == "table" && root == 0 }

@@ -8,7 +8,9 @@ struct FullTextTable {
     let module: String
     /// The external table that stores the text; `nil` if the full-text table stores it itself.
     let contentTable: String?
-    /// Whether the text is stored anywhere. The index of a contentless table cannot be recomputed.
+    /// Whether the text is stored anywhere.
+    ///
+    /// The index of a contentless table cannot be recomputed.
     let hasContent: Bool
 
     /// The name endings of the tables that the module computes from the text, if it has them at all.

@@ -372,7 +372,9 @@ package final class RecoveredDatabase {
 
 extension RecoveredDatabase {
     /// Fills the computed tables with what they hold in a new, empty full-text table, because the module reads them
-    /// before it recomputes them. Then drops that new table.
+    /// before it recomputes them.
+    ///
+    /// Then drops that new table.
     ///
     /// - Parameter number: Returns the position of the shadow table with a name ending; `nil` if there is none.
     /// - Returns: The computed tables, and the number of lost settings that were set as in a new table.

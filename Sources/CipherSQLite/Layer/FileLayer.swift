@@ -233,7 +233,9 @@ extension DescriptorFile: LayeredFile {
     package func close() -> Int32 { SQLITE_OK }
 }
 
-/// A journal without a name. It does not survive a crash, so none of it needs to be synced to the disk.
+/// A journal without a name.
+///
+/// It does not survive a crash, so none of it needs to be synced to the disk.
 private final class Scratch: LayeredFile {
     private let file: DescriptorFile
 

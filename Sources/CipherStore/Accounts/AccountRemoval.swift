@@ -32,8 +32,10 @@ package struct AccountRemoval {
         }
     }
 
-    /// Removes the files. The log and the journal go before the database: on their own, they would be mistaken for
-    /// those of another database.
+    /// Removes the files.
+    ///
+    /// The log and the journal go before the database: on their own, they would be mistaken for those of another
+    /// database.
     private func removeFiles() throws {
         try Leftovers.sweep(paths)
         let own = [paths.wal, paths.sharedMemory, paths.journal, paths.database]

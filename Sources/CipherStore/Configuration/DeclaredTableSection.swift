@@ -3,8 +3,9 @@ internal import CipherSQLText
 internal import CipherSchemaMigration
 
 extension DeclaredTable {
-    /// Reads the `dbTables` list. Each element is a dictionary of one table, which contains a list of dictionaries of
-    /// one column each.
+    /// Reads the `dbTables` list.
+    ///
+    /// Each element is a dictionary of one table, which contains a list of dictionaries of one column each.
     static func list(_ node: ConfigurationNode) throws -> [DeclaredTable] {
         var tables: [DeclaredTable] = []
         var places: [SQLName: String] = [:]

@@ -86,8 +86,9 @@ extension EncryptedStore {
         return missing != nil
     }
 
-    /// Returns the result of `body`; `nil` if this store is suspended. The path is compared because a closure may call
-    /// another store.
+    /// Returns the result of `body`; `nil` if this store is suspended.
+    ///
+    /// The path is compared because a closure may call another store.
     private func unlessSuspended<Output>(_ body: () async throws -> Output) async throws -> Output? {
         do {
             return try await body()

@@ -74,8 +74,9 @@ extension StoreError {
         "the change of key or format is postponed: \(reason(error))"
     }
 
-    /// Whether a change of key or format that failed with this error can wait, because the file is unchanged. No user
-    /// is locked out because the disk is full or an extension of the app has the file open.
+    /// Whether a change of key or format that failed with this error can wait, because the file is unchanged.
+    ///
+    /// No user is locked out because the disk is full or an extension of the app has the file open.
     ///
     /// The change can also wait if the new key is unavailable or equals the old one. It is not postponed if the
     /// provider returned two different keys, or if it was cancelled.

@@ -4,8 +4,9 @@ internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 
-/// A summary of one launch in numbers and names, for the statistics of a staged roll-out. It is created from the report
-/// of an opened store, or from the error that opening threw.
+/// A summary of one launch in numbers and names, for the statistics of a staged roll-out.
+///
+/// It is created from the report of an opened store, or from the error that opening threw.
 ///
 /// Contains no path, message, table name or other content of the database.
 public struct LaunchReport: Sendable, Codable, Equatable {

@@ -6,8 +6,9 @@ internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherSystemFiles
 
-/// Determines what a database file is, which key and cipher format open it, and which version it records. Opening,
-/// planning, validating, reading the history and repairing all rely on it.
+/// Determines what a database file is, which key and cipher format open it, and which version it records.
+///
+/// Opening, planning, validating, reading the history and repairing all rely on it.
 ///
 /// Keys and formats are tried in the order of ``FileUnlocking``. If CipherStore has recorded a version, that version
 /// counts; otherwise the app's own record does.
@@ -26,7 +27,9 @@ struct OpeningResolver {
         let result: Result
     }
 
-    /// A closure that reads an opened file. If there is no file, it receives an empty in-memory database.
+    /// A closure that reads an opened file.
+    ///
+    /// If there is no file, it receives an empty in-memory database.
     typealias Reading<Result> = (Connection, Decision.Facts, FileUnlocking.Unlocked?) throws -> Result
 
     /// Opens a file for reading, and passes the connection to `body`.

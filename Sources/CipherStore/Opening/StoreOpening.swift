@@ -122,8 +122,9 @@ package struct StoreOpening {
     }
 
     /// Checks, before the copy of an interrupted upgrade gets the database's name, that opening would not refuse the
-    /// copy and that its key is available if it must be encrypted. Only the run that takes over the copy reports the
-    /// takeover, so that run should not fail afterwards.
+    /// copy and that its key is available if it must be encrypted.
+    ///
+    /// Only the run that takes over the copy reports the takeover, so that run should not fail afterwards.
     private func checkTakingOver() throws {
         var encrypts = configuration.encryption.isEnabled
         do {
@@ -302,8 +303,10 @@ package struct StoreOpening {
 
     var upgrade: EncryptionUpgrade { EncryptionUpgrade(paths, provider: provider, options: options) }
 
-    /// Replaces the file with a copy that already has the app's schema. The copy is migrated after it is verified and
-    /// before it gets the file's name, so a failed migration leaves the file as it was.
+    /// Replaces the file with a copy that already has the app's schema.
+    ///
+    /// The copy is migrated after it is verified and before it gets the file's name, so a failed migration leaves the
+    /// file as it was.
     ///
     /// - Parameter convert: Builds the copy, passes it to its argument, and swaps.
     func replace(

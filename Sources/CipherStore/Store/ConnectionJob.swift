@@ -68,7 +68,9 @@ package final class ConnectionJob: @unchecked Sendable {
         if case .onConnection = work { true } else { false }
     }
 
-    /// Runs the job. The caller delivers the answer after taking back the connection.
+    /// Runs the job.
+    ///
+    /// The caller delivers the answer after taking back the connection.
     func run(on connection: Connection?) -> Delivery {
         switch (work, connection) {
         case (.onConnection(let work), let connection?): work(connection, self)
@@ -100,7 +102,9 @@ package final class ConnectionJob: @unchecked Sendable {
     /// The error that a cancelled job throws.
     var cancellation: any Error { lock.withLock { reason } ?? CancellationError() }
 
-    /// Ends the job's current work. The caller must remove a waiting job from its queue.
+    /// Ends the job's current work.
+    ///
+    /// The caller must remove a waiting job from its queue.
     ///
     /// - Parameter reason: The error that the job throws; the first one counts.
     func cancel(_ reason: any Error = CancellationError()) {

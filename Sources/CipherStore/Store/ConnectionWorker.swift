@@ -1,8 +1,9 @@
 internal import CipherSQLite
 internal import Dispatch
 
-/// A connection with its own dispatch queue, on which everything that touches it runs. The connection is opened when a
-/// job needs it, and reopened after it was closed.
+/// A connection with its own dispatch queue, on which everything that touches it runs.
+///
+/// The connection is opened when a job needs it, and reopened after it was closed.
 ///
 /// A serial queue gets its own thread when it has work, so nothing here blocks Swift's cooperative threads.
 final class ConnectionWorker: @unchecked Sendable {

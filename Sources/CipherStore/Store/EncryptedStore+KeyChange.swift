@@ -131,7 +131,9 @@ extension EncryptedStore {
 }
 
 extension EncryptionReport {
-    /// Retires the previous key. The file already has the new key, so no failure here is an error.
+    /// Retires the previous key.
+    ///
+    /// The file already has the new key, so no failure here is an error.
     fileprivate func retiringOnThread(_ change: OpenKeyChange) async -> EncryptionReport {
         do {
             return try await DetachedThread.run { retiring(change) }

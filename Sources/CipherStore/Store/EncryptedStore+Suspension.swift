@@ -83,8 +83,9 @@ extension EncryptedStore {
         }
     }
 
-    /// Runs `body` once the connections are closed. The writer's connection closes last and moves the log into the
-    /// file.
+    /// Runs `body` once the connections are closed.
+    ///
+    /// The writer's connection closes last and moves the log into the file.
     private func whenSuspended(_ body: @escaping @Sendable () -> Void) {
         let files = watch.current
         let end: @Sendable () -> Void = { [readers, watch, events] in

@@ -278,7 +278,9 @@ public final class EncryptedStore: Sendable {
     /// Whether the store is closed or closing.
     var isClosed: Bool { readers.isStopped }
 
-    /// Stops both queues. The writer closes last, but refuses new calls as soon as the readers do.
+    /// Stops both queues.
+    ///
+    /// The writer closes last, but refuses new calls as soon as the readers do.
     ///
     /// - Returns: Whether the store was open.
     private func stop() -> Bool {

@@ -1,7 +1,9 @@
 internal import CipherErrors
 internal import CipherSystemFiles
 
-/// The running backups of a store. They have their own connections, so a suspension must wait for them.
+/// The running backups of a store.
+///
+/// They have their own connections, so a suspension must wait for them.
 final class RunningBackups: @unchecked Sendable {
     private struct Run {
         let cancellation: UpgradeCancellation

@@ -125,8 +125,9 @@ package struct StoreConnections: Sendable {
         }
     }
 
-    /// Switches back to a rollback journal on a file system without shared memory. A connection with exclusive access
-    /// to the file does not need shared memory.
+    /// Switches back to a rollback journal on a file system without shared memory.
+    ///
+    /// A connection with exclusive access to the file does not need shared memory.
     private func leaveWriteAheadLog() throws {
         let connection = try connect()
         defer { connection.close() }

@@ -224,7 +224,9 @@ package enum FileSystem {
     package static func canWriteInFolder(_ path: String) -> Bool { isGranted(path, W_OK | X_OK) }
     package static func canRead(_ path: String) -> Bool { isGranted(path, R_OK) }
 
-    /// Returns whether access is not denied. If the file no longer exists, the operation itself reports that.
+    /// Returns whether access is not denied.
+    ///
+    /// If the file no longer exists, the operation itself reports that.
     private static func isGranted(_ path: String, _ mode: Int32) -> Bool {
         path.withSystemPath { access($0, mode) } == 0 || errno == ENOENT
     }

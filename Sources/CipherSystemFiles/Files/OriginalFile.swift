@@ -71,8 +71,9 @@ package struct OriginalFile {
 
     /// Properties of the file that every write to it changes.
     package struct State: Equatable {
-        /// The length of the longest page. The first page holds the change counter, which an encrypted file stores with
-        /// a new initialization vector.
+        /// The length of the longest page.
+        ///
+        /// The first page holds the change counter, which an encrypted file stores with a new initialization vector.
         package static let length = 65_536
 
         private let start: [UInt8]

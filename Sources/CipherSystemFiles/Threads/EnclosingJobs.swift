@@ -6,7 +6,9 @@
     internal import Darwin
 #endif
 
-/// The jobs within which code runs. What an app's key provider or hook starts runs within the job that called it.
+/// The jobs within which code runs.
+///
+/// What an app's key provider or hook starts runs within the job that called it.
 ///
 /// The jobs are known on the job's thread, on threads that ``DetachedThread`` starts, and in tasks started with `Task`,
 /// but not in detached tasks or on the app's own threads and queues.
