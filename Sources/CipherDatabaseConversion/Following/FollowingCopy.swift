@@ -14,15 +14,15 @@ internal import CipherSystemFiles
 /// from there, if the log still shows what has changed since.
 // Not `Sendable`: used by one thread at a time.
 final class FollowingCopy: CopyMadeAhead {
-    private let paths: DatabasePaths
-    private let keys: UpgradeKeys
-    private let options: ConversionOptions
+    let paths: DatabasePaths
+    let keys: UpgradeKeys
+    let options: ConversionOptions
     private let aside: ResumableCopy
     /// The database that the copy follows; `nil` before the copy is built, and once the database is at rest.
     private var original: Original?
-    private var report: EncryptionReport
+    var report: EncryptionReport
     /// The state of the database when it was brought to rest; `nil` before that.
-    private var stateAtRest: OriginalFile.State?
+    var stateAtRest: OriginalFile.State?
     /// Whether a round ended in the middle of its changes, or found a difference.
     ///
     /// The copy then equals no commit.
@@ -295,20 +295,20 @@ final class FollowingCopy: CopyMadeAhead {
         // This comes first: if the trees have moved, the map is invalid. Each schema change writes the first page.
         if written.contains(1) {
             let isSame = try Self.damageIsChange { try Self.schema(snapshot) == former.schema }
-            guard isSame, try hasLayoutOfCopy(writer) else { throw SchemaChanged() }
+            guard isSame, try CopiedHeader.hasLayout(writer) else { throw SchemaChanged() }
         }
         guard var map = former.map else { throw SchemaChanged() }
         let changes = Self.inOrder(try Self.damageIsChange { try map.follow(snapshot, written) }, map)
         if !written.isEmpty { try aside.note(nil) }
         report.rows += try RangeCopy(connection: writer).copy(changes)
-        try copyHeader(writer)
+        try CopiedHeader.copy(writer)
         try writer.execute("COMMIT")
         writer.close()
         let copied = try proofOfCopy(try keys.proving.wait()).open { observer.isCancelled }
         defer { copied.close() }
         try RangeProof(pair: ConnectionPair(original: comparing, copy: copied)).run(
             changes, checkCancellation: observer.checkCancellation)
-        try compareHeaders(comparing, copied)
+        try CopiedHeader.compare(comparing, copied, of: paths.database)
         return map
     }
 
@@ -330,35 +330,6 @@ final class FollowingCopy: CopyMadeAhead {
             return changes
         }
         return changes.filter { $0.table != counts } + [TreeMap.Change(table: counts, ranges: [TreeMap.RowIDs()])]
-    }
-
-    private static let headerFields = ["user_version", "application_id", "schema_version"]
-
-    private func copyHeader(_ writer: Connection) throws {
-        for name in Self.headerFields {
-            let wanted = try writer.value(Int.self, SQL(text: "PRAGMA original.\(name)")) ?? 0
-            guard try writer.value(Int.self, SQL(text: "PRAGMA main.\(name)")) != wanted else { continue }
-            try writer.execute(SQL(text: "PRAGMA main.\(name) = \(String(wanted))"))
-        }
-    }
-
-    /// The header fields that only a rebuilt copy can adopt.
-    private static let layoutFields = ["auto_vacuum", "default_cache_size"]
-
-    private func hasLayoutOfCopy(_ writer: Connection) throws -> Bool {
-        try Self.layoutFields.allSatisfy { name in
-            try writer.value(Int.self, SQL(text: "PRAGMA original.\(name)"))
-                == writer.value(Int.self, SQL(text: "PRAGMA main.\(name)"))
-        }
-    }
-
-    private func compareHeaders(_ original: Connection, _ copy: Connection) throws {
-        for name in Self.headerFields + Self.layoutFields {
-            let pragma = SQL(text: "PRAGMA \(name)")
-            guard try original.value(Int.self, pragma) == copy.value(Int.self, pragma) else {
-                throw StoreError.proof(paths.database, "\(name) differs")
-            }
-        }
     }
 
     private func proofOfCopy(_ key: CipherKey) throws -> ProofConnection {
@@ -405,65 +376,7 @@ final class FollowingCopy: CopyMadeAhead {
         return connection
     }
 
-    // MARK: At rest
-
-    /// Copies the last commits, and leaves WAL mode, so that the file alone is the database.
-    ///
-    /// No other connection of this process may be open to it. One connection stays open from before the last round
-    /// until it has locked the file, so nobody's close can remove the log in between, and it detects any commit.
-    ///
-    /// - Parameter timeout: How long to wait for each lock. The app's calls wait meanwhile.
-    /// - Throws: ``SchemaChanged``; ``StoreError`` with `busy` if another process has the file open or wrote to it.
-    func settle(waiting timeout: Duration, _ observer: UpgradeObserver) throws {
-        var profile = try ConnectionProfile.settling(Connection.size(paths.database)).with(
-            extensions: options.extensions)
-        profile.checkpointsByItself = false
-        let leaving = try profile.open(paths.database, busyTimeout: timeout)
-        defer { leaving.close() }
-        try leaving.proveReadable()
-        var version: Int?
-        _ = try follow(proving: false, isResumable: false, observer) {
-            try LockedWriter(paths.database, nil, extensions: options.extensions, busyTimeout: timeout)
-        } whileHeld: {
-            version = try leaving.value(Int.self, "PRAGMA data_version")
-        }
-        try sync()
-        letGo()
-        try leaving.execute("PRAGMA locking_mode = EXCLUSIVE")
-        // Takes the file's exclusive lock and keeps it.
-        let isUnchanged = try leaving.transaction(.immediate) {
-            try leaving.value(Int.self, "PRAGMA data_version") == version
-        }
-        guard isUnchanged else {
-            throw StoreError.busy(
-                paths.database, "another program wrote to the database at the last moment", retry: .now)
-        }
-        guard try leaving.value(String.self, "PRAGMA journal_mode = DELETE") == "delete",
-            let status = try FileSystem.status(paths.database)
-        else {
-            throw StoreError.busy(
-                paths.database, "another connection, of this process or another, uses the database",
-                retry: .afterClosing)
-        }
-        let file = try DatabaseFile(path: paths.database)
-        defer { file.close() }
-        stateAtRest = try OriginalFile(paths.database, status).state(
-            start: file.read(at: 0, count: OriginalFile.State.length))
-    }
-
-    func finish(from database: DatabaseFile, _ observer: UpgradeObserver) throws -> FinishedCopy? {
-        guard let stateAtRest, let status = try FileSystem.status(paths.database),
-            try OriginalFile(paths.database, status).state(
-                start: database.read(at: 0, count: OriginalFile.State.length))
-                == stateAtRest
-        else {
-            throw StoreError.busy(
-                paths.database, "another program wrote to the database at the last moment", retry: .now)
-        }
-        return FinishedCopy(
-            key: try keys.building.wait(), tables: report.tables, rows: report.rows,
-            rebuiltIndexes: report.rebuiltIndexes, warnings: report.warnings)
-    }
+    // MARK: The file
 
     /// Makes the copy durable.
     func sync() throws { try present().sync() }
@@ -481,7 +394,7 @@ final class FollowingCopy: CopyMadeAhead {
     }
 
     /// Ends the transaction on the last round's commit.
-    private func letGo() {
+    func letGo() {
         original?.pin.close()
         original?.database.close()
         original = nil

@@ -1,0 +1,64 @@
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherSystemFiles
+
+/// The last step, for which others wait: the copy gets the last commits, and the database leaves WAL mode.
+extension FollowingCopy {
+    /// Copies the last commits, and leaves WAL mode, so that the file alone is the database.
+    ///
+    /// No other connection of this process may be open to it. One connection stays open from before the last round
+    /// until it has locked the file, so nobody's close can remove the log in between, and it detects any commit.
+    ///
+    /// - Parameter timeout: How long to wait for each lock. The app's calls wait meanwhile.
+    /// - Throws: ``SchemaChanged``; ``StoreError`` with `busy` if another process has the file open or wrote to it.
+    func settle(waiting timeout: Duration, _ observer: UpgradeObserver) throws {
+        var profile = try ConnectionProfile.settling(Connection.size(paths.database)).with(
+            extensions: options.extensions)
+        profile.checkpointsByItself = false
+        let leaving = try profile.open(paths.database, busyTimeout: timeout)
+        defer { leaving.close() }
+        try leaving.proveReadable()
+        var version: Int?
+        _ = try follow(proving: false, isResumable: false, observer) {
+            try LockedWriter(paths.database, nil, extensions: options.extensions, busyTimeout: timeout)
+        } whileHeld: {
+            version = try leaving.value(Int.self, "PRAGMA data_version")
+        }
+        try sync()
+        letGo()
+        try leaving.execute("PRAGMA locking_mode = EXCLUSIVE")
+        // Takes the file's exclusive lock and keeps it.
+        let isUnchanged = try leaving.transaction(.immediate) {
+            try leaving.value(Int.self, "PRAGMA data_version") == version
+        }
+        guard isUnchanged else {
+            throw StoreError.busy(
+                paths.database, "another program wrote to the database at the last moment", retry: .now)
+        }
+        guard try leaving.value(String.self, "PRAGMA journal_mode = DELETE") == "delete",
+            let status = try FileSystem.status(paths.database)
+        else {
+            throw StoreError.busy(
+                paths.database, "another connection, of this process or another, uses the database",
+                retry: .afterClosing)
+        }
+        let file = try DatabaseFile(path: paths.database)
+        defer { file.close() }
+        stateAtRest = try OriginalFile(paths.database, status).state(
+            start: file.read(at: 0, count: OriginalFile.State.length))
+    }
+
+    func finish(from database: DatabaseFile, _ observer: UpgradeObserver) throws -> FinishedCopy? {
+        guard let stateAtRest, let status = try FileSystem.status(paths.database),
+            try OriginalFile(paths.database, status).state(
+                start: database.read(at: 0, count: OriginalFile.State.length))
+                == stateAtRest
+        else {
+            throw StoreError.busy(
+                paths.database, "another program wrote to the database at the last moment", retry: .now)
+        }
+        return FinishedCopy(
+            key: try keys.building.wait(), tables: report.tables, rows: report.rows,
+            rebuiltIndexes: report.rebuiltIndexes, warnings: report.warnings)
+    }
+}
