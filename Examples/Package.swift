@@ -6,7 +6,7 @@ import PackageDescription
 // NotesWithGRDB is no target: GRDB is not fetched.
 let stores = [
     "RawC", "NumberedSteps", "DeclaredTables", "Template", "TableVersions", "AppVersions", "FromGRDB",
-    "FromSQLiteSwift",
+    "FromSQLiteSwift", "WhileOpen",
 ]
 let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
 let store = Target.Dependency.product(name: "CipherStore", package: "CipherStore")

@@ -73,6 +73,14 @@ struct OpenEncryptionTests {
             ]
         ),
         (
+            "one row among many",
+            "CREATE TABLE t(id INTEGER PRIMARY KEY, a); \(fill("t(a)", "printf('%0200d', i)", 3_000))",
+            [
+                "UPDATE t SET a = 'one' || substr(a, 4) WHERE id = 1500",
+                "UPDATE t SET a = 'two' || substr(a, 4) WHERE id = 700",
+            ]
+        ),
+        (
             "case and storage class alone",
             "CREATE TABLE t(a TEXT COLLATE NOCASE UNIQUE, b); INSERT INTO t VALUES ('one', 1), ('two', 2)",
             ["UPDATE t SET a = upper(a)", "UPDATE t SET b = '1' WHERE b = 1", "UPDATE t SET b = 2.0 WHERE b = 2"]
