@@ -204,6 +204,46 @@ struct OpenEncryptionTests {
         #expect(after == before, "\(after.differences(from: before))")
     }
 
+    /// Changes an entry of a schema that takes several pages, of which the first one stays as it is.
+    private static let changedInPlace = """
+        PRAGMA writable_schema = ON;
+        UPDATE sqlite_master SET sql = replace(sql, '''one''', '''two''') WHERE name = 't59';
+        PRAGMA writable_schema = OFF;
+        """
+
+    private static let manyTables =
+        "PRAGMA page_size = 1024; "
+        + (0..<60).map { "CREATE TABLE t\($0)(a TEXT NOT NULL, b DEFAULT 'one');" }.joined()
+
+    @Test("A schema that is changed besides its first page is in the copy", arguments: [1, 2, 3])
+    func schemaInPlace(round: Int) throws {
+        let subject = try Subject(Self.manyTables)
+        let (before, after, _) = try subject.encrypt { number, app in
+            if number == round { try app.executeScript(text: Self.changedInPlace) }
+        }
+        #expect(after == before, "\(after.differences(from: before))")
+    }
+
+    @Test("A schema that is changed besides its first page behind the last round puts the last step off")
+    func schemaInPlaceAtLast() throws {
+        let subject = try Subject(Self.manyTables)
+        let encryption = try OpenEncryption(
+            DatabasePaths(subject.path), provider: TestKeys.provider(), options: ConversionOptions())
+        let cancellation = UpgradeCancellation()
+        try encryption.prepare(cancellation, resting: {}) {
+            try LockedWriter(subject.path, nil, extensions: SQLExtensions(), busyTimeout: .seconds(5))
+        }
+        try subject.app.executeScript(text: Self.changedInPlace)
+        subject.app.close()
+        var key: FileKey?
+        let error = try #require(throws: StoreError.self) { try encryption.finish(&key, cancellation) }
+        #expect(error.code == .busy)
+        let connection = try Connection(path: subject.path, mode: .readWrite)
+        defer { connection.close() }
+        let sql = try connection.value(String.self, "SELECT sql FROM sqlite_master WHERE name = 't59'")
+        #expect(sql?.contains("two") == true)
+    }
+
     @Test("A database that is not in WAL mode is refused with what to do, and stays as it is")
     func rollbackMode() throws {
         let folder = try TemporaryFolder()
