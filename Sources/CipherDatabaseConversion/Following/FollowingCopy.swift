@@ -185,11 +185,13 @@ final class FollowingCopy: CopyMadeAhead {
     }
 
     /// A path is opened again in each round, and may lead to another file by then.
+    ///
+    /// - Throws: ``StoreError`` with `replaced`: who reads and writes the former file does not come to the other one.
     private func requireSame(_ identity: FileIdentity) throws {
         guard try FileSystem.status(paths.database)?.identity != identity else { return }
-        throw StoreError.busy(
-            paths.database, "another file took the database's place while it was being copied",
-            retry: .afterEndingProgram)
+        throw StoreError(
+            .replaced, path: paths.database, "another file took the database's place while it was being copied",
+            advice: "close the store and open it again", changed: .nothing)
     }
 
     private static func schema(_ snapshot: LiveSnapshot) throws -> [SchemaEntry] {
@@ -223,16 +225,20 @@ final class FollowingCopy: CopyMadeAhead {
     /// The schema of the database was changed, or its pages were moved: the copy must be built anew.
     struct SchemaChanged: Error {}
 
+    /// More was written since the last round than may be copied now; the copy is as it was.
+    struct TooMuchLeft: Error {}
+
     /// Copies what was committed since the last round, and compares it.
     ///
     /// - Parameters:
     ///   - proving: Whether all of the copy is compared with all of the database afterwards.
+    ///   - most: How many pages may have been written since the last round.
     ///   - isResumable: Whether it is recorded that the copy has what was committed.
     ///   - holdingWriters: Keeps others from committing for a moment.
     ///   - whileHeld: Runs at that moment.
-    /// - Throws: ``SchemaChanged``; ``StoreError``, with `proofFailed` where the copy differs.
+    /// - Throws: ``SchemaChanged``; ``TooMuchLeft``; ``StoreError``, with `proofFailed` where the copy differs.
     func follow(
-        proving: Bool, isResumable: Bool = true, _ observer: UpgradeObserver,
+        proving: Bool, atMost most: Int = .max, isResumable: Bool = true, _ observer: UpgradeObserver,
         holdingWriters: () throws -> any WriterHold, whileHeld: () throws -> Void = {}
     ) throws -> Round {
         guard let former = original else { throw SchemaChanged() }
@@ -240,6 +246,7 @@ final class FollowingCopy: CopyMadeAhead {
         do {
             let writer = try connectWriting()
             defer { writer.close() }
+            writer.setProgressHandler(every: 20_000) { !observer.isCancelled }
             var reading = ProofConnection(
                 path: paths.database, key: nil, settings: options.format, extensions: options.extensions,
                 busyTimeout: options.busyTimeout)
@@ -254,12 +261,16 @@ final class FollowingCopy: CopyMadeAhead {
             if proving { reading = try reading.pinning() }
             defer { reading.end() }
             try requireSame(former.identity)
+            // A value that was committed since they were opened may be longer than the file was, and than the copy is.
+            let size = try Connection.size(paths.database)
+            for connection in [writer, comparing] { connection.distrust(fileSize: size) }
             let snapshot = try Self.damageIsChange {
                 try LiveSnapshot(after: former.snapshot, pin, former.database, paths)
             }
+            let written = former.missed.union(snapshot.changed ?? [])
+            guard written.count <= most else { throw TooMuchLeft() }
             try whileHeld()
             hold.end()
-            let written = former.missed.union(snapshot.changed ?? [])
             let map = try apply(written, of: snapshot, former, writer, comparing, observer)
             original = Original(
                 database: former.database, identity: former.identity, pin: pin, snapshot: snapshot,
@@ -284,15 +295,21 @@ final class FollowingCopy: CopyMadeAhead {
         _ comparing: Connection, _ observer: UpgradeObserver
     ) throws -> TreeMap {
         isBroken = true
-        // First: where the trees have moved, the map does not lead to them. Each change of the schema writes the first page.
-        if written.contains(1) {
+        guard var map = former.map else { throw SchemaChanged() }
+        // First: where the trees have moved, the map does not lead to them.
+        if map.holdsSchema(written) {
             let isSame = try Self.damageIsChange { try Self.schema(snapshot) == former.schema }
             guard isSame, try hasLayoutOfCopy(writer) else { throw SchemaChanged() }
         }
-        guard var map = former.map else { throw SchemaChanged() }
         let changes = Self.inOrder(try Self.damageIsChange { try map.follow(snapshot, written) }, map)
         if !written.isEmpty { try aside.note(nil) }
-        report.rows += try RangeCopy(connection: writer).copy(changes)
+        do {
+            report.rows += try RangeCopy(connection: writer).copy(changes)
+        } catch {
+            // It interrupts the statement.
+            try observer.checkCancellation()
+            throw error
+        }
         try copyHeader(writer)
         try writer.execute("COMMIT")
         writer.close()
@@ -402,9 +419,11 @@ final class FollowingCopy: CopyMadeAhead {
     /// No other connection of this process is open to it. A connection has the database open from before the last round until
     /// it has it locked: nobody's last close can remove the log in between, and it tells whether anybody has committed.
     ///
-    /// - Parameter timeout: How long to wait for each lock: the app's calls wait meanwhile.
-    /// - Throws: ``SchemaChanged``; ``StoreError`` with `busy` where another process has the file open or wrote it.
-    func settle(waiting timeout: Duration, _ observer: UpgradeObserver) throws {
+    /// - Parameters:
+    ///   - timeout: How long to wait for each lock: the app's calls wait meanwhile.
+    ///   - most: How many pages may have been written since the last round.
+    /// - Throws: ``SchemaChanged``; ``TooMuchLeft``; ``StoreError`` with `busy` where another process has the file open or wrote it.
+    func settle(waiting timeout: Duration, atMost most: Int, _ observer: UpgradeObserver) throws {
         var profile = try ConnectionProfile.settling(Connection.size(paths.database)).with(
             extensions: options.extensions)
         profile.checkpointsByItself = false
@@ -412,7 +431,7 @@ final class FollowingCopy: CopyMadeAhead {
         defer { leaving.close() }
         try leaving.proveReadable()
         var version: Int?
-        _ = try follow(proving: false, isResumable: false, observer) {
+        _ = try follow(proving: false, atMost: most, isResumable: false, observer) {
             try LockedWriter(paths.database, nil, extensions: options.extensions, busyTimeout: timeout)
         } whileHeld: {
             version = try leaving.value(Int.self, "PRAGMA data_version")

@@ -20,6 +20,8 @@ package final class OpenEncryption: @unchecked Sendable {
     /// `nil` before it was claimed, and once the last step is over.
     private var copy: FollowingCopy?
     private var state = State.absent
+    /// How many pages the last step may copy, for which the app's calls wait.
+    private var mostPagesAtLast = 1_024
 
     private enum State {
         /// The copy is empty, or of no use.
@@ -227,7 +229,7 @@ package final class OpenEncryption: @unchecked Sendable {
                 }
                 hasBegun = true
                 try copy.settle(
-                    waiting: Self.patience,
+                    waiting: Self.patience, atMost: mostPagesAtLast,
                     UpgradeObserver(path: paths.database, report: nil, cancellation: options.cancellation))
                 return try conversion.run(
                     .encrypted, inspector, isWriteAheadLog: true, targetKeys: { keys },
@@ -236,6 +238,10 @@ package final class OpenEncryption: @unchecked Sendable {
             end()
             fileKey = outcome.fileKey
             return outcome.report
+        } catch is FollowingCopy.TooMuchLeft {
+            // An app that writes so much all the time waits longer at last.
+            mostPagesAtLast *= 2
+            throw StoreError.busy(paths.database, "much was written at the last moment", retry: .now)
         } catch let error as StoreError where error.code == .busy {
             // The last step is done with a copy once.
             if hasBegun { end() }
