@@ -59,19 +59,38 @@ extension EncryptedStore {
                 }
                 conversion?.keep(nil)
                 try encryption.checkUse()
-                return try withConnectionsClosedBlocking(waitingForReads: Self.patienceWithReads) {
-                    try encryption.finish(&$0, UpgradeCancellation(anyOf: [cancellation, $1]))
-                }
+                return try replaceFile(with: encryption, cancellation)
             } catch is ReadsGoOn {
-                postpone(.busy(path, "reads of the store go on", retry: .afterReads))
+                // Without the copy the log would become as long: those reads keep it.
+                postpone(.busy(path, "reads or a backup of the store go on", retry: .afterReads))
             } catch let error as StoreError
                 where error.code == .busy && (encryption.hasCopy || copies < Self.mostCopies)
             {
                 postpone(error)
+                if encryption.hasCopy, try logIsTooLong() {
+                    encryption.end()
+                    guard copies < Self.mostCopies else { throw error }
+                }
             }
-            if encryption.hasCopy, try logIsTooLong() { encryption.end() }
             _ = BlockingAnswer<Void>().wait(until: .now + pause, or: cancellation)
             pause = min(pause * 2, .seconds(10))
+        }
+    }
+
+    /// Has the copy take the file's place, while the store has no connection.
+    private func replaceFile(
+        with encryption: OpenEncryption, _ cancellation: UpgradeCancellation
+    ) throws -> EncryptionReport {
+        do {
+            return try withConnectionsClosedBlocking(waitingForReads: Self.patienceWithReads) { [backups] in
+                // It reads the file, with the key that this has now.
+                guard !backups.areRunning else { throw ReadsGoOn() }
+                return try encryption.finish(&$0, UpgradeCancellation(anyOf: [cancellation, $1]))
+            }
+        } catch {
+            // A store that has no connection until its next call would not keep another one from replacing the file.
+            _ = try? writer.runBlocking(.read) { _ in }
+            throw error
         }
     }
 

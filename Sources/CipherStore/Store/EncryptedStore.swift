@@ -32,7 +32,7 @@ public final class EncryptedStore: Sendable {
     /// Held while both queues begin or end to be suspended.
     let suspension = Lock()
     let watch = StoreWatch()
-    let backups = RunningBackups()
+    package let backups = RunningBackups()
 
     /// How it reads.
     private let reading: Reading

@@ -2,7 +2,7 @@ internal import CipherErrors
 internal import CipherSystemFiles
 
 /// The backups that a store makes: they have connections of their own, which a suspension waits for.
-final class RunningBackups: @unchecked Sendable {
+package final class RunningBackups: @unchecked Sendable {
     private struct Run {
         let cancellation: UpgradeCancellation
         let job: EnclosingJobs.Job
@@ -45,6 +45,9 @@ final class RunningBackups: @unchecked Sendable {
         defer { ends = [] }
         return (isInterrupted, ends)
     }
+
+    /// Whether one runs.
+    package var areRunning: Bool { lock.withLock { !running.isEmpty } }
 
     /// Whether the code that asks is run by one of them, which cannot end before it.
     var encloseCaller: Bool {

@@ -37,6 +37,7 @@ package final class StoreFile: @unchecked Sendable {
         let result = Result { try body(&fileKey) }
         lock.withLock {
             isReplacing = false
+            lock.wakeAll()
             self.fileKey = fileKey
             switch result {
             case .success: identity = nil
@@ -64,6 +65,19 @@ package final class StoreFile: @unchecked Sendable {
             isDoubtful = false
             return fileKey
         }
+    }
+
+    /// The same for a connection that is opened in no turn of the store's, once the store is not replacing the file.
+    ///
+    /// - Throws: As the other; ``StoreError`` with `cancelled`.
+    package func settledKey(busyTimeout: Duration, _ cancellation: UpgradeCancellation) throws -> FileKey? {
+        try UpgradeCancellation.waking(lock, cancellation) {
+            while isReplacing {
+                if cancellation.isCancelled { throw StoreError.cancelled(path) }
+                lock.wait()
+            }
+        }
+        return try key(busyTimeout: busyTimeout)
     }
 
     /// Reads the file with its key, before a connection that writes could harm it with another one.
