@@ -9,9 +9,11 @@ extension FollowingCopy {
     /// No other connection of this process may be open to it. One connection stays open from before the last round
     /// until it has locked the file, so nobody's close can remove the log in between, and it detects any commit.
     ///
-    /// - Parameter timeout: How long to wait for each lock. The app's calls wait meanwhile.
-    /// - Throws: ``SchemaChanged``; ``StoreError`` with `busy` if another process has the file open or wrote to it.
-    func settle(waiting timeout: Duration, _ observer: UpgradeObserver) throws {
+    /// - Parameters:
+    ///   - timeout: How long to wait for each lock. The app's calls wait meanwhile.
+    ///   - most: The maximum number of pages that may have been written since the last round.
+    /// - Throws: ``SchemaChanged``; ``TooMuchLeft``; ``StoreError`` with `busy` if another process has the file open or wrote to it.
+    func settle(waiting timeout: Duration, atMost most: Int, _ observer: UpgradeObserver) throws {
         var profile = try ConnectionProfile.settling(Connection.size(paths.database)).with(
             extensions: options.extensions)
         profile.checkpointsByItself = false
@@ -19,7 +21,7 @@ extension FollowingCopy {
         defer { leaving.close() }
         try leaving.proveReadable()
         var version: Int?
-        _ = try follow(proving: false, isResumable: false, observer) {
+        _ = try follow(proving: false, atMost: most, isResumable: false, observer) {
             try LockedWriter(paths.database, nil, extensions: options.extensions, busyTimeout: timeout)
         } whileHeld: {
             version = try leaving.value(Int.self, "PRAGMA data_version")

@@ -193,11 +193,13 @@ final class FollowingCopy: CopyMadeAhead {
     /// Checks that the path still leads to the same file.
     ///
     /// It is opened again in each round.
+    ///
+    /// - Throws: ``StoreError`` with `replaced`: the store reads and writes the former file.
     private func requireSame(_ identity: FileIdentity) throws {
         guard try FileSystem.status(paths.database)?.identity != identity else { return }
-        throw StoreError.busy(
-            paths.database, "another file replaced the database while it was being copied",
-            retry: .afterEndingProgram)
+        throw StoreError(
+            .replaced, path: paths.database, "another file replaced the database while it was being copied",
+            advice: "close the store and open it again", changed: .nothing)
     }
 
     private static func schema(_ snapshot: LiveSnapshot) throws -> [SchemaEntry] {
@@ -231,16 +233,20 @@ final class FollowingCopy: CopyMadeAhead {
     /// The schema of the database has changed, or its pages have moved, so the copy must be rebuilt.
     struct SchemaChanged: Error {}
 
+    /// More was written since the last round than may be copied now; the copy is unchanged.
+    struct TooMuchLeft: Error {}
+
     /// Copies what was committed since the last round, and compares it.
     ///
     /// - Parameters:
     ///   - proving: Whether to compare the whole copy with the whole database afterwards.
+    ///   - most: The maximum number of pages that may have been written since the last round.
     ///   - isResumable: Whether to record that the copy contains these commits.
     ///   - holdingWriters: Prevents others from committing for a moment.
     ///   - whileHeld: Runs during that moment.
-    /// - Throws: ``SchemaChanged``; ``StoreError``, with `proofFailed` if the copy differs.
+    /// - Throws: ``SchemaChanged``; ``TooMuchLeft``; ``StoreError``, with `proofFailed` if the copy differs.
     func follow(
-        proving: Bool, isResumable: Bool = true, _ observer: UpgradeObserver,
+        proving: Bool, atMost most: Int = .max, isResumable: Bool = true, _ observer: UpgradeObserver,
         holdingWriters: () throws -> any WriterHold, whileHeld: () throws -> Void = {}
     ) throws -> Round {
         guard let former = original else { throw SchemaChanged() }
@@ -248,6 +254,7 @@ final class FollowingCopy: CopyMadeAhead {
         do {
             let writer = try connectWriting()
             defer { writer.close() }
+            writer.setProgressHandler(every: 20_000) { !observer.isCancelled }
             var reading = ProofConnection(
                 path: paths.database, key: nil, settings: options.format, extensions: options.extensions,
                 busyTimeout: options.busyTimeout)
@@ -262,12 +269,16 @@ final class FollowingCopy: CopyMadeAhead {
             if proving { reading = try reading.pinning() }
             defer { reading.end() }
             try requireSame(former.identity)
+            // A value that was committed since they were opened may be longer than the file was then.
+            let size = try Connection.size(paths.database)
+            for connection in [writer, comparing] { connection.distrust(fileSize: size) }
             let snapshot = try Self.damageIsChange {
                 try LiveSnapshot(after: former.snapshot, pin, former.database, paths)
             }
+            let written = former.missed.union(snapshot.changed ?? [])
+            guard written.count <= most else { throw TooMuchLeft() }
             try whileHeld()
             hold.end()
-            let written = former.missed.union(snapshot.changed ?? [])
             let map = try apply(written, of: snapshot, former, writer, comparing, observer)
             original = Original(
                 database: former.database, identity: former.identity, pin: pin, snapshot: snapshot,
@@ -292,15 +303,21 @@ final class FollowingCopy: CopyMadeAhead {
         _ comparing: Connection, _ observer: UpgradeObserver
     ) throws -> TreeMap {
         isBroken = true
-        // This comes first: if the trees have moved, the map is invalid. Each schema change writes the first page.
-        if written.contains(1) {
+        guard var map = former.map else { throw SchemaChanged() }
+        // This comes first: if the trees have moved, the map is invalid.
+        if map.holdsSchema(written) {
             let isSame = try Self.damageIsChange { try Self.schema(snapshot) == former.schema }
             guard isSame, try CopiedHeader.hasLayout(writer) else { throw SchemaChanged() }
         }
-        guard var map = former.map else { throw SchemaChanged() }
         let changes = Self.inOrder(try Self.damageIsChange { try map.follow(snapshot, written) }, map)
         if !written.isEmpty { try aside.note(nil) }
-        report.rows += try RangeCopy(connection: writer).copy(changes)
+        do {
+            report.rows += try RangeCopy(connection: writer).copy(changes)
+        } catch {
+            // A cancellation interrupts the statement.
+            try observer.checkCancellation()
+            throw error
+        }
         try CopiedHeader.copy(writer)
         try writer.execute("COMMIT")
         writer.close()

@@ -42,6 +42,7 @@ struct TreeMap {
     private var last: [UInt32]
 
     private static let unknown = UInt32.max
+    private static let schema = Table(name: "sqlite_master", root: 1, isKeyed: false)
 
     /// Reads all pages of all tables.
     ///
@@ -84,7 +85,14 @@ struct TreeMap {
         }
     }
 
-    /// Returns what has changed since the previous snapshot, and updates the map.
+    /// Returns whether one of these pages belongs to the schema table.
+    ///
+    /// The first page does. SQL that changes the schema table itself (`writable_schema`) may leave that page unchanged.
+    func holdsSchema(_ pages: Set<UInt32>) -> Bool {
+        pages.contains { Int($0) < trees.count && trees[Int($0)] == 1 }
+    }
+
+    /// Returns what has changed since the previous snapshot, apart from the schema, and updates the map.
     ///
     /// - Parameter written: The pages that were written since.
     /// - Throws: ``DamagedPage``; what the pages throw.
@@ -96,9 +104,10 @@ struct TreeMap {
             if owners[Int(page)] != 0 { changed.insert(owners[Int(page)]) }
         }
         var changes: [Change] = []
-        for number in touched.sorted() where number > 0 {
-            let table = tables[number - 1]
+        for number in touched.sorted() {
+            let table = number == 0 ? Self.schema : tables[number - 1]
             let ranges = try ranges(number, table, changed, snapshot.pages)
+            guard number > 0 else { continue }
             changes.append(Change(table: table, ranges: table.isKeyed ? nil : ranges))
         }
         return changes

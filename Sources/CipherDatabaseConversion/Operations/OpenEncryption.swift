@@ -20,6 +20,8 @@ package final class OpenEncryption: @unchecked Sendable {
     /// The copy; `nil` before it is claimed, and after the last step.
     private var copy: FollowingCopy?
     private var state = State.absent
+    /// How many pages the last step may copy, for which the app's calls wait.
+    private var mostPagesAtLast = 1_024
 
     private enum State {
         /// The copy is empty or unusable.
@@ -231,7 +233,7 @@ package final class OpenEncryption: @unchecked Sendable {
                 }
                 hasBegun = true
                 try copy.settle(
-                    waiting: Self.patience,
+                    waiting: Self.patience, atMost: mostPagesAtLast,
                     UpgradeObserver(path: paths.database, report: nil, cancellation: options.cancellation))
                 return try conversion.run(
                     .encrypted, inspector, isWriteAheadLog: true, targetKeys: { keys },
@@ -240,6 +242,10 @@ package final class OpenEncryption: @unchecked Sendable {
             end()
             fileKey = outcome.fileKey
             return outcome.report
+        } catch is FollowingCopy.TooMuchLeft {
+            // An app that writes so much all the time waits longer at last.
+            mostPagesAtLast *= 2
+            throw StoreError.busy(paths.database, "much was written at the last moment", retry: .now)
         } catch let error as StoreError where error.code == .busy {
             // A copy can be used for the last step only once.
             if hasBegun { end() }

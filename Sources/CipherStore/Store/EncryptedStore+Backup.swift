@@ -59,16 +59,17 @@ extension EncryptedStore {
         try ConnectionQueue.waiting(for: writer, identity, path) { caller in
             guard !isClosed else { throw writer.closedError }
             let connections = try ownConnections()
-            let fileKey = try file.key(busyTimeout: connections.busyTimeout)
             var options = ConversionOptions()
-            options.format = fileKey?.settings ?? options.format
             options.extensions = connections.extensions
             options.busyTimeout = connections.busyTimeout
             options.progress = progress
             let cancellation = cancellation ?? UpgradeCancellation()
             options.cancellation = cancellation
             return try backups.run(cancellation, interrupted: writer.suspendedError) {
-                try DatabaseBackup(
+                // From here on the store does not encrypt the file.
+                let fileKey = try file.settledKey(busyTimeout: connections.busyTimeout, cancellation)
+                options.format = fileKey?.settings ?? options.format
+                return try DatabaseBackup(
                     of: path, fileKey, to: backup.requiredPath(), provider: keyProvider, options: options
                 ).run { [writer, path] in
                     try StoreWriterHold(writer, path: path, calledBy: caller, cancellation)

@@ -65,11 +65,9 @@ extension EncryptedStore {
                 }
                 conversion?.keep(nil)
                 try encryption.checkUse()
-                return try withConnectionsClosedBlocking(waitingForReads: Self.patienceWithReads) {
-                    try encryption.finish(&$0, UpgradeCancellation(anyOf: [cancellation, $1]))
-                }
+                return try replaceFile(with: encryption, cancellation)
             } catch is ReadsGoOn {
-                postpone(.busy(path, "reads of the store are still running", retry: .afterReads))
+                postpone(.busy(path, "reads or a backup of the store are still running", retry: .afterReads))
             } catch let error as StoreError
                 where error.code == .busy && (encryption.hasCopy || copies < Self.mostCopies)
             {
@@ -85,6 +83,23 @@ extension EncryptedStore {
             }
             _ = BlockingAnswer<Void>().wait(until: .now + pause, or: cancellation)
             pause = min(pause * 2, .seconds(10))
+        }
+    }
+
+    /// Replaces the file with the copy, while the store has no connection.
+    private func replaceFile(
+        with encryption: OpenEncryption, _ cancellation: UpgradeCancellation
+    ) throws -> EncryptionReport {
+        do {
+            return try withConnectionsClosedBlocking(waitingForReads: Self.patienceWithReads) { [backups] in
+                // A backup reads the file with the key that it has now.
+                guard !backups.areRunning else { throw ReadsGoOn() }
+                return try encryption.finish(&$0, UpgradeCancellation(anyOf: [cancellation, $1]))
+            }
+        } catch {
+            // Without a connection, this store would not keep another one from replacing the file.
+            _ = try? writer.runBlocking(.read) { _ in }
+            throw error
         }
     }
 

@@ -32,7 +32,7 @@ public final class EncryptedStore: Sendable {
     /// Held while suspension begins or ends for both queues.
     let suspension = Lock()
     let watch = StoreWatch()
-    let backups = RunningBackups()
+    package let backups = RunningBackups()
 
     /// How the store reads.
     private let reading: Reading

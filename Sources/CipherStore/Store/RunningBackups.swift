@@ -4,7 +4,7 @@ internal import CipherSystemFiles
 /// The running backups of a store.
 ///
 /// They have their own connections, so a suspension must wait for them.
-final class RunningBackups: @unchecked Sendable {
+package final class RunningBackups: @unchecked Sendable {
     private struct Run {
         let cancellation: UpgradeCancellation
         let job: EnclosingJobs.Job
@@ -47,6 +47,9 @@ final class RunningBackups: @unchecked Sendable {
         defer { ends = [] }
         return (isInterrupted, ends)
     }
+
+    /// Whether at least one backup is running.
+    package var areRunning: Bool { lock.withLock { !running.isEmpty } }
 
     /// Whether the calling code is run by one of the backups, which cannot end before it.
     var encloseCaller: Bool {

@@ -40,6 +40,7 @@ package final class StoreFile: @unchecked Sendable {
         let result = Result { try body(&fileKey) }
         lock.withLock {
             isReplacing = false
+            lock.wakeAll()
             self.fileKey = fileKey
             switch result {
             case .success: identity = nil
@@ -65,6 +66,20 @@ package final class StoreFile: @unchecked Sendable {
             isDoubtful = false
             return fileKey
         }
+    }
+
+    /// Returns the key for a connection that is opened outside the store's queues, after the file is no longer being
+    /// replaced.
+    ///
+    /// - Throws: The same errors as ``key(busyTimeout:)``; ``StoreError`` with `cancelled`.
+    package func settledKey(busyTimeout: Duration, _ cancellation: UpgradeCancellation) throws -> FileKey? {
+        try UpgradeCancellation.waking(lock, cancellation) {
+            while isReplacing {
+                if cancellation.isCancelled { throw StoreError.cancelled(path) }
+                lock.wait()
+            }
+        }
+        return try key(busyTimeout: busyTimeout)
     }
 
     /// - Throws: ``StoreError`` with `missingFile` or `replaced` if the name no longer refers to the file.

@@ -4,6 +4,7 @@ internal import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 import CipherTestSupport
+import Foundation
 import Testing
 
 /// The encryption of a database that others write, round by round.
@@ -210,6 +211,98 @@ struct OpenEncryptionTests {
         }
         try #require(isUnsealed)
         #expect(after == before, "\(after.differences(from: before))")
+    }
+
+    /// Changes an entry of a schema that takes several pages, of which the first one stays as it is.
+    private static let changedInPlace = """
+        PRAGMA writable_schema = ON;
+        UPDATE sqlite_master SET sql = replace(sql, '''one''', '''two''') WHERE name = 't59';
+        PRAGMA writable_schema = OFF;
+        """
+
+    private static let manyTables =
+        "PRAGMA page_size = 1024; "
+        + (0..<60).map { "CREATE TABLE t\($0)(a TEXT NOT NULL, b DEFAULT 'one');" }.joined()
+
+    @Test("A schema that is changed besides its first page is in the copy", arguments: [1, 2])
+    func schemaInPlace(round: Int) throws {
+        let subject = try Subject(Self.manyTables)
+        let (before, after, _) = try subject.encrypt { number, app in
+            if number == round { try app.executeScript(text: Self.changedInPlace) }
+        }
+        #expect(after == before, "\(after.differences(from: before))")
+    }
+
+    @Test("A schema that is changed besides its first page behind the last round puts the last step off")
+    func schemaInPlaceAtLast() throws {
+        let subject = try Subject(Self.manyTables)
+        let encryption = try OpenEncryption(
+            DatabasePaths(subject.path), provider: TestKeys.provider(), options: ConversionOptions())
+        let cancellation = UpgradeCancellation()
+        try encryption.prepare(cancellation, resting: {}) {
+            try LockedWriter(subject.path, nil, extensions: SQLExtensions(), busyTimeout: .seconds(5))
+        }
+        try subject.app.executeScript(text: Self.changedInPlace)
+        subject.app.close()
+        var key: FileKey?
+        let error = try #require(throws: StoreError.self) { try encryption.finish(&key, cancellation) }
+        #expect(error.code == .busy)
+        let connection = try Connection(path: subject.path, mode: .readWrite)
+        defer { connection.close() }
+        let sql = try connection.value(String.self, "SELECT sql FROM sqlite_master WHERE name = 't59'")
+        #expect(sql?.contains("two") == true)
+    }
+
+    @Test("A value that is longer than the database was is in the copy")
+    func longValue() throws {
+        let subject = try Subject("CREATE TABLE t(a); INSERT INTO t VALUES (1)")
+        let (before, after, _) = try subject.encrypt { number, app in
+            if number == 2 { try app.execute("INSERT INTO t VALUES (zeroblob(17000000))") }
+        }
+        #expect(after == before, "\(after.differences(from: before).map { $0.prefix(100) })")
+    }
+
+    @Test("Where much was written behind the last round, the last step is put off, and the copy is kept")
+    func largeDelta() throws {
+        let subject = try Subject("CREATE TABLE t(a); INSERT INTO t VALUES (1)")
+        let encryption = try OpenEncryption(
+            DatabasePaths(subject.path), provider: TestKeys.provider(), options: ConversionOptions())
+        let cancellation = UpgradeCancellation()
+        func prepare() throws {
+            try encryption.prepare(cancellation, resting: {}) {
+                try LockedWriter(subject.path, nil, extensions: SQLExtensions(), busyTimeout: .seconds(5))
+            }
+        }
+        try prepare()
+        try subject.app.executeScript(text: Self.fill("t", "zeroblob(900)", 8_000))
+        subject.app.close()
+        var key: FileKey?
+        let error = try #require(throws: StoreError.self) { try encryption.finish(&key, cancellation) }
+        #expect(error.code == .busy)
+        #expect(encryption.hasCopy)
+        try prepare()
+        #expect(try encryption.finish(&key, cancellation).outcome == .encrypted)
+        #expect(try subject.folder.names == ["app.db"])
+    }
+
+    @Test("Where another file takes the database's place, it ends, and does not wait for the former one")
+    func replaced() throws {
+        let subject = try Subject("CREATE TABLE t(a)")
+        let encryption = try OpenEncryption(
+            DatabasePaths(subject.path), provider: TestKeys.provider(), options: ConversionOptions())
+        defer { encryption.end() }
+        let other = subject.folder.path("other.db")
+        try FileManager.default.copyItem(atPath: subject.path, toPath: other)
+        var round = 0
+        let error = try #require(throws: StoreError.self) {
+            try encryption.prepare(UpgradeCancellation(), resting: {}) {
+                if round == 2 { #expect(rename(other, subject.path) == 0) }
+                round += 1
+                return try LockedWriter(subject.path, nil, extensions: SQLExtensions(), busyTimeout: .seconds(5))
+            }
+        }
+        #expect(round == 3)
+        #expect(error.code == .replaced)
     }
 
     @Test("A database that is not in WAL mode is refused with what to do, and stays as it is")

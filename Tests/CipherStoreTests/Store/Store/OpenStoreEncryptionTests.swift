@@ -209,6 +209,104 @@ struct OpenStoreEncryptionTests {
         try await opening.check(store, isEncrypted: true, bodies: ["old", "paused"])
     }
 
+    // MARK: Beside others
+
+    @Test("A backup that is begun while the copy takes the file's place is made of the encrypted file")
+    func backupAtSwitch() async throws {
+        let (isSwapping, mayGoOn) = (Gate(), Gate())
+        let (store, conversion, gate) = try await opening.openHeld {
+            $0.options.events = {
+                guard case .stage(.swapping) = $0.kind, isSwapping.count == 0 else { return }
+                isSwapping.arrive()
+                mayGoOn.block()
+            }
+        }
+        gate.arrive()
+        await isSwapping.wait()
+        let backup = Task {
+            try await store.backup(to: folder.url.appendingPathComponent("backup.db"), keyProvider: TestKeys.provider())
+        }
+        // It has the key of the file by then, or waits for it.
+        while !store.backups.areRunning { await Task.yield() }
+        mayGoOn.arrive()
+        #expect(try await backup.value.outcome == .backedUp)
+        _ = try await conversion.value
+        try FileManager.default.removeItem(atPath: folder.path("backup.db"))
+        try await opening.check(store, isEncrypted: true, bodies: ["old"])
+    }
+
+    @Test("A backup that runs puts the last step off, and costs no copy")
+    func runningBackup() async throws {
+        let (isPostponed, isBackingUp, mayGoOn, copies) = (Gate(), Gate(), Gate(), Gate())
+        let (store, conversion, gate) = try await opening.openHeld {
+            $0.options.events = {
+                if case .encryptionPostponed = $0.kind { isPostponed.arrive() }
+                if case .stage(.proving) = $0.kind { copies.arrive() }
+            }
+        }
+        let backup = Task {
+            try await store.backup(
+                to: folder.url.appendingPathComponent("backup.db"), keyProvider: TestKeys.provider()
+            ) {
+                guard $0.stage == .proving, isBackingUp.count == 0 else { return }
+                isBackingUp.arrive()
+                mayGoOn.block()
+            }
+        }
+        await isBackingUp.wait()
+        gate.arrive()
+        await isPostponed.wait(until: 4)
+        #expect(copies.count == 1)
+        mayGoOn.arrive()
+        _ = try await backup.value
+        _ = try await conversion.value
+        try FileManager.default.removeItem(atPath: folder.path("backup.db"))
+        try await opening.check(store, isEncrypted: true, bodies: ["old"])
+    }
+
+    @Test("A log that a read keeps costs no copy, however long it is")
+    func longLog() async throws {
+        let (isPostponed, isReading, mayEnd, copies) = (Gate(), Gate(), Gate(), Gate())
+        let (store, conversion, gate) = try await opening.openHeld {
+            $0.options.events = {
+                if case .encryptionPostponed = $0.kind { isPostponed.arrive() }
+                if case .stage(.proving) = $0.kind { copies.arrive() }
+            }
+        }
+        let read = Task {
+            try await store.read { db in
+                _ = try db.value(Int.self, "SELECT count(*) FROM chat")
+                isReading.arrive()
+                mayEnd.block()
+            }
+        }
+        await isReading.wait()
+        for _ in 0..<2 { try await store.write { try $0.execute("UPDATE big SET body = zeroblob(90000)") } }
+        #expect(try FileSystem.size(fixture.path + "-wal") ?? 0 > 64 << 20)
+        gate.arrive()
+        await isPostponed.wait(until: 4)
+        #expect(copies.count == 1)
+        mayEnd.arrive()
+        try await read.value
+        _ = try await conversion.value
+        try await opening.check(store, isEncrypted: true, bodies: ["old"])
+    }
+
+    @Test("Two stores of one process keep each other from encrypting, and both go on")
+    func twoStores() async throws {
+        let (store, conversion, gate) = try await opening.openHeld()
+        let other = try await fixture.open()
+        gate.arrive()
+        for conversion in [conversion, try #require(other.conversion)] {
+            #expect(try await code { try await conversion.value } == .busy)
+        }
+        try await store.insert("one")
+        try await other.insert("two")
+        #expect(try await store.bodies() == ["old", "one", "two"])
+        await other.close()
+        try await opening.check(store, isEncrypted: false, bodies: ["old", "one", "two"])
+    }
+
     // MARK: What ends it
 
     @Test("Cancelled, it leaves the plaintext file, with which the store goes on")
