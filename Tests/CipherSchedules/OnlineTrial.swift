@@ -110,12 +110,12 @@ final class StoreHost: @unchecked Sendable {
         return process
     }
 
+    /// Kills the present process; no other one begins before it has ended.
     func kill() {
-        let process = lock.withLock {
-            defer { self.process = nil }
-            return self.process
+        lock.withLock {
+            process?.kill()
+            process = nil
         }
-        process?.kill()
     }
 
     func end() throws {
