@@ -35,8 +35,9 @@ public struct FileKeyProvider: KeyProvider {
 
     /// Returns the file's key.
     ///
-    /// - Throws: ``StoreError`` with `keyUnavailable` if the file is missing or not readable, with `keyFileInsecure` or
-    ///   `keyMalformed`, and with `permission`, `noSpace` or `inputOutput` if a new key cannot be stored.
+    /// - Throws: ``StoreError`` with the code `keyUnavailable` if the file is missing or not readable,
+    ///   `keyFileInsecure` or `keyMalformed`, and `permission`, `noSpace` or `inputOutput` if a new key cannot be
+    ///   stored.
     public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         let mayCreate = createIfMissing && purpose == .createOrExisting
         do {

@@ -21,9 +21,9 @@ package enum KeyFile {
     /// owner is unknown.
     ///
     /// - Returns: `false` if a file of that name already exists; it is left unchanged.
-    /// - Throws: ``StoreError`` with `missingFile` for a missing folder, `permission`, `noSpace` or `inputOutput`.
-    ///   Nothing is left behind, unless the folder could not be synced: by then another process may use the new key, so
-    ///   the file stays.
+    /// - Throws: ``StoreError`` with the code `missingFile` for a missing folder, `permission`, `noSpace` or
+    ///   `inputOutput`. Nothing is left behind, unless the folder could not be synced: by then another process may use
+    ///   the new key, so the file stays.
     package static func create(_ path: String, key: CipherKey) throws -> Bool {
         let (directory, name) = FileSystem.split(path)
         guard try FileSystem.status(directory)?.isDirectory == true else {

@@ -14,8 +14,8 @@ public protocol KeyProvider: Sendable {
     ///   - purpose: Whether a new key may be created. A key that is created has been stored durably before this
     ///     returns.
     ///   - database: The path of the database, for providers that hold a separate key for each database.
-    /// - Throws: ``StoreError`` with `keyUnavailable`, `keyMalformed` or `keyFileInsecure`, or the provider's own
-    ///   error, which reaches the caller as `keyUnavailable` with the name of its type.
+    /// - Throws: ``StoreError`` with the code `keyUnavailable`, `keyMalformed` or `keyFileInsecure`, or the provider's
+    ///   own error, which reaches the caller as `keyUnavailable` with the name of its type.
     func key(for purpose: KeyPurpose, database: String) throws -> CipherKey
 
     /// Returns the key that an encrypted file may still have before it is changed to the key of ``key(for:database:)``.

@@ -37,7 +37,7 @@ public struct KeyRotation: KeyProvider {
 
     /// Returns the old key; `nil` if it was dropped.
     ///
-    /// - Throws: The errors of the old provider, except ``StoreError`` with `keyUnavailable`.
+    /// - Throws: The errors of the old provider, except ``StoreError`` with the code `keyUnavailable`.
     public func previousKey(database: String) throws -> CipherKey? {
         do {
             return try old.key(for: .existing, database: database)

@@ -10,7 +10,7 @@ package enum KeyText {
     /// Parses a passphrase or raw key.
     ///
     /// - Parameter origin: The source of the text, in words for an error message.
-    /// - Throws: ``StoreError`` with `keyMalformed`.
+    /// - Throws: ``StoreError`` with the code `keyMalformed`.
     package static func parse(_ text: SecretBytes, origin: String, path: String? = nil) throws -> CipherKey {
         do {
             return try CipherKey(text: text)

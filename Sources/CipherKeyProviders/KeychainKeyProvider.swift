@@ -21,8 +21,9 @@
 
         /// Returns the keychain's key.
         ///
-        /// - Throws: ``StoreError`` with `keyUnavailable` if the keychain has no such key, `keyStoreLocked` before the
-        ///   first unlock, `keyStoreUnavailable` if the keychain reports another failure, and `keyMalformed`.
+        /// - Throws: ``StoreError`` with the code `keyUnavailable` if the keychain has no such key, `keyStoreLocked`
+        ///   before the first unlock, `keyStoreUnavailable` if the keychain reports another failure, and
+        ///   `keyMalformed`.
         public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
             if let key = try stored() { return key }
             guard createIfMissing, purpose == .createOrExisting else { throw missing() }
@@ -44,8 +45,8 @@
         /// A database that is encrypted with this key can never be read again. Call this only for a key that no file
         /// uses any more.
         ///
-        /// - Throws: ``StoreError`` with `keyStoreLocked` or `keyStoreUnavailable`. It is not an error if there is no
-        ///   such key.
+        /// - Throws: ``StoreError`` with the code `keyStoreLocked` or `keyStoreUnavailable`. It is not an error if
+        ///   there is no such key.
         public func removeKey() throws {
             let status = SecItemDelete(item as CFDictionary)
             guard status == errSecSuccess || status == errSecItemNotFound else { throw failure(status) }

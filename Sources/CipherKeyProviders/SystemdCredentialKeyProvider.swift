@@ -22,8 +22,8 @@ public struct SystemdCredentialKeyProvider: KeyProvider {
 
     /// Returns the credential's key.
     ///
-    /// - Throws: ``StoreError`` with `keyUnavailable` if systemd provided no such credential, and `keyMalformed` if it
-    ///   is not a valid key.
+    /// - Throws: ``StoreError`` with the code `keyUnavailable` if systemd provided no such credential, and
+    ///   `keyMalformed` if it is not a valid key.
     public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         let (text, path) = try read()
         return try KeyText.parse(text, origin: "the systemd credential \(name)", path: path)

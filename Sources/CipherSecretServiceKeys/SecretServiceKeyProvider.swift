@@ -19,9 +19,9 @@ public struct SecretServiceKeyProvider: KeyProvider {
 
     /// Returns the store's key.
     ///
-    /// - Throws: ``StoreError`` with `keyUnavailable` if the store is unlocked and has no such key; `keyStoreLocked`;
-    ///   `keyStoreUnavailable` if there is no libsecret, session bus or service, or if the service refuses; and
-    ///   `keyMalformed`.
+    /// - Throws: ``StoreError`` with the code `keyUnavailable` if the store is unlocked and has no such key;
+    ///   `keyStoreLocked`; `keyStoreUnavailable` if there is no libsecret, session bus or service, or if the service
+    ///   refuses; and `keyMalformed`.
     public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         let session = try session()
         if let key = try stored(session) { return key }
@@ -53,8 +53,8 @@ public struct SecretServiceKeyProvider: KeyProvider {
     /// A database that is encrypted with this key can never be read again. Call this only for a key that no file uses
     /// any more.
     ///
-    /// - Throws: ``StoreError`` with `keyStoreLocked` or `keyStoreUnavailable`. It is not an error if there is no such
-    ///   key.
+    /// - Throws: ``StoreError`` with the code `keyStoreLocked` or `keyStoreUnavailable`. It is not an error if there is
+    ///   no such key.
     public func removeKey() throws {
         try session().remove()
     }

@@ -22,7 +22,7 @@ final class SecretServiceSession {
     private let name: String
 
     /// - Parameter name: The name of the key.
-    /// - Throws: ``StoreError`` with `keyStoreUnavailable` if there is no library, session bus or service.
+    /// - Throws: ``StoreError`` with the code `keyStoreUnavailable` if there is no library, session bus or service.
     init(name: String) throws {
         library = try LibSecret.installed.get()
         self.name = name
@@ -40,7 +40,8 @@ final class SecretServiceSession {
 
     /// Returns the secrets stored under the name; empty only if the store is known to have none.
     ///
-    /// - Throws: ``StoreError`` with `keyStoreLocked` if a secret, or the collection that would contain it, is locked.
+    /// - Throws: ``StoreError`` with the code `keyStoreLocked` if a secret, or the collection that would contain it, is
+    ///   locked.
     func secrets() throws -> [SecretBytes] {
         let items = try items()
         defer { items.forEach(library.release) }

@@ -67,7 +67,7 @@ extension IndexTree {
         let identity: SQL
         let rows: SQL
         if let key {
-            // Missing collations have already been refused.
+            // Schemas with missing collations have already been refused.
             identity = try key.parts(connection).filter(\.isKey).compactMap { part -> SQL? in
                 part.name.map { "r.\($0) COLLATE \(part.collation ?? "BINARY") IS e.\($0)" }
             }.joined(by: " AND ")

@@ -2,7 +2,7 @@ internal import CipherPageOpening
 internal import CipherPrimitives
 internal import CipherSQLite
 
-/// Reports how the key and the format of a file differ from the given ones.
+/// Reports how the key and the format of a file differ from those that were passed.
 extension Diagnostician {
     // MARK: The format
 
@@ -34,13 +34,14 @@ extension Diagnostician {
         if seal.hmac == nil, format != CipherSettings(compatibility: 1), !Self.isEqual(format, given) {
             diagnosis.add(
                 .noHMAC, "the pages have no HMAC, as in format 1",
-                "give the format as shown below: format 1 with these differences")
+                "use the format shown below: format 1 with these differences")
         }
         if seal.isUsual, headerSize == 0 || headerSize == 32 { diagnosis.format = format }
         addDifferences(format, given, isDerived: derivation != nil, hasHMAC: seal.hmac != nil)
     }
 
-    /// Returns the settings that describe a seal with the fewest differences from a format; `nil` if there are none.
+    /// Returns the settings that describe a seal with the fewest differences from a format; `nil` if no settings
+    /// describe it.
     private func nearest(
         _ seal: PageSeal, _ derivation: KeySearch.Derivation?, headerSize: Int
     ) -> CipherSettings? {
@@ -73,12 +74,13 @@ extension Diagnostician {
     ) {
         let isOther = format.compatibility != given.compatibility
         let base = isOther ? CipherSettings(compatibility: format.compatibility) : given
-        let advice = "give this format when the file is opened"
+        let advice = "use this format to open the file"
         if isOther {
             let engine = Engine.current
             diagnosis.add(
                 .cipherFormat,
-                "the file has SQLCipher format \(format.compatibility), but format \(given.compatibility) was given",
+                "the file has SQLCipher format \(format.compatibility), but format \(given.compatibility) "
+                    + "was specified",
                 format.compatibility > engine.defaultCompatibility
                     ? "use SQLCipher \(format.compatibility) or later: this one is \(engine.cipherVersion)" : advice)
         }

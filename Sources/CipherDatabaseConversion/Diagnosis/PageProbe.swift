@@ -56,7 +56,7 @@ final class PageProbe {
         hasPlaintextHeader || start.count < CipherKey.saltLength ? nil : Array(start.prefix(CipherKey.saltLength))
     }
 
-    /// The possible numbers of bytes of page 1 that are readable or are the salt.
+    /// The possible numbers of bytes at the start of page 1 that are readable or are the salt.
     private var firstPageStarts: [Int] { hasPlaintextHeader ? [32, 16, 48, 64, 80] : [CipherKey.saltLength] }
 
     // MARK: Keys
@@ -79,7 +79,7 @@ final class PageProbe {
 
     /// Returns whether a key decrypts the header on page 1.
     func opensHeader(_ key: UnsafeRawBufferPointer) -> Bool {
-        // This is the last block with some of the zeros: 96 bits of them.
+        // This is the last block that contains some of the zeros: 96 bits of them.
         let (block, zeros) = (80, 80..<92)
         guard start.count >= block + 16, !hasPlaintextHeader || start[zeros].contains(where: { $0 != 0 }),
             let decryption = AESCBC(.decrypt, key: key)
@@ -102,7 +102,7 @@ final class PageProbe {
         seal(under: key, salt: salt, among: seals(kdfs, masks: PageSeal.masks, bigEndian: [false, true]))
     }
 
-    /// Does the same with every mask of the salt, for one page size.
+    /// Does the same as ``seal(under:salt:_:)`` with every mask of the salt, for one page size.
     func unusualSeal(
         under key: SecretBytes, salt: [UInt8], _ kdfs: [CipherSettings.Digest], pageSize: Int
     ) -> (seal: PageSeal, firstPageStart: Int?)? {

@@ -17,8 +17,8 @@ package enum ReadOnlyAccess {
     ///
     /// - Parameter isAlone: Whether this process opens no other connection to the file meanwhile. In that case, the
     ///   index of a log that a killed writer left is only read; otherwise SQLite rebuilds it.
-    /// - Throws: What `body` throws, and ``StoreError`` with `busy` if another program wrote to the file while it was
-    ///   read without a lock.
+    /// - Throws: Any error thrown by `body`, and ``StoreError`` with the code `busy` if another program wrote to the
+    ///   file while it was read without a lock.
     package static func withConnection<Result>(
         _ paths: DatabasePaths, _ fileKey: FileKey?, _ extensions: SQLExtensions, busyTimeout: Duration,
         isAlone: Bool, _ body: (Connection) throws -> Result

@@ -13,7 +13,7 @@ enum SidecarClaims {
     /// Refuses claims that no writer makes, before the database is opened.
     ///
     /// - Parameter header: The header of the database.
-    /// - Throws: ``StoreError`` with `corrupt`.
+    /// - Throws: ``StoreError`` with the code `corrupt`.
     static func check(_ paths: DatabasePaths, _ header: FileHeader) throws {
         if let journal = try SidecarFile(paths.journal) {
             if let claims = try JournalHeader(journal), claims.isHot {

@@ -180,8 +180,8 @@ struct Conversion {
 
     /// Whether to keep the original because only its indexes refer to some of its rows.
     ///
-    /// - Throws: ``StoreError`` with `corrupt` if the original is encrypted: a kept original would need the retired
-    ///   key.
+    /// - Throws: ``StoreError`` with the code `corrupt` if the original is encrypted: a kept original would need the
+    ///   retired key.
     private func keepsOriginal(without missing: [MissingRows]) throws -> Bool {
         guard replacement == nil, let first = missing.first else { return false }
         guard sourceKey == nil else {

@@ -3,10 +3,10 @@ package import CipherKeyProviders
 internal import CipherSQLite
 internal import CipherSystemFiles
 
-/// A proven, encrypted copy of a database under another name, made while others write to the database.
+/// A proven, encrypted copy of a database under another name, made while other connections write to the database.
 ///
 /// The backup is built and proven from one commit in a file without a name. The file then gets its name in one step
-/// that replaces nothing. A run that dies leaves either nothing or the whole backup. Only on a file system without
+/// that replaces nothing. A run that is killed leaves either nothing or the whole backup. Only on a file system without
 /// nameless files may it leave a file named `.cipherstore-backup-` and 16 digits, which nothing reads.
 package struct DatabaseBackup {
     private let source: String
@@ -36,7 +36,7 @@ package struct DatabaseBackup {
 
     /// Makes the backup.
     ///
-    /// - Parameter holdingWriters: Prevents others from committing to the database.
+    /// - Parameter holdingWriters: Prevents other connections from committing to the database.
     /// - Throws: ``StoreError``. In that case nothing exists under the target's name.
     package func run(holdingWriters: @escaping () throws -> any WriterHold) throws -> EncryptionReport {
         let began = ContinuousClock.now

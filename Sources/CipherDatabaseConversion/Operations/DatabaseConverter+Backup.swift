@@ -31,10 +31,10 @@ extension DatabaseConverter {
     ///   - options: The options of the run. The format is that of the backup if the backup has its own key.
     ///   - progress: Called with the progress of the backup, on the thread that does the work.
     /// - Returns: A report of what was copied and compared. Its path is that of the backup.
-    /// - Throws: ``StoreError``, with `nameTaken` if something has the name of the backup, with `missingFile` if the
-    ///   database or the directory of the backup is missing, with `keyDoesNotFit`, with `noSpace`, with
-    ///   `unexpectedPlaintext` if the database is plaintext and the backup was given no key, with `busy` if another
-    ///   connection holds the write lock for too long; `CancellationError`.
+    /// - Throws: ``StoreError``, with the code `nameTaken` if the backup's name is taken, `missingFile` if the database
+    ///   or the directory of the backup is missing, `keyDoesNotFit`, `noSpace`, `unexpectedPlaintext` if the database
+    ///   is plaintext and the backup was given no key, `busy` if another connection holds the write lock for too long;
+    ///   `CancellationError`.
     @discardableResult
     public static func backup(
         of database: URL, to backup: URL, keyProvider: any KeyProvider, backupKeyProvider: (any KeyProvider)? = nil,
@@ -53,7 +53,8 @@ extension DatabaseConverter {
     ///
     /// The cancellation stops the backup from another thread.
     ///
-    /// - Throws: ``StoreError`` as the asynchronous method does, with `cancelled` if the backup was cancelled in time.
+    /// - Throws: ``StoreError`` with the same codes as the asynchronous method, and `cancelled` if the backup was
+    ///   cancelled in time.
     @available(*, noasync, message: "await backup(of:to:keyProvider:) instead")
     @discardableResult
     public static func backupBlocking(
@@ -101,10 +102,10 @@ extension DatabaseConverter {
     ///   - options: The options of the run. The format is used for a database that is missing.
     ///   - progress: Called with the progress of the run, on the thread that does the work.
     /// - Returns: A report of what was copied and compared.
-    /// - Throws: ``StoreError``, with `missingFile` if there is no backup, with `corrupt` if it is damaged, with
-    ///   `staleSidecar`, with `keyDoesNotFit` if a key opens the backup or the database in none of the formats, with
-    ///   `unexpectedPlaintext` if the database is not encrypted, with `busy` if it is in use; `CancellationError`.
-    ///   Until the swap, no row has changed.
+    /// - Throws: ``StoreError``, with the code `missingFile` if there is no backup, `corrupt` if it is damaged,
+    ///   `staleSidecar`, `keyDoesNotFit` if a key opens the backup or the database in none of the formats,
+    ///   `unexpectedPlaintext` if the database is not encrypted, `busy` if it is in use; `CancellationError`. Until the
+    ///   swap, no row has changed.
     @discardableResult
     public static func restore(
         _ database: URL, from backup: URL, keyProvider: any KeyProvider, backupKeyProvider: (any KeyProvider)? = nil,
@@ -123,7 +124,8 @@ extension DatabaseConverter {
     ///
     /// The cancellation stops the run from another thread.
     ///
-    /// - Throws: ``StoreError`` as the asynchronous method does, with `cancelled` if the run was cancelled in time.
+    /// - Throws: ``StoreError`` with the same codes as the asynchronous method, and `cancelled` if the run was
+    ///   cancelled in time.
     @available(*, noasync, message: "await restore(_:from:keyProvider:) instead")
     @discardableResult
     public static func restoreBlocking(

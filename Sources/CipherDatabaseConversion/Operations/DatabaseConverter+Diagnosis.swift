@@ -26,7 +26,7 @@ extension DatabaseConverter {
     ///     valid key. `nil` if there is no key.
     ///   - options: The format that the file is believed to have, and how much to try.
     /// - Returns: The diagnosis. It has no causes if nothing prevents the file from being opened.
-    /// - Throws: ``StoreError`` with `missingFile` or `permission`, and what the key provider throws;
+    /// - Throws: ``StoreError`` with the code `missingFile` or `permission`, and what the key provider throws;
     ///   `CancellationError`.
     public static func diagnose(
         _ database: URL, keyProvider: (any KeyProvider)?, options: DiagnosisOptions = DiagnosisOptions()
@@ -38,7 +38,8 @@ extension DatabaseConverter {
     ///
     /// The cancellation stops the diagnosis from another thread.
     ///
-    /// - Throws: ``StoreError`` as the asynchronous method does, with `cancelled` if the diagnosis was cancelled.
+    /// - Throws: ``StoreError`` with the same codes as the asynchronous method, and `cancelled` if the diagnosis was
+    ///   cancelled.
     @available(*, noasync, message: "await diagnose(_:keyProvider:options:) instead")
     public static func diagnoseBlocking(
         _ database: URL, keyProvider: (any KeyProvider)?, options: DiagnosisOptions = DiagnosisOptions(),

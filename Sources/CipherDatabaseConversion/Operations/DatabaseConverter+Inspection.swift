@@ -23,8 +23,8 @@ extension DatabaseConverter {
     ///   - progress: Called with the progress of the proof, on the thread that does the work.
     /// - Returns: The report that the encryption would give, with `shadow`; `alreadyEncrypted` if the file is already
     ///   encrypted with the key.
-    /// - Throws: ``StoreError`` as the encryption would, with `missingFile`, with `needsRecovery` if the journal of a
-    ///   writer that crashed must be rolled back first, with `busy` if another connection wrote meanwhile;
+    /// - Throws: ``StoreError`` as the encryption would, with the code `missingFile`, `needsRecovery` if the journal of
+    ///   a writer that crashed must be rolled back first, `busy` if another connection wrote meanwhile;
     ///   `CancellationError`.
     public static func shadowProof(
         of database: URL, keyProvider: any KeyProvider, options: ConversionOptions = ConversionOptions(),
@@ -39,7 +39,8 @@ extension DatabaseConverter {
     ///
     /// The cancellation stops the proof from another thread.
     ///
-    /// - Throws: ``StoreError`` as the asynchronous method does, with `cancelled` if the proof was cancelled.
+    /// - Throws: ``StoreError`` with the same codes as the asynchronous method, and `cancelled` if the proof was
+    ///   cancelled.
     @available(*, noasync, message: "await shadowProof(of:keyProvider:) instead")
     public static func shadowProofBlocking(
         of database: URL, keyProvider: any KeyProvider, options: ConversionOptions = ConversionOptions(),
@@ -69,8 +70,9 @@ extension DatabaseConverter {
     ///   - options: The collations, functions and tokenizers of the schema, without which the content of some indexes
     ///     is not checked, and how long to wait. Everything else is ignored.
     /// - Returns: The result of the check. Faults inside the file are reported as complaints.
-    /// - Throws: ``StoreError`` if the file cannot be opened: with `missingFile`, `keyDoesNotFit`, `staleSidecar`, with
-    ///   `needsRecovery` if the journal of a writer that crashed must be rolled back first; `CancellationError`.
+    /// - Throws: ``StoreError`` if the file cannot be opened: with the code `missingFile`, `keyDoesNotFit`,
+    ///   `staleSidecar`, `needsRecovery` if the journal of a writer that crashed must be rolled back first;
+    ///   `CancellationError`.
     public static func verify(
         _ database: URL, keyProvider: any KeyProvider, formats: [CipherSettings] = [CipherSettings()],
         options: ConversionOptions = ConversionOptions()
@@ -80,7 +82,7 @@ extension DatabaseConverter {
 
     /// Checks a database as ``verify(_:keyProvider:formats:options:)`` does, blocking the calling thread.
     ///
-    /// - Throws: ``StoreError`` as the asynchronous method does.
+    /// - Throws: ``StoreError`` with the same codes as the asynchronous method.
     @available(*, noasync, message: "await verify(_:keyProvider:formats:options:) instead")
     public static func verifyBlocking(
         _ database: URL, keyProvider: any KeyProvider, formats: [CipherSettings] = [CipherSettings()],
@@ -108,8 +110,8 @@ extension DatabaseConverter {
     ///   - keyProvider: Provides the key, on another thread, if the file can be identified only with a key. It never
     ///     creates one. Without a provider, such a file is `opaque`.
     ///   - formats: The cipher formats that the file may have, in the order in which they are tried.
-    /// - Throws: ``StoreError`` with `keyDoesNotFit` if the key opens the file in none of the formats, with `corrupt`
-    ///   for a plaintext file that cannot be read, with `notAFile` and `permission`; `CancellationError`.
+    /// - Throws: ``StoreError`` with the code `keyDoesNotFit` if the key opens the file in none of the formats,
+    ///   `corrupt` for a plaintext file that cannot be read, `notAFile` and `permission`; `CancellationError`.
     public static func inspect(
         _ database: URL, keyProvider: (any KeyProvider)? = nil, formats: [CipherSettings] = [CipherSettings()]
     ) async throws -> Inspection {
@@ -118,7 +120,7 @@ extension DatabaseConverter {
 
     /// Inspects a file as ``inspect(_:keyProvider:formats:)`` does, blocking the calling thread.
     ///
-    /// - Throws: ``StoreError`` as the asynchronous method does.
+    /// - Throws: ``StoreError`` with the same codes as the asynchronous method.
     @available(*, noasync, message: "await inspect(_:keyProvider:formats:) instead")
     public static func inspectBlocking(
         _ database: URL, keyProvider: (any KeyProvider)? = nil, formats: [CipherSettings] = [CipherSettings()]

@@ -32,10 +32,10 @@ extension DatabaseConverter {
     ///     tokenizers are needed if the schema uses them.
     ///   - progress: Called with the progress of the recovery, on the thread that does the work.
     /// - Returns: A report of what was recovered and what is lost.
-    /// - Throws: ``StoreError``, with `nameTaken` if something has the name of the new database, with `missingFile`,
-    ///   with `corrupt` if the file holds no page of a database, with `keyDoesNotFit` if the key opens none of its
-    ///   pages, with `missingCollation`, with `noSpace`, with `busy` if the file changes meanwhile;
-    ///   `CancellationError`. The new file does not exist in these cases.
+    /// - Throws: ``StoreError``, with the code `nameTaken` if the name of the new database is taken, `missingFile`,
+    ///   `corrupt` if the file holds no page of a database, `keyDoesNotFit` if the key opens none of its pages,
+    ///   `missingCollation`, `noSpace`, `busy` if the file changes meanwhile; `CancellationError`. The new file does
+    ///   not exist in these cases.
     @discardableResult
     public static func recover(
         _ database: URL, to recovered: URL, keyProvider: any KeyProvider,
@@ -55,8 +55,8 @@ extension DatabaseConverter {
     ///
     /// The cancellation stops the recovery from another thread.
     ///
-    /// - Throws: ``StoreError`` as the asynchronous method does, with `cancelled` if the recovery was cancelled in
-    ///   time.
+    /// - Throws: ``StoreError`` with the same codes as the asynchronous method, and `cancelled` if the recovery was
+    ///   cancelled in time.
     @available(*, noasync, message: "await recover(_:to:keyProvider:) instead")
     @discardableResult
     public static func recoverBlocking(
@@ -107,11 +107,11 @@ extension DatabaseConverter {
     ///   - options: The options of the run. Its format is that of the new database.
     ///   - progress: Called with the progress of the recovery, on the thread that does the work.
     /// - Returns: A report of what was recovered, what is lost, and the new name of the damaged database.
-    /// - Throws: ``StoreError``, with `missingFile`, with `corrupt` if no table definition can be read, with
-    ///   `keyDoesNotFit` if the key opens no page, with `engineTooOld` if the file's format is newer than the engine's,
-    ///   with `staleSidecar` if an undamaged file has another database's log or journal beside it, with `permission` if
-    ///   the folder cannot be written or does not support hard links, with `noSpace`, with `busy` if somebody uses the
-    ///   file; `CancellationError`. The file is unchanged in these cases.
+    /// - Throws: ``StoreError``, with the code `missingFile`, `corrupt` if no table definition can be read,
+    ///   `keyDoesNotFit` if the key opens no page, `engineTooOld` if the file's format is newer than the engine's,
+    ///   `staleSidecar` if an undamaged file has another database's log or journal beside it, `permission` if the
+    ///   folder cannot be written or does not support hard links, `noSpace`, `busy` if somebody uses the file;
+    ///   `CancellationError`. The file is unchanged in these cases.
     @discardableResult
     public static func recover(
         inPlace database: URL, keyProvider: any KeyProvider, template: URL? = nil,
@@ -129,8 +129,8 @@ extension DatabaseConverter {
     ///
     /// The cancellation stops the recovery from another thread.
     ///
-    /// - Throws: ``StoreError`` as the asynchronous method does, with `cancelled` if the recovery was cancelled in
-    ///   time.
+    /// - Throws: ``StoreError`` with the same codes as the asynchronous method, and `cancelled` if the recovery was
+    ///   cancelled in time.
     @available(*, noasync, message: "await recover(inPlace:keyProvider:) instead")
     @discardableResult
     public static func recoverBlocking(

@@ -104,7 +104,7 @@ package struct InPlaceRecovery {
         }
     }
 
-    /// Finishes or removes what a run that died left beside an undamaged file.
+    /// Finishes or removes what an interrupted run left beside an undamaged file.
     ///
     /// - Returns: Warnings for the report.
     private func settle() throws -> [String] {
@@ -128,9 +128,9 @@ package struct InPlaceRecovery {
     ///
     /// The caller holds the upgrade lock.
     ///
-    /// - Throws: ``StoreError``, with `keyDoesNotFit` if the key opens no page of the file, with `corrupt` if no table
-    ///   definition can be read, with `noSpace`, with `busy`; what `finishing` throws. In these cases the damaged file
-    ///   still has its name, its log and its journal.
+    /// - Throws: ``StoreError``, with the code `keyDoesNotFit` if the key opens no page of the file, `corrupt` if no
+    ///   table definition can be read, `noSpace`, `busy`; any error thrown by `finishing`. In these cases the damaged
+    ///   file still has its name, its log and its journal.
     package func run(finishing: Finishing) throws -> (report: EncryptionReport, fileKey: FileKey) {
         let began = ContinuousClock.now
         let observer = UpgradeObserver(

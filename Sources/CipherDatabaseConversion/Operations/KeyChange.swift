@@ -12,7 +12,7 @@ package struct KeyChange {
     package let provider: any KeyProvider
     /// The cipher settings that the file may have.
     ///
-    /// The first are the wanted ones.
+    /// The first are the target settings.
     package let formats: [CipherSettings]
     package let options: ConversionOptions
 
@@ -90,7 +90,7 @@ package struct KeyChange {
 
     /// Refuses a change from a key to the same one.
     ///
-    /// - Throws: ``StoreError`` with `keyUnchanged`.
+    /// - Throws: ``StoreError`` with the code `keyUnchanged`.
     func checkKeysDiffer() throws {
         let previous: CipherKey?
         let key: CipherKey

@@ -4,7 +4,8 @@ package import CipherKeyProviders
 internal import CipherSQLite
 package import CipherSystemFiles
 
-/// Encrypts a plaintext database while others read and write it. Most of the work is done before anybody has to wait.
+/// Encrypts a plaintext database while other connections read and write it. Most of the work is done before anybody has
+/// to wait.
 ///
 /// ``prepare(_:resting:holdingWriters:)`` builds a proven copy, or continues with the copy that a killed launch left,
 /// and applies later changes to it. ``finish(_:_:)`` copies the remaining changes and puts the copy in the file's place
@@ -66,16 +67,16 @@ package final class OpenEncryption: @unchecked Sendable {
         copy = nil
     }
 
-    // MARK: While others write
+    // MARK: While other connections write
 
     /// Builds and proves the copy if there is none, and applies changes to it until few are left.
     ///
     /// - Parameters:
     ///   - cancellation: Stops the preparation.
     ///   - resting: Called repeatedly while nobody waits for this run. It may take its time.
-    ///   - holdingWriters: Prevents others from committing.
-    /// - Throws: ``StoreError``, with `noSpace`, with `corrupt` if the database is damaged, with `cancelled`, with
-    ///   `busy` if another try may succeed.
+    ///   - holdingWriters: Prevents other connections from committing.
+    /// - Throws: ``StoreError``, with the code `noSpace`, `corrupt` if the database is damaged, `cancelled`, `busy` if
+    ///   another try may succeed.
     package func prepare(
         _ cancellation: UpgradeCancellation, resting: @escaping @Sendable () -> Void,
         holdingWriters: @escaping () throws -> any WriterHold
@@ -159,7 +160,8 @@ package final class OpenEncryption: @unchecked Sendable {
 
     /// Checks whether the last step could be done now.
     ///
-    /// - Throws: ``StoreError`` with `busy` if another process has the file open, as far as the system can tell.
+    /// - Throws: ``StoreError`` with the code `busy` if another process has the file open, as far as the system can
+    ///   tell.
     package func checkUse() throws {
         guard let status = try FileSystem.status(paths.database) else { throw StoreError.missingFile(paths.database) }
         guard case .others(let processes) = OriginalFile(paths.database, status).otherUsers(), !processes.isEmpty else {
@@ -209,7 +211,8 @@ package final class OpenEncryption: @unchecked Sendable {
     /// - Parameters:
     ///   - fileKey: `nil` at first; set to the key of the copy.
     ///   - cancellation: Stops the step, if the copy has not taken the file's place yet.
-    /// - Throws: ``StoreError``, with `busy` if anybody has the file open. Until the swap, no row has changed.
+    /// - Throws: ``StoreError``, with the code `busy` if another connection has the file open. Until the swap, no row
+    ///   has changed.
     package func finish(_ fileKey: inout FileKey?, _ cancellation: UpgradeCancellation) throws -> EncryptionReport {
         var options = options
         options.cancellation = UpgradeCancellation(anyOf: [cancellation] + (options.cancellation.map { [$0] } ?? []))

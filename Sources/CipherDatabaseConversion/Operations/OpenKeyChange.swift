@@ -3,7 +3,8 @@ package import CipherKeyProviders
 internal import CipherSQLite
 package import CipherSystemFiles
 
-/// Changes the key of a database while others read and write it. Most of it is copied before anybody has to wait.
+/// Changes the key of a database while other connections read and write it. Most of it is copied before anybody has to
+/// wait.
 ///
 /// ``prepare(_:_:)`` copies the pages and compares them. ``finish(_:_:)`` copies what has changed since then, as an
 /// offline key change does, while no connection is open. If the run ends before that, nothing is left of it.
@@ -31,7 +32,7 @@ package final class OpenKeyChange: @unchecked Sendable {
     ///   - source: The key that has opened the file. Its format stays.
     ///   - provider: Provides the new key.
     ///   - options: How long to wait.
-    /// - Throws: ``StoreError``, with `keyUnchanged` if the file already has the key.
+    /// - Throws: ``StoreError``, with the code `keyUnchanged` if the file already has the key.
     package init(
         _ paths: DatabasePaths, _ source: FileKey, to provider: any KeyProvider, options: ConversionOptions
     ) throws {
@@ -53,15 +54,15 @@ package final class OpenKeyChange: @unchecked Sendable {
 
     deinit { keys.cancel() }
 
-    // MARK: While others write
+    // MARK: While other connections write
 
     /// Copies the database and the changes made meanwhile, until few are left.
     ///
     /// - Parameters:
     ///   - cancellation: Stops the preparation.
     ///   - checkpoint: Checkpoints the log into the file, as far as possible.
-    /// - Throws: ``StoreError``, with `busy` if another process has the file open, with `noSpace`, with `cancelled`;
-    ///   what `checkpoint` throws.
+    /// - Throws: ``StoreError``, with the code `busy` if another process has the file open, `noSpace`, `cancelled`; any
+    ///   error thrown by `checkpoint`.
     package func prepare(_ cancellation: UpgradeCancellation, _ checkpoint: () throws -> Void) throws {
         guard ResealedCopy.canBeMade(of: source.settings) else { return try waitForOthers(cancellation) }
         try StoreError.typing(paths.database, during: .conversion) {
@@ -143,7 +144,8 @@ package final class OpenKeyChange: @unchecked Sendable {
     /// - Parameters:
     ///   - fileKey: The key of the file; set to the key of the copy.
     ///   - cancellation: Stops the step, if the copy has not taken the file's place yet.
-    /// - Throws: ``StoreError``, with `busy` if anybody has the file open. Until the swap, no row has changed.
+    /// - Throws: ``StoreError``, with the code `busy` if another connection has the file open. Until the swap, no row
+    ///   has changed.
     package func finish(_ fileKey: inout FileKey?, _ cancellation: UpgradeCancellation) throws -> EncryptionReport {
         guard fileKey?.key == source.key else {
             throw StoreError.busy(paths.database, "the store has changed the database's key meanwhile", retry: .now)

@@ -33,8 +33,8 @@ package struct Rekeying {
 
     /// Changes the key, or confirms that it is already changed.
     ///
-    /// - Throws: ``StoreError``, with `keyDoesNotFit` if neither key opens the file, and with `keyUnchanged` if they
-    ///   are equal. Until the swap, no row has changed.
+    /// - Throws: ``StoreError``, with the code `keyDoesNotFit` if neither key opens the file, and `keyUnchanged` if
+    ///   they are equal. Until the swap, no row has changed.
     package func run() throws -> EncryptionReport {
         try paths.checkInputs(of: change.provider)
         return try options.withLockedFile(paths) { inspector, content in

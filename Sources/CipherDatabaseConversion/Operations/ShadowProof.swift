@@ -25,8 +25,8 @@ package struct ShadowProof {
     /// The caller holds the upgrade lock.
     ///
     /// - Parameter rehearse: Changes the proven copy as the upgrade would before it replaced the file.
-    /// - Throws: ``StoreError`` as the upgrade does; with `needsRecovery` if a journal would have to be rolled back
-    ///   first, and with `busy` if another connection wrote meanwhile.
+    /// - Throws: ``StoreError`` as the upgrade does; with the code `needsRecovery` if a journal would have to be rolled
+    ///   back first, and `busy` if another connection wrote meanwhile.
     package func run(_ rehearse: ((Connection) throws -> Void)? = nil) throws -> EncryptionReport {
         let began = ContinuousClock.now
         let options = upgrade.options

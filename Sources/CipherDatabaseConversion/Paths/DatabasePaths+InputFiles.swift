@@ -11,7 +11,7 @@ extension DatabasePaths {
     /// Refuses an input file of the run that has such a name, whatever path was given for it.
     ///
     /// - Parameter source: An input of the run, such as a key provider.
-    /// - Throws: ``StoreError`` with `nameTaken`.
+    /// - Throws: ``StoreError`` with the code `nameTaken`.
     package func checkInputs(of source: Any) throws {
         guard let source = source as? any InputFiles else { return }
         try checkInputs(source.inputFiles(for: database))

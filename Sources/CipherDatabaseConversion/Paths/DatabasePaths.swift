@@ -15,7 +15,8 @@ package struct DatabasePaths: Sendable {
         seenFolder = nil
     }
 
-    /// Creates the names around a database that was found in a folder; they count only while they are in that folder.
+    /// Creates the names around a database that was found in a folder; they are valid only while they are in that
+    /// folder.
     init(_ database: String, seenIn folder: FileIdentity?) {
         self.database = database
         seenFolder = folder
@@ -88,8 +89,8 @@ package struct DatabasePaths: Sendable {
 
     /// Returns the status of the database; `nil` if it does not exist.
     ///
-    /// - Throws: ``StoreError`` with `busy` if a link has replaced the file that a search found, because it would lead
-    ///   out of the searched folder. Another regular file in its place still belongs to that folder.
+    /// - Throws: ``StoreError`` with the code `busy` if a link has replaced the file that a search found, because it
+    ///   would lead out of the searched folder. Another regular file in its place still belongs to that folder.
     func status() throws -> FileSystem.Status? {
         guard let seenFolder else { return try FileSystem.status(database) }
         // A new link may have the inode number of the removed folder.
@@ -127,7 +128,7 @@ package struct DatabasePaths: Sendable {
 
     /// Opens the folder.
     ///
-    /// - Throws: ``StoreError`` with `busy` if it is not the folder that was searched.
+    /// - Throws: ``StoreError`` with the code `busy` if it is not the folder that was searched.
     package func openFolder() throws -> Folder {
         let opened = try Folder(folder)
         guard let seenFolder else { return opened }

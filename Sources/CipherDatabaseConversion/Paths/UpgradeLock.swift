@@ -61,7 +61,7 @@ package final class UpgradeLock: @unchecked Sendable {
     /// - Parameters:
     ///   - timeout: How long to wait for the lock.
     ///   - cancellation: Stops the waiting.
-    /// - Throws: ``StoreError`` with `busy` after that time, with `cancelled`, or with `misuse` if a job on the file
+    /// - Throws: ``StoreError`` with the code `busy` after that time, `cancelled`, or `misuse` if a job on the file
     ///   waits for this one. That is not detected for work that code of the app starts in a task or on a separate
     ///   thread.
     package func withLock<Result>(

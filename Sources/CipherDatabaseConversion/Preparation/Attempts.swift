@@ -18,7 +18,7 @@ package struct Attempts {
     ///   - original: The file that is converted.
     ///   - isWriteAheadLog: Whether the file is in WAL mode now.
     ///   - made: The record of a copy that was made ahead of time; `nil` if there is none.
-    /// - Throws: ``StoreError`` with `repeatedFailure`.
+    /// - Throws: ``StoreError`` with the code `repeatedFailure`.
     package func next(
         _ original: FileIdentity, isWriteAheadLog: Bool, goingOnWith made: AttemptRecord? = nil
     ) throws -> AttemptRecord {
@@ -54,7 +54,7 @@ package struct Attempts {
         return try LogKeeper(paths.database, options)
     }
 
-    /// Restores the journal mode, after a run that died, of a plaintext file that is to be opened as it is.
+    /// Restores the journal mode, after an interrupted run, of a plaintext file that is to be opened as it is.
     ///
     /// - Returns: Warnings for the report.
     package func giveBackJournalMode() throws -> [String] {
@@ -111,7 +111,7 @@ package struct Attempts {
         _ = try connection.value(String.self, "PRAGMA journal_mode = DELETE")
     }
 
-    /// Finishes the cleanup after a run that died, for a file that is to stay as it is.
+    /// Finishes the cleanup after an interrupted run, for a file that is to stay as it is.
     ///
     /// Returns warnings for the report.
     ///

@@ -10,7 +10,7 @@ package enum Leftovers {
     /// Removes the leftovers.
     ///
     /// - Returns: Warnings about files that were not removed because they belong to another program.
-    /// - Throws: ``StoreError`` with `busy` if a store is making the copy at this moment.
+    /// - Throws: ``StoreError`` with the code `busy` if a store is making the copy at this moment.
     @discardableResult
     package static func sweep(_ paths: DatabasePaths) throws -> [String] {
         let folder = try paths.openFolder()
@@ -54,7 +54,8 @@ package enum Leftovers {
             retry: .afterClosing)
     }
 
-    /// Returns whether a process is making the copy: it keeps the copy locked while others write to the database.
+    /// Returns whether a process is making the copy: it keeps the copy locked while other connections write to the
+    /// database.
     private static func isBeingMade(
         _ record: AttemptRecord, _ folder: Folder, _ paths: DatabasePaths
     ) throws -> Bool {

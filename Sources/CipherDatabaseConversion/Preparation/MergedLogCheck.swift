@@ -16,7 +16,7 @@ struct MergedLogCheck {
     /// Refuses a log that damages the file, before anything is written.
     ///
     /// - Parameter connection: A connection that reads the file with its log.
-    /// - Throws: ``StoreError`` with `staleSidecar`.
+    /// - Throws: ``StoreError`` with the code `staleSidecar`.
     func check(_ connection: Connection) throws {
         guard let log = try SidecarFile(paths.wal), let header = try LogHeader(log),
             try header.pagesAtCommit(in: log) > 0, try !isSound(header, log, connection),

@@ -50,7 +50,7 @@ package final class SourceHold {
 
     /// Brings the file to rest and locks it.
     ///
-    /// - Throws: ``StoreError`` with `busy` while another connection has it open in WAL mode or is writing.
+    /// - Throws: ``StoreError`` with the code `busy` while another connection has it open in WAL mode or is writing.
     package func settle() throws {
         for _ in 0..<10 {
             try leaveWriteAheadLog()
@@ -148,7 +148,7 @@ package final class SourceHold {
     /// Locks everybody out of the file, which is about to lose its name.
     ///
     /// - Parameter check: Throws to stop the waiting.
-    /// - Throws: ``StoreError`` with `busy` if somebody opened the file meanwhile or is reading it.
+    /// - Throws: ``StoreError`` with the code `busy` if somebody opened the file meanwhile or is reading it.
     package func becomeOldFile(checking check: () throws -> Void = {}) throws -> ReplacedFile {
         connection.close()
         guard let stateAtRest else { throw Self.busy(paths) }

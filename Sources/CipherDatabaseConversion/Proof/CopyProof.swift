@@ -90,8 +90,8 @@ package struct CopyProof {
 
     /// Compares the copy with the original.
     ///
-    /// - Throws: ``StoreError`` with `proofFailed`, naming the first difference, or with `corrupt` if the original is
-    ///   so damaged that it cannot be copied; ``DamagedIndexes`` if a copy with rebuilt indexes is needed.
+    /// - Throws: ``StoreError`` with the code `proofFailed`, naming the first difference, or `corrupt` if the original
+    ///   is so damaged that it cannot be copied; ``DamagedIndexes`` if a copy with rebuilt indexes is needed.
     package func run() throws -> Outcome {
         let observer = observer
         let source = try original.open { observer.isCancelled }

@@ -41,7 +41,7 @@ final class RecordProof: @unchecked Sendable {
     /// The copy must have SQLCipher 4's default format, and the original must be plaintext and at rest. `source` holds
     /// the original in a transaction, and without a log nobody can write to it meanwhile.
     ///
-    /// - Throws: ``StoreError`` with `proofFailed` if the copy is damaged; ``DatabaseError``, ``KeyError``.
+    /// - Throws: ``StoreError`` with the code `proofFailed` if the copy is damaged; ``DatabaseError``, ``KeyError``.
     init?(_ tables: [Table], original: ProofConnection, copy: ProofConnection, _ source: Connection) throws {
         guard original.isAtRestAndPlaintext, let file = copy.copy, let key = copy.key, key.form == .rawWithSalt,
             CopyPages.canOpen(copy.settings), source.isInTransaction,
@@ -94,7 +94,7 @@ final class RecordProof: @unchecked Sendable {
     ///
     /// - Parameter progress: Called repeatedly with the number of bytes since the last call. It throws to stop the
     ///   comparison.
-    /// - Throws: ``StoreError`` with `proofFailed`. Every worker throws the same error.
+    /// - Throws: ``StoreError`` with the code `proofFailed`. Every worker throws the same error.
     func work(_ progress: @escaping (Int64) throws -> Void) throws {
         do {
             guard let pages = try Self.pages(of: original) else { throw CancellationError() }
@@ -143,7 +143,7 @@ final class RecordProof: @unchecked Sendable {
     ///
     /// All workers must have finished.
     ///
-    /// - Throws: ``StoreError`` with `proofFailed`.
+    /// - Throws: ``StoreError`` with the code `proofFailed`.
     func settle(_ pair: ConnectionPair, _ progress: @escaping (Int64) throws -> Void) throws {
         for tree in trees where tree.isUndecided {
             if try RecordSamples(tree).areEqual(pair, progress) { tree.settle() } else { tree.leaveToSQL() }

@@ -55,8 +55,8 @@ struct RecordWorker {
     /// Does a unit of work.
     ///
     /// - Returns: The parts into which the unit was divided, which are still to be done.
-    /// - Throws: ``StoreError`` with `proofFailed` if the copy is damaged or not authentic; what reading a file and
-    ///   `progress` throw.
+    /// - Throws: ``StoreError`` with the code `proofFailed` if the copy is damaged or not authentic; what reading a
+    ///   file and `progress` throw.
     mutating func run(_ unit: Unit) throws -> [Unit] {
         isReadingOriginal = false
         do {

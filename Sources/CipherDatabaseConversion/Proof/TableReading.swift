@@ -33,7 +33,7 @@ package struct TableReading: Sendable {
     /// SQLite uses the definition text of an entry, while comparisons by name use the name in the entry. If the two
     /// differ, one table would be compared twice and another never.
     ///
-    /// - Throws: ``StoreError`` with `corrupt`.
+    /// - Throws: ``StoreError`` with the code `corrupt`.
     func check(root: Int64, _ connection: Connection) throws {
         guard try connection.rootPages(of: "SELECT 1 FROM \(source)") == [root] else {
             throw StoreError.damaged(

@@ -23,8 +23,8 @@ struct DamagedSource {
     ///   - sizes: The page geometry of a healthy database with the same schema, for use if the header is lost.
     ///   - provider: Provides the key. It is asked only if the file is not plaintext.
     ///   - formats: The cipher settings that the file may have, in the order in which they are tried.
-    /// - Throws: ``StoreError`` with `missingFile`, with `corrupt` if no page is one of a database, with
-    ///   `keyDoesNotFit` if the key opens no page.
+    /// - Throws: ``StoreError`` with the code `missingFile`, `corrupt` if no page is one of a database, `keyDoesNotFit`
+    ///   if the key opens no page.
     init(_ paths: DatabasePaths, sizes: PageGeometry?, provider: any KeyProvider, formats: [CipherSettings]) throws {
         guard let status = try paths.status() else { throw StoreError.missingFile(paths.database) }
         try FileSystem.checkRegular(status, paths.database)

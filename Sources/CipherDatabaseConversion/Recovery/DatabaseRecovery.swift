@@ -314,7 +314,7 @@ struct FileMarks: Equatable {
 
     /// Checks that nothing has changed.
     ///
-    /// - Throws: ``StoreError`` with `busy` if somebody wrote to the files.
+    /// - Throws: ``StoreError`` with the code `busy` if somebody wrote to the files.
     func check(_ paths: DatabasePaths) throws {
         guard try FileMarks(paths) == self else {
             throw StoreError.busy(

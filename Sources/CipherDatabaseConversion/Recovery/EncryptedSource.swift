@@ -23,7 +23,7 @@ struct EncryptedSource {
 
     /// Opens the file.
     ///
-    /// - Throws: ``StoreError`` with `keyDoesNotFit` if the key opens no page in any of the formats.
+    /// - Throws: ``StoreError`` with the code `keyDoesNotFit` if the key opens no page in any of the formats.
     func open(_ provider: any KeyProvider, _ formats: [CipherSettings]) throws -> DamagedSource {
         let key = try provider.checkedKey(for: .existing, database: paths.database)
         if let found = try open(key, formats) { return found }

@@ -33,7 +33,7 @@ struct SchemaTemplate {
 
     /// Creates the template from the schema that a closure creates in an empty database in memory.
     ///
-    /// - Throws: ``StoreError`` with `missingCollation` and similar codes; what the closure throws.
+    /// - Throws: ``StoreError`` with the code `missingCollation` and similar codes; any error thrown by the closure.
     init(_ extensions: SQLExtensions, madeBy make: (Connection) throws -> Void) throws {
         let connection = try MemoryDatabase().connect(.migrating.with(extensions: extensions))
         defer { connection.close() }

@@ -5,7 +5,7 @@ internal import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
-/// A copy of an encrypted database with another key, made page by page while others write to the database.
+/// A copy of an encrypted database with another key, made page by page while other connections write to the database.
 ///
 /// Until the last pass, the copy does not correspond to one commit. A page counts as copied as long as the database has
 /// it with the mark that it had when it was compared, no matter how and by whom the page was written since. The next
@@ -90,7 +90,7 @@ final class ResealedCopy: CopyMadeAhead {
     /// Copies the pages that have changed since the previous pass, and compares them.
     ///
     /// - Parameters:
-    ///   - database: The file, to which others may write.
+    ///   - database: The file, to which other connections may write.
     ///   - advance: Called with the number of bytes of the file that were examined. It throws to stop the pass.
     /// - Throws: ``DatabaseError`` if a file cannot be read or written; ``KeyError``.
     func update(from database: DatabaseFile, _ advance: (Int64) throws -> Void) throws -> Pass {
@@ -209,7 +209,7 @@ final class ResealedCopy: CopyMadeAhead {
 
     /// Lets SQLCipher authenticate every compared page, with the key that its provider gave when it was asked again.
     ///
-    /// - Throws: ``StoreError`` with `proofFailed`; ``DatabaseError``.
+    /// - Throws: ``StoreError`` with the code `proofFailed`; ``DatabaseError``.
     func authenticate(checking isCancelled: @escaping () -> Bool) throws {
         guard Engine.current.hasCipherIntegrityCheck else { return }
         let connection = try connect(keys.again)
@@ -231,10 +231,10 @@ final class ResealedCopy: CopyMadeAhead {
 
     /// Finishes the copy of a database at rest, and lets SQLCipher read its schema.
     ///
-    /// - Parameter database: The file, to which nobody can write.
+    /// - Parameter database: The file, to which no connection can write.
     /// - Returns: The key of the copy, and the number of its tables; `nil` if the database has pages that its key does
     ///   not open, or that contain only zeros.
-    /// - Throws: ``StoreError`` with `proofFailed`; ``DatabaseError``; ``KeyError``.
+    /// - Throws: ``StoreError`` with the code `proofFailed`; ``DatabaseError``; ``KeyError``.
     func finish(from database: DatabaseFile, _ observer: UpgradeObserver) throws -> FinishedCopy? {
         let pass = try update(from: database) {
             observer.update(bytes: $0)

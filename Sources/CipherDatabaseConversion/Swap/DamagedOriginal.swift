@@ -26,7 +26,7 @@ package struct DamagedOriginal {
     /// - Parameters:
     ///   - original: The identity of the damaged file, as opposed to whatever may have its name by now.
     ///   - record: The record, in which the name is noted before the file gets it.
-    /// - Throws: ``StoreError`` with `permission` if the file system does not support hard links.
+    /// - Throws: ``StoreError`` with the code `permission` if the file system does not support hard links.
     package static func keep(
         _ paths: DatabasePaths, _ folder: Folder, _ original: FileIdentity, _ record: inout AttemptRecord
     ) throws -> DamagedOriginal {

@@ -36,7 +36,7 @@ package final class ReplacedFile {
     ///   - state: The state of the file when the copy was begun.
     ///   - timeout: How long to wait for others to close the file or to finish reading it.
     ///   - check: Throws to stop the waiting for others to close the file.
-    /// - Throws: ``StoreError`` with `busy` if somebody opened the file meanwhile, or is reading it.
+    /// - Throws: ``StoreError`` with the code `busy` if somebody opened the file meanwhile, or is reading it.
     package init(
         _ paths: DatabasePaths, _ identity: OriginalFile, _ ownership: SoleOwnership, reserved: DatabaseFile,
         state: OriginalFile.State, timeout: Duration, checking check: () throws -> Void = {}
@@ -168,7 +168,7 @@ final class KeptFiles: @unchecked Sendable {
 
     /// Checks the limit before the next file is converted.
     ///
-    /// - Throws: ``StoreError`` with `busy` if the limit is reached.
+    /// - Throws: ``StoreError`` with the code `busy` if the limit is reached.
     func checkRoom(_ path: String) throws {
         let count = lock.withLock { files.count }
         guard count >= Int(getdtablesize()) / 2 else { return }

@@ -12,8 +12,8 @@ package enum AccountFolder {
     /// In bytes; file systems allow 255.
     private static let maximumLength = 200
 
-    /// - Throws: ``StoreError`` with `misuse` if the cryptographic library cannot compute the digest of a long account
-    ///   name.
+    /// - Throws: ``StoreError`` with the code `misuse` if the cryptographic library cannot compute the digest of a long
+    ///   account name.
     package static func name(of account: String) throws -> String {
         guard !account.isEmpty else { return "%" }
         var name: [UInt8] = []

@@ -11,7 +11,7 @@ package struct AccountRemoval {
         self.paths = paths
     }
 
-    /// - Throws: ``StoreError`` with `busy` if anything else has the file open.
+    /// - Throws: ``StoreError`` with the code `busy` if anything else has the file open.
     package func run(timeout: Duration) throws {
         try UpgradeLock.withLock(paths, timeout: timeout) {
             guard let status = try FileSystem.status(paths.database) else { return try removeFiles() }

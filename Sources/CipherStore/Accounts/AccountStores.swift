@@ -98,7 +98,7 @@ public actor AccountStores {
     /// Accounts that were opened with ``open(_:progress:)`` stay open. If the new account cannot be opened, no account
     /// is current.
     ///
-    /// - Throws: As ``open(_:progress:)``.
+    /// - Throws: The same errors as ``open(_:progress:)``.
     public func `switch`(
         to account: String, progress: (@Sendable (UpgradeProgress) -> Void)? = nil
     ) async throws -> EncryptedStore {
@@ -119,8 +119,8 @@ public actor AccountStores {
     ///   - account: The account's name, as the app knows it.
     ///   - progress: A closure that receives the progress of an encryption upgrade; not called if another call is
     ///     already opening the account.
-    /// - Throws: As ``EncryptedStore/open(_:directory:keyProvider:options:progress:)``, and any error of the app's own
-    ///   closures; ``StoreError`` with `misuse` if two accounts have the same file.
+    /// - Throws: The same errors as ``EncryptedStore/open(_:directory:keyProvider:options:progress:)``, and any error
+    ///   of the app's own closures; ``StoreError`` with the code `misuse` if two accounts have the same file.
     public func open(
         _ account: String, progress: (@Sendable (UpgradeProgress) -> Void)? = nil
     ) async throws -> EncryptedStore {
@@ -226,7 +226,7 @@ public actor AccountStores {
     ///
     /// The key stays with its provider; removing it is up to the app. After a crash, call this again.
     ///
-    /// - Throws: ``StoreError`` with `busy` if another process has the file open.
+    /// - Throws: ``StoreError`` with the code `busy` if another process has the file open.
     public func remove(_ account: String) async throws {
         let (folder, databaseName) = try location.place(of: account, databaseName: configuration.checkedName)
         let removal = await end(account) { [location, options] in

@@ -9,7 +9,7 @@ struct BackfillKeys {
     /// The columns of the key as SQL.
     private let columns: [String]
 
-    /// - Throws: ``StoreError`` with `misuse` if there is no such table or it has no such key.
+    /// - Throws: ``StoreError`` with the code `misuse` if there is no such table or it has no such key.
     init(_ table: String, byRowID: Bool, _ connection: Connection) throws {
         func misuse(_ problem: String, _ advice: String) -> StoreError {
             StoreError(

@@ -45,8 +45,8 @@ extension EncryptedStore {
     ///   - progress: A closure called after each batch; it requires the rows to be counted once per run.
     ///   - body: A closure that does the work for the rows with these rowids, in the batch's transaction.
     /// - Returns: The number of rows that this run visited.
-    /// - Throws: Any error that `body` throws, after which the batch is rolled back and the backfill is marked as
-    ///   failed; ``StoreError`` with `misuse` if the table has no rowids, is missing, or differs from the table of an
+    /// - Throws: Any error thrown by `body`, after which the batch is rolled back and the backfill is marked as failed;
+    ///   ``StoreError`` with the code `misuse` if the table has no rowids, is missing, or differs from the table of an
     ///   earlier run that still exists; otherwise as ``write(_:)``.
     @discardableResult
     public func backfill(

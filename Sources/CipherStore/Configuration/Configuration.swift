@@ -196,7 +196,7 @@ extension Configuration {
 
     /// Returns the name of the database.
     ///
-    /// - Throws: ``StoreError`` with `configuration` for a name that would leave the app's directory.
+    /// - Throws: ``StoreError`` with the code `configuration` for a name that would leave the app's directory.
     package func checkedName() throws -> String {
         if let fault = FileName.fault(of: databaseName) {
             throw StoreError(

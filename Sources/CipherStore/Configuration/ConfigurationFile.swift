@@ -15,7 +15,7 @@ extension Configuration {
     ///
     /// The keys are listed in `Config/README.md`.
     ///
-    /// - Throws: ``StoreError`` with `configuration`, whose detail names the location in the file, such as
+    /// - Throws: ``StoreError`` with the code `configuration`, whose detail names the location in the file, such as
     ///   `dbTables[2].chat[1]`; `missingFile`, `notAFile`, `permission` or `inputOutput` if the file cannot be read.
     public init(contentsOf url: URL) throws {
         try self.init(file: url.requiredPath())
@@ -37,7 +37,7 @@ extension Configuration {
     /// - Parameters:
     ///   - place: The name of the file, for errors.
     ///   - newestFormat: The newest cipher format that the engine can write.
-    /// - Throws: ``StoreError`` with `configuration`, whose detail names the location in the file.
+    /// - Throws: ``StoreError`` with the code `configuration`, whose detail names the location in the file.
     package init(data: Data, place: String, newestFormat: Int = Engine.current.defaultCompatibility) throws {
         let value: ConfigurationValue
         do {

@@ -22,7 +22,7 @@ extension MigrationSteps {
     /// version such as `1.10.0`. `sql_launch.plist` is optional and runs at every launch. The numbering is
     /// `consecutive` by default, unless the name of a file contains a version with dots.
     ///
-    /// - Throws: ``StoreError`` with `configuration`, which names the file and the element.
+    /// - Throws: ``StoreError`` with the code `configuration`, which names the file and the element.
     public init(contentsOf directory: URL, numbering: Numbering? = nil) throws {
         try self.init(folder: directory.systemPath, numbering: numbering)
     }

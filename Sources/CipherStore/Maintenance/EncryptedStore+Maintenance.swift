@@ -28,8 +28,8 @@ extension EncryptedStore {
     ///     create one.
     ///   - options: The timeouts; only the wait for the key provider applies.
     ///   - rehearsalLimit: The maximum number of bytes that the migration may change in memory; with 0 it is not run.
-    /// - Throws: ``StoreError`` as opening throws it for a file that is refused, with `needsRecovery` if the journal of
-    ///   a crashed writer must be rolled back first, and with `busy` if others keep writing; `CancellationError`.
+    /// - Throws: ``StoreError`` as opening throws it for a file that is refused, with the code `needsRecovery` if the
+    ///   journal of a crashed writer must be rolled back first, and `busy` if others keep writing; `CancellationError`.
     public static func plan(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options(),
         rehearsalLimit: Int = 256 << 20
@@ -60,7 +60,7 @@ extension EncryptedStore {
     ///   - keyProvider: The provider of the key if the file is encrypted, called on another thread; it is never asked
     ///     to create one.
     ///   - options: The timeouts; only the wait for the key provider applies.
-    /// - Throws: ``StoreError`` if the file cannot be read, and with `migration` if no schema is recorded;
+    /// - Throws: ``StoreError`` if the file cannot be read, and with the code `migration` if no schema is recorded;
     ///   `CancellationError`.
     public static func validate(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options()
@@ -117,8 +117,8 @@ extension EncryptedStore {
     ///   - keyProvider: The provider of the key if the file is encrypted, called on another thread; it is never asked
     ///     to create one.
     ///   - options: The timeouts.
-    /// - Throws: ``StoreError`` as opening throws it for a file that is refused; with `missingFile`, with `migration`
-    ///   if a version is already recorded, with `configuration` for a version later than the configuration's, with
+    /// - Throws: ``StoreError`` as opening throws it for a file that is refused; with the code `missingFile`,
+    ///   `migration` if a version is already recorded, `configuration` for a version later than the configuration's,
     ///   `unexpectedPlaintext` if the file must be encrypted first; `CancellationError`. After an error no row has
     ///   changed; the journal of a crashed writer may have been rolled back and a `-wal` merged into the file, as
     ///   SQLite does whenever it opens a database.
@@ -152,8 +152,8 @@ extension EncryptedStore {
     ///   - keyProvider: The provider of the key if the file is encrypted, called on another thread; it is never asked
     ///     to create one.
     ///   - options: The timeouts.
-    /// - Throws: ``StoreError`` as opening throws it for a file that is refused; with `missingFile`, with `migration`
-    ///   if no version is recorded, with `unexpectedPlaintext` if the file must be encrypted first;
+    /// - Throws: ``StoreError`` as opening throws it for a file that is refused; with the code `missingFile`,
+    ///   `migration` if no version is recorded, `unexpectedPlaintext` if the file must be encrypted first;
     ///   `CancellationError`. After an error no row has changed; the journal of a crashed writer may have been rolled
     ///   back and a `-wal` merged into the file, as SQLite does whenever it opens a database.
     @discardableResult

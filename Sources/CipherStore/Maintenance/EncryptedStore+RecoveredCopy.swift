@@ -29,8 +29,8 @@ extension EncryptedStore {
     ///   - options: The timeouts.
     ///   - progress: A closure that receives the progress of the recovery, on the thread that does the work.
     /// - Returns: A report of what was recovered and what is lost.
-    /// - Throws: ``StoreError`` as `DatabaseConverter.recover` does, and with `configuration` or `migration` if the
-    ///   schema cannot be created; `CancellationError`. After an error the new file does not exist.
+    /// - Throws: ``StoreError`` as `DatabaseConverter.recover` does, and with the code `configuration` or `migration`
+    ///   if the schema cannot be created; `CancellationError`. After an error the new file does not exist.
     @discardableResult
     public static func recover(
         _ damaged: URL, to recovered: URL, configuration: Configuration, keyProvider: any KeyProvider,
@@ -49,7 +49,7 @@ extension EncryptedStore {
     ///
     /// Use `cancellation` to end the recovery from another thread.
     ///
-    /// - Throws: ``StoreError`` as that method does, with `cancelled` if the recovery was cancelled in time.
+    /// - Throws: ``StoreError`` as that method does, with the code `cancelled` if the recovery was cancelled in time.
     @available(*, noasync, message: "await recover(_:to:configuration:keyProvider:) instead")
     @discardableResult
     public static func recoverBlocking(
@@ -81,7 +81,7 @@ extension EncryptedStore {
 extension Configuration {
     /// Creates the schema of a fresh install in an empty database.
     ///
-    /// - Throws: ``StoreError`` with `configuration` or `migration` if the schema cannot be created.
+    /// - Throws: ``StoreError`` with the code `configuration` or `migration` if the schema cannot be created.
     package func makeSchema(in connection: Connection) throws {
         _ = try SchemaMigrator(configuration: self).migrate(connection) { nil }
     }

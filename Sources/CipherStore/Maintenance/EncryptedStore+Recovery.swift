@@ -26,9 +26,9 @@ extension EncryptedStore {
     ///   - options: The timeouts.
     ///   - progress: A closure that receives the progress of the recovery, on the thread that does the work.
     /// - Returns: A report of what was recovered and what is lost, with the present name of the damaged database.
-    /// - Throws: ``StoreError`` as `DatabaseConverter.recover(inPlace:)` does, with `downgrade` or
-    ///   `unexpectedPlaintext` for content that opening would refuse, and with `encryptionDisabled` if encryption is
-    ///   off; `CancellationError`. After an error the file is unchanged.
+    /// - Throws: ``StoreError`` as `DatabaseConverter.recover(inPlace:)` does, with the code `downgrade` or
+    ///   `unexpectedPlaintext` for content that opening would refuse, and `encryptionDisabled` if encryption is off;
+    ///   `CancellationError`. After an error the file is unchanged.
     @discardableResult
     public static func recover(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, template: URL? = nil,
@@ -44,7 +44,7 @@ extension EncryptedStore {
     ///
     /// Use `cancellation` to end the recovery from another thread.
     ///
-    /// - Throws: ``StoreError`` as that method does, with `cancelled` if the recovery was cancelled in time.
+    /// - Throws: ``StoreError`` as that method does, with the code `cancelled` if the recovery was cancelled in time.
     @available(*, noasync, message: "await recover(_:directory:keyProvider:template:options:progress:) instead")
     @discardableResult
     public static func recoverBlocking(

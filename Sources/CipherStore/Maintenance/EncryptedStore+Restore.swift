@@ -26,8 +26,8 @@ extension EncryptedStore {
     ///   - options: The timeouts.
     ///   - progress: A closure that receives the progress of the restore, on the thread that does the work.
     /// - Returns: A report of what was copied and compared.
-    /// - Throws: ``StoreError`` as `DatabaseConverter.restore` does, with `downgrade` for a backup of a newer version
-    ///   than the configuration's, and with `encryptionDisabled` if encryption is off; `CancellationError`. No row
+    /// - Throws: ``StoreError`` as `DatabaseConverter.restore` does, with the code `downgrade` for a backup of a newer
+    ///   version than the configuration's, and `encryptionDisabled` if encryption is off; `CancellationError`. No row
     ///   changes before the swap.
     @discardableResult
     public static func restore(
@@ -47,7 +47,7 @@ extension EncryptedStore {
     ///
     /// Use `cancellation` to end the restore from another thread.
     ///
-    /// - Throws: ``StoreError`` as that method does, with `cancelled` if the restore was cancelled in time.
+    /// - Throws: ``StoreError`` as that method does, with the code `cancelled` if the restore was cancelled in time.
     @available(*, noasync, message: "await restore(_:directory:from:keyProvider:) instead")
     @discardableResult
     public static func restoreBlocking(

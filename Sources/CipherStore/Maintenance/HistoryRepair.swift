@@ -10,8 +10,8 @@ extension StoreOpening {
     /// Used for a database that already has its schema but whose version CipherStore has not recorded.
     ///
     /// - Parameter version: The version; the configuration's own by default.
-    /// - Throws: ``StoreError`` as ``run()`` throws it for a file that is refused; with `migration` if a version is
-    ///   already recorded, with `configuration` for a version later than the configuration's, with
+    /// - Throws: ``StoreError`` as ``run()`` throws it for a file that is refused; with the code `migration` if a
+    ///   version is already recorded, `configuration` for a version later than the configuration's,
     ///   `unexpectedPlaintext` if the file must be encrypted first.
     package func baseline(at version: SchemaVersion? = nil) throws -> HistoryChange {
         let wanted = configuration.version
@@ -46,8 +46,8 @@ extension StoreOpening {
     ///
     /// Writes nothing if there is nothing to repair.
     ///
-    /// - Throws: ``StoreError`` as ``run()`` throws it for a file that is refused, such as `downgrade`; with
-    ///   `migration` if no version is recorded, with `unexpectedPlaintext` if the file must be encrypted first.
+    /// - Throws: ``StoreError`` as ``run()`` throws it for a file that is refused, such as `downgrade`; with the code
+    ///   `migration` if no version is recorded, `unexpectedPlaintext` if the file must be encrypted first.
     package func repair() throws -> HistoryChange {
         try writing { connection in
             guard try HistoryTable.isAdopted(connection) else { throw notAdopted() }

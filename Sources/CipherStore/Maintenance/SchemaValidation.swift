@@ -38,7 +38,7 @@ public struct SchemaValidation: Sendable, Encodable {
 extension StoreOpening {
     /// Compares the schema with the recorded one, without changing anything.
     ///
-    /// - Throws: ``StoreError`` if the file cannot be read, and with `migration` if no schema is recorded.
+    /// - Throws: ``StoreError`` if the file cannot be read, and with the code `migration` if no schema is recorded.
     package func validate() throws -> SchemaValidation {
         try reading { try validation($0) }
     }

@@ -37,8 +37,8 @@ public struct DatabaseObservation<Output: Sendable>: AsyncSequence, Sendable {
 
         /// Returns the next value as soon as there is one; `nil` after the task was cancelled.
         ///
-        /// - Throws: Any error that the closure throws; ``DatabaseError``, with `SQLITE_READONLY` if it tries to write;
-        ///   ``StoreError``, with `closed` after the store was closed.
+        /// - Throws: Any error thrown by the closure; ``DatabaseError``, with `SQLITE_READONLY` if it tries to write;
+        ///   ``StoreError``, with the code `closed` after the store was closed.
         public mutating func next() async throws -> Output? {
             guard let changes else { return nil }
             do {
@@ -86,8 +86,8 @@ public struct TableChanges: AsyncSequence, Sendable {
 
         /// Returns after the next commit that touches the tables; `nil` after the task was cancelled.
         ///
-        /// - Throws: ``StoreError``, with `misuse` if the database has no such table, and with `closed` after the store
-        ///   was closed.
+        /// - Throws: ``StoreError``, with the code `misuse` if the database has no such table, and `closed` after the
+        ///   store was closed.
         public mutating func next() async throws -> Void? {
             guard let changes else { return nil }
             do {

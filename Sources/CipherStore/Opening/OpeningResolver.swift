@@ -38,8 +38,8 @@ struct OpeningResolver {
     ///   - inspector: The inspector of the file.
     ///   - rollsBackJournal: Whether the journal of a crashed writer is rolled back, because it may contain the
     ///     version; the upgrade lock must then be held. Otherwise nothing is changed.
-    /// - Throws: ``StoreError`` with `staleSidecar`, with `keyDoesNotFit` and the other errors of ``FileUnlocking``,
-    ///   and with `needsRecovery` if a journal is not rolled back; any error that `body` throws.
+    /// - Throws: ``StoreError`` with the code `staleSidecar`, `keyDoesNotFit` and the other errors of
+    ///   ``FileUnlocking``, and `needsRecovery` if a journal is not rolled back; any error thrown by `body`.
     func resolve<Result>(
         _ inspector: Inspector, rollsBackJournal: Bool = false, _ body: Reading<Result>
     ) throws -> Resolved<Result> {

@@ -243,7 +243,7 @@ package struct StoreOpening {
     /// No failure here prevents the app from using its database. A proof that a watchdog or a crash ends is counted
     /// like an attempt to upgrade, so that it does not repeat forever.
     ///
-    /// - Throws: ``StoreError`` with `cancelled`, because the launch itself is cancelled.
+    /// - Throws: ``StoreError`` with the code `cancelled`, because the launch itself is cancelled.
     private func proveShadow(_ inspector: Inspector) throws -> LaunchReport {
         let attempts = Attempts(paths: paths, options: options)
         do {

@@ -51,7 +51,7 @@ extension ConnectionQueue: Awaitable {
 
     /// Runs `body`, which waits for something of a store, and passes it the job whose closure calls it.
     ///
-    /// - Throws: ``StoreError`` with `misuse` if it would wait for itself.
+    /// - Throws: ``StoreError`` with the code `misuse` if it would wait for itself.
     static func waiting<Output>(
         for awaited: any Awaitable, _ identity: StoreIdentity, _ path: String, _ body: (ConnectionJob?) throws -> Output
     ) throws -> Output {

@@ -69,8 +69,8 @@ package final class ConnectionQueue: @unchecked Sendable {
 
     /// Runs `body` in a transaction and blocks the thread until it has ended.
     ///
-    /// - Throws: ``StoreError`` with `misuse` if it would wait for itself: inside a closure of the same store, through
-    ///   another store's closure, or if closures of several stores would wait for each other.
+    /// - Throws: ``StoreError`` with the code `misuse` if it would wait for itself: inside a closure of the same store,
+    ///   through another store's closure, or if closures of several stores would wait for each other.
     package func runBlocking<Output: Sendable>(
         _ transaction: StoreTransaction, _ body: @escaping @Sendable (Connection) throws -> Output
     ) throws -> Output {
@@ -302,7 +302,7 @@ package final class ConnectionQueue: @unchecked Sendable {
     /// Runs `body` while neither this queue, which has one worker, nor `other` has a connection; jobs wait meanwhile.
     ///
     /// - Parameter limit: How long to wait for running jobs of `other`; `nil` for no limit.
-    /// - Throws: Any error that `body` throws; ``ReadsGoOn`` after the limit.
+    /// - Throws: Any error thrown by `body`; ``ReadsGoOn`` after the limit.
     func runAlone<Output: Sendable>(
         with other: ConnectionQueue, waiting limit: Duration? = nil,
         _ body: @escaping @Sendable (UpgradeCancellation) throws -> Output

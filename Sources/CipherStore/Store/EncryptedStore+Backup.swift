@@ -26,10 +26,9 @@ extension EncryptedStore {
     ///     that is not encrypted has no key.
     ///   - progress: A closure that receives the progress of the backup, on the thread that does the work.
     /// - Returns: A report of what was copied and compared; its path is that of the backup.
-    /// - Throws: ``StoreError``, with `nameTaken` if something has the name of the backup, with `missingFile` if its
-    ///   directory is missing, with `noSpace`, with `unexpectedPlaintext` if the store is not encrypted and no key was
-    ///   given, with `busy` if another process holds the write lock, with `closed` after the store was closed;
-    ///   `CancellationError`.
+    /// - Throws: ``StoreError``, with the code `nameTaken` if the backup's name is taken, `missingFile` if its
+    ///   directory is missing, `noSpace`, `unexpectedPlaintext` if the store is not encrypted and no key was given,
+    ///   `busy` if another process holds the write lock, `closed` after the store was closed; `CancellationError`.
     @discardableResult
     public func backup(
         to backup: URL, keyProvider: (any KeyProvider)? = nil, progress: (@Sendable (UpgradeProgress) -> Void)? = nil
@@ -41,7 +40,7 @@ extension EncryptedStore {
     ///
     /// Use `cancellation` to end the backup from another thread.
     ///
-    /// - Throws: ``StoreError`` as that method does, with `cancelled` if the backup was cancelled in time, and with
+    /// - Throws: ``StoreError`` as that method does, with the code `cancelled` if the backup was cancelled in time, and
     ///   `misuse` inside a closure of this store.
     @available(*, noasync, message: "await backup(to:keyProvider:progress:) instead")
     @discardableResult

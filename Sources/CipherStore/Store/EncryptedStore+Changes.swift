@@ -9,7 +9,8 @@ extension EncryptedStore {
     /// notifications, such as network file systems, and for a read-only store, which does not check on its own. It
     /// waits for a running write.
     ///
-    /// - Throws: ``StoreError`` with `closed` after the store was closed; ``DatabaseError``; `CancellationError`.
+    /// - Throws: ``StoreError`` with the code `closed` after the store was closed; ``DatabaseError``;
+    ///   `CancellationError`.
     public func checkForChanges() async throws {
         guard changes.isObserved else { return }
         guard !writer.isStopped || isClosed else { return changes.resume() }

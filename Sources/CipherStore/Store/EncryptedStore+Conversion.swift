@@ -97,7 +97,7 @@ extension EncryptedStore {
     /// The log size that is always accepted, in bytes.
     private static let mostLog: Int64 = 64 << 20
 
-    /// - Throws: ``StoreError`` with `busy` if reads keep the log from being written into the file.
+    /// - Throws: ``StoreError`` with the code `busy` if reads keep the log from being written into the file.
     private func emptyLog() throws {
         _ = try writer.runBlocking(.outside) { try $0.checkpointer?.truncateLog() }
         guard try logIsTooLong() else { return }

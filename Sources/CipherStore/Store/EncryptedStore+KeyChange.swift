@@ -23,11 +23,11 @@ extension EncryptedStore {
     ///   - newKey: The provider of the new key, which may create it; called on another thread.
     ///   - progress: A closure that receives the progress, on the thread that does the work.
     /// - Returns: A report of what was done. It counts tables but not rows, because pages are compared.
-    /// - Throws: ``StoreError``, with `keyUnchanged` if the database already has that key, with `unexpectedPlaintext`
-    ///   if it is not encrypted, with `busy` if another process, another store or a backup has the file open or a read
-    ///   continues for longer than ``Options/busyTimeout``, with `noSpace`, and with `closed` or `suspended`; any error
-    ///   of the provider; `CancellationError`. After an error the database still has the old key, and the store
-    ///   continues with it.
+    /// - Throws: ``StoreError``, with the code `keyUnchanged` if the database already has that key,
+    ///   `unexpectedPlaintext` if it is not encrypted, `busy` if another process, another store or a backup has the
+    ///   file open or a read continues for longer than ``Options/busyTimeout``, `noSpace`, and `closed` or `suspended`;
+    ///   any error of the provider; `CancellationError`. After an error the database still has the old key, and the
+    ///   store continues with it.
     @discardableResult
     public func changeKey(
         to newKey: any KeyProvider, progress: (@Sendable (UpgradeProgress) -> Void)? = nil
@@ -51,8 +51,8 @@ extension EncryptedStore {
     ///
     /// Use `cancellation` to end it from another thread.
     ///
-    /// - Throws: ``StoreError`` as that method does, with `cancelled` if it was cancelled in time, and with `misuse`
-    ///   inside a closure of this store.
+    /// - Throws: ``StoreError`` as that method does, with the code `cancelled` if it was cancelled in time, and
+    ///   `misuse` inside a closure of this store.
     @available(*, noasync, message: "await changeKey(to:progress:) instead")
     @discardableResult
     public func changeKeyBlocking(

@@ -22,14 +22,14 @@ extension EncryptedStore {
     /// read never runs at the same time as another closure of the store. Its content survives suspension and is
     /// discarded when the store is closed.
     ///
-    /// - Throws: ``StoreError``, with `configuration` or `migration` if the schema cannot be created.
+    /// - Throws: ``StoreError``, with the code `configuration` or `migration` if the schema cannot be created.
     public static func inMemory(_ configuration: Configuration) async throws -> EncryptedStore {
         try await DetachedThread.run { try makeInMemory(configuration) }
     }
 
     /// Creates a store as ``inMemory(_:)`` does, but blocks the calling thread.
     ///
-    /// - Throws: As ``inMemory(_:)``.
+    /// - Throws: The same errors as ``inMemory(_:)``.
     @available(*, noasync, message: "await inMemory(_:) instead")
     public static func inMemoryBlocking(_ configuration: Configuration) throws -> EncryptedStore {
         try makeInMemory(configuration)
@@ -63,10 +63,10 @@ extension EncryptedStore {
     ///   - directory: The directory of the database file.
     ///   - keyProvider: The provider of the key, called on a separate thread; it is never asked to create one.
     ///   - options: The timeouts.
-    /// - Throws: ``StoreError``: with `missingFile` if there is no file; with `upgradeNeeded` if the file is plaintext
-    ///   and must be encrypted, or if its schema is not the wanted one; with `needsRecovery` if the journal of a
-    ///   crashed writer must be rolled back; otherwise as `open` does. After `upgradeNeeded` and `needsRecovery`, the
-    ///   app must first open the file with ``open(_:directory:keyProvider:options:progress:)``. Also throws
+    /// - Throws: ``StoreError``: with the code `missingFile` if there is no file; with `upgradeNeeded` if the file is
+    ///   plaintext and must be encrypted, or if its schema is not the wanted one; with `needsRecovery` if the journal
+    ///   of a crashed writer must be rolled back; otherwise as `open` does. After `upgradeNeeded` and `needsRecovery`,
+    ///   the app must first open the file with ``open(_:directory:keyProvider:options:progress:)``. Also throws
     ///   `CancellationError`.
     public static func openReadOnly(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options()

@@ -53,7 +53,7 @@ extension EncryptedStore {
     /// This is for programs that cannot await. An upgrade of a large file takes seconds, so do not call this on the
     /// main thread of an app. Use `cancellation` to end it from another thread.
     ///
-    /// - Throws: ``StoreError``, with `cancelled` if the upgrade was cancelled in time.
+    /// - Throws: ``StoreError``, with the code `cancelled` if the upgrade was cancelled in time.
     @available(*, noasync, message: "await open(_:directory:keyProvider:options:progress:) instead")
     public static func openBlocking(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options(),

@@ -25,8 +25,8 @@ extension EncryptedStore {
 
     /// Suspends the store as ``suspend(interruptingAfter:)`` does, but blocks the calling thread.
     ///
-    /// - Throws: ``StoreError`` with `misuse` inside a closure of this store, even if called through another store's
-    ///   closure, and inside the progress callback of one of its backups or of its encryption.
+    /// - Throws: ``StoreError`` with the code `misuse` inside a closure of this store, even if called through another
+    ///   store's closure, and inside the progress callback of one of its backups or of its encryption.
     @available(*, noasync, message: "await suspend(interruptingAfter:) instead")
     public func suspendBlocking(interruptingAfter limit: Duration? = nil) throws {
         guard !backups.encloseCaller, conversion?.waitsForCaller != true else {
@@ -114,8 +114,8 @@ extension EncryptedStore {
     ///   - body: A closure that may replace the file with another database, and must then change the key that it
     ///     receives to the new database's key. Its cancellation combines the task's with that of a suspension whose
     ///     limit has passed. If it returns without an error it has succeeded, whether or not it was cancelled.
-    /// - Throws: Any error that `body` throws; ``ReadsGoOn`` after the limit; ``StoreError`` with `closed`, with
-    ///   `suspended`, and with `misuse` if closures of several stores wait for each other; `CancellationError`.
+    /// - Throws: Any error thrown by `body`; ``ReadsGoOn`` after the limit; ``StoreError`` with the code `closed`,
+    ///   `suspended`, and `misuse` if closures of several stores wait for each other; `CancellationError`.
     package func withConnectionsClosed<Output: Sendable>(
         waitingForReads limit: Duration? = nil,
         _ body: @escaping @Sendable (inout FileKey?, UpgradeCancellation) throws -> Output
@@ -126,7 +126,7 @@ extension EncryptedStore {
 
     /// Does the same as ``withConnectionsClosed(waitingForReads:_:)``, but blocks the calling thread.
     ///
-    /// - Throws: As that method; ``StoreError`` with `misuse` inside a closure of this store.
+    /// - Throws: As that method; ``StoreError`` with the code `misuse` inside a closure of this store.
     package func withConnectionsClosedBlocking<Output: Sendable>(
         waitingForReads limit: Duration? = nil,
         _ body: @escaping @Sendable (inout FileKey?, UpgradeCancellation) throws -> Output

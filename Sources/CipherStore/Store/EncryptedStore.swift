@@ -117,9 +117,9 @@ public final class EncryptedStore: Sendable {
     /// Cancelling the task removes a waiting read, and interrupts the statement of a running one and its wait for a
     /// lock.
     ///
-    /// - Throws: Any error that `body` throws; ``DatabaseError``, with `SQLITE_READONLY` if `body` tries to write and
-    ///   `SQLITE_AUTH` if it runs a statement whose effect would outlast the transaction; ``StoreError``, with `closed`
-    ///   after the store was closed; `CancellationError`.
+    /// - Throws: Any error thrown by `body`; ``DatabaseError``, with `SQLITE_READONLY` if `body` tries to write and
+    ///   `SQLITE_AUTH` if it runs a statement whose effect would outlast the transaction; ``StoreError``, with the code
+    ///   `closed` after the store was closed; `CancellationError`.
     public func read<Output: Sendable>(
         _ body: @escaping @Sendable (Connection) throws -> Output
     ) async throws -> Output {
@@ -136,9 +136,9 @@ public final class EncryptedStore: Sendable {
     /// One write runs at a time; others wait in order. Cancelling the task removes a waiting write, and interrupts and
     /// rolls back a running one. A commit that has begun is not rolled back, and this returns normally.
     ///
-    /// - Throws: Any error that `body` throws; ``DatabaseError``, with `SQLITE_AUTH` if `body` runs a statement whose
+    /// - Throws: Any error thrown by `body`; ``DatabaseError``, with `SQLITE_AUTH` if `body` runs a statement whose
     ///   effect would outlast the transaction, such as COMMIT or a pragma that changes a setting; ``StoreError``, with
-    ///   `misuse` if `body` continued after SQLite had rolled back, and `closed` after the store was closed;
+    ///   the code `misuse` if `body` continued after SQLite had rolled back, and `closed` after the store was closed;
     ///   `CancellationError`. After an error nothing was changed, with one exception: if the commit itself fails with
     ///   `SQLITE_IOERR`, its pages may be in the log, and if the process ends before another write, the next opening
     ///   finds them committed.
@@ -165,9 +165,9 @@ public final class EncryptedStore: Sendable {
     /// later. The connection is closed after `body`, which discards its settings and temporary tables. Other writes
     /// wait meanwhile. Cancelling the task interrupts the running statement. Afterwards, every observation reads again.
     ///
-    /// - Throws: Any error that `body` throws; ``DatabaseError`` with `SQLITE_AUTH` for `ATTACH`, for pragmas that
-    ///   change a key, the journal or how commits reach the disk, and for `PRAGMA wal_checkpoint`; ``StoreError``, with
-    ///   `misuse` if `body` left a transaction open, which is rolled back, and otherwise as ``write(_:)``;
+    /// - Throws: Any error thrown by `body`; ``DatabaseError`` with `SQLITE_AUTH` for `ATTACH`, for pragmas that change
+    ///   a key, the journal or how commits reach the disk, and for `PRAGMA wal_checkpoint`; ``StoreError``, with the
+    ///   code `misuse` if `body` left a transaction open, which is rolled back, and otherwise as ``write(_:)``;
     ///   `CancellationError`.
     public func writeWithoutTransaction<Output: Sendable>(
         _ body: @escaping @Sendable (Connection) throws -> Output
@@ -177,8 +177,8 @@ public final class EncryptedStore: Sendable {
 
     /// Runs `body` as ``writeWithoutTransaction(_:)`` does, but blocks the calling thread.
     ///
-    /// - Throws: As ``writeWithoutTransaction(_:)``; ``StoreError`` with `misuse` inside another closure of this store,
-    ///   even if called through another store's closure.
+    /// - Throws: The same errors as ``writeWithoutTransaction(_:)``; ``StoreError`` with the code `misuse` inside
+    ///   another closure of this store, even if called through another store's closure.
     @available(*, noasync, message: "await writeWithoutTransaction(_:) instead")
     public func writeWithoutTransactionBlocking<Output: Sendable>(
         _ body: @escaping @Sendable (Connection) throws -> Output
@@ -188,8 +188,8 @@ public final class EncryptedStore: Sendable {
 
     /// Runs `body` as ``read(_:)`` does, but blocks the calling thread.
     ///
-    /// - Throws: As ``read(_:)``; ``StoreError`` with `misuse` inside another closure of this store, even if called
-    ///   through another store's closure.
+    /// - Throws: The same errors as ``read(_:)``; ``StoreError`` with the code `misuse` inside another closure of this
+    ///   store, even if called through another store's closure.
     @available(*, noasync, message: "await read(_:) instead")
     public func readBlocking<Output: Sendable>(
         _ body: @escaping @Sendable (Connection) throws -> Output
@@ -203,8 +203,8 @@ public final class EncryptedStore: Sendable {
 
     /// Runs `body` as ``write(_:)`` does, but blocks the calling thread.
     ///
-    /// - Throws: As ``write(_:)``; ``StoreError`` with `misuse` inside another closure of this store, even if called
-    ///   through another store's closure.
+    /// - Throws: The same errors as ``write(_:)``; ``StoreError`` with the code `misuse` inside another closure of this
+    ///   store, even if called through another store's closure.
     @available(*, noasync, message: "await write(_:) instead")
     @discardableResult
     public func writeBlocking<Output: Sendable>(
@@ -222,8 +222,8 @@ public final class EncryptedStore: Sendable {
     ///
     /// - Returns: Whether the whole log is in the file; `false` if a reader of an older state or another process
     ///   prevents it, which is not an error.
-    /// - Throws: ``DatabaseError`` if the file cannot be written; ``StoreError`` with `closed` after the store was
-    ///   closed; `CancellationError`.
+    /// - Throws: ``DatabaseError`` if the file cannot be written; ``StoreError`` with the code `closed` after the store
+    ///   was closed; `CancellationError`.
     @discardableResult
     public func checkpoint() async throws -> Bool {
         try await writer.run(.outside) { try $0.checkpointer?.truncateLog() ?? true }
@@ -231,7 +231,8 @@ public final class EncryptedStore: Sendable {
 
     /// Checkpoints as ``checkpoint()`` does, but blocks the calling thread.
     ///
-    /// - Throws: As ``checkpoint()``; ``StoreError`` with `misuse` inside a closure of this store.
+    /// - Throws: The same errors as ``checkpoint()``; ``StoreError`` with the code `misuse` inside a closure of this
+    ///   store.
     @available(*, noasync, message: "await checkpoint() instead")
     @discardableResult
     public func checkpointBlocking() throws -> Bool {
@@ -257,7 +258,7 @@ public final class EncryptedStore: Sendable {
 
     /// Closes the store as ``close()`` does, but blocks the calling thread.
     ///
-    /// - Throws: ``StoreError`` with `misuse` inside a closure of this store.
+    /// - Throws: ``StoreError`` with the code `misuse` inside a closure of this store.
     @available(*, noasync, message: "await close() instead")
     public func closeBlocking() throws {
         if conversion?.waitsForCaller == true {
@@ -297,7 +298,8 @@ public final class EncryptedStore: Sendable {
     /// The log of the store's events.
     var events: EventLog { identity.events }
 
-    /// - Throws: ``StoreError`` with `misuse` if there is no file of which the store could close all connections.
+    /// - Throws: ``StoreError`` with the code `misuse` if there is no file of which the store could close all
+    ///   connections.
     @discardableResult
     func ownConnections() throws -> StoreConnections {
         guard case .readers(let connections) = reading else {

@@ -54,8 +54,8 @@ public struct IntegrityCheck: AsyncSequence, Sendable {
 
         /// Checks the next piece and returns the result; `nil` after the last piece.
         ///
-        /// - Throws: ``StoreError`` with `closed` or `suspended`; ``DatabaseError`` if the database is busy or memory
-        ///   is short; `CancellationError`. After an error, the next call checks the same piece again.
+        /// - Throws: ``StoreError`` with the code `closed` or `suspended`; ``DatabaseError`` if the database is busy or
+        ///   memory is short; `CancellationError`. After an error, the next call checks the same piece again.
         public mutating func next() async throws -> Slice? {
             let parts: [Piece]
             if let known = self.parts { parts = known } else { parts = try await store.checking(Piece.all) }

@@ -56,8 +56,8 @@ public final class StoreConversion: @unchecked Sendable {
 
     /// The report of the encryption, once it has ended.
     ///
-    /// - Throws: The error that ended the encryption: ``StoreError``, with `cancelled` after ``cancel()`` and if the
-    ///   store was closed. The database is then plaintext.
+    /// - Throws: The error that ended the encryption: ``StoreError``, with the code `cancelled` after ``cancel()`` and
+    ///   if the store was closed. The database is then plaintext.
     public var value: EncryptionReport {
         get async throws {
             try await withCheckedThrowingContinuation { continuation in

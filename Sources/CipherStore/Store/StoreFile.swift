@@ -30,7 +30,8 @@ package final class StoreFile: @unchecked Sendable {
     /// Runs `body`, which may replace the file, while no connection is open and none is opened.
     ///
     /// - Parameter body: A closure that receives the key, and must change it if the file has another key afterwards.
-    /// - Throws: What `body` throws; ``StoreError`` with `missingFile` or `replaced` if the name no longer refers to the file.
+    /// - Throws: Any error thrown by `body`; ``StoreError`` with the code `missingFile` or `replaced` if the name no
+    ///   longer refers to the file.
     package func replacing<Output>(_ body: (inout FileKey?) throws -> Output) throws -> Output {
         var fileKey = try lock.withLock { () -> FileKey? in
             _ = try sameFile()
@@ -52,8 +53,8 @@ package final class StoreFile: @unchecked Sendable {
 
     /// Returns the key for a new connection.
     ///
-    /// - Throws: ``StoreError`` with `missingFile` or `replaced` if the path no longer refers to the file, with
-    ///   `keyDoesNotFit` if the file was given another key, and with `staleSidecar` if it was given another log.
+    /// - Throws: ``StoreError`` with the code `missingFile` or `replaced` if the path no longer refers to the file,
+    ///   `keyDoesNotFit` if the file was given another key, and `staleSidecar` if it was given another log.
     package func key(busyTimeout: Duration) throws -> FileKey? {
         try lock.withLock {
             // A backup asks for the key before its turn, and connects after it: the file that has the name meanwhile is
@@ -67,7 +68,7 @@ package final class StoreFile: @unchecked Sendable {
         }
     }
 
-    /// - Throws: ``StoreError`` with `missingFile` or `replaced` if the name no longer refers to the file.
+    /// - Throws: ``StoreError`` with the code `missingFile` or `replaced` if the name no longer refers to the file.
     func requireSame() throws { _ = try lock.withLock { try sameFile() } }
 
     private func sameFile() throws -> FileSystem.Status {

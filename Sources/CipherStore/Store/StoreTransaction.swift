@@ -15,8 +15,8 @@ package enum StoreTransaction: Sendable {
 
     /// Runs `body` in its transaction.
     ///
-    /// - Throws: Any error that `body` throws, ``StoreError`` with `misuse` if `body` ended the transaction, and the
-    ///   reason if the job was cancelled.
+    /// - Throws: Any error thrown by `body`, ``StoreError`` with the code `misuse` if `body` ended the transaction, and
+    ///   the reason if the job was cancelled.
     func run<Output>(
         on connection: Connection, as job: ConnectionJob, _ body: (Connection) throws -> Output
     ) throws -> Output {

@@ -12,8 +12,8 @@ final class StoreWriterHold: WriterHold {
     /// Waits for the writer, blocking the calling thread.
     ///
     /// - Parameter caller: The job whose closure waits for this.
-    /// - Throws: ``StoreError`` with `closed`, `suspended` or `cancelled`; ``DatabaseError`` if another process holds
-    ///   the lock.
+    /// - Throws: ``StoreError`` with the code `closed`, `suspended` or `cancelled`; ``DatabaseError`` if another
+    ///   process holds the lock.
     init(
         _ writer: ConnectionQueue, path: String, calledBy caller: ConnectionJob?, _ cancellation: UpgradeCancellation?
     ) throws {
