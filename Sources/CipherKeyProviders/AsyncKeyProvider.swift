@@ -15,8 +15,8 @@ public struct AsyncKeyProvider: KeyProvider {
 
     /// Returns the closure's key, and blocks the thread until it is available.
     ///
-    /// - Throws: ``StoreError`` with the code `keyMalformed` if the closure throws a `KeyError`; every other error of
-    ///   the closure unchanged.
+    /// - Throws: ``StoreError`` with the code `keyMalformed` if the closure throws a `KeyError`; all other errors
+    ///   thrown by the closure, unchanged.
     public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         let answer = BlockingAnswer<CipherKey>()
         let task = Task { [body] in

@@ -11,8 +11,8 @@ public struct ClosureKeyProvider: KeyProvider {
 
     /// Returns the closure's key.
     ///
-    /// - Throws: ``StoreError`` with the code `keyMalformed` if the closure throws a `KeyError`; every other error of
-    ///   the closure unchanged.
+    /// - Throws: ``StoreError`` with the code `keyMalformed` if the closure throws a `KeyError`; all other errors
+    ///   thrown by the closure, unchanged.
     public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         do {
             return try body(purpose, database)

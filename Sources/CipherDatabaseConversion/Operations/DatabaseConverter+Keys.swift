@@ -25,7 +25,7 @@ extension DatabaseConverter {
     ///   - options: The options of the run. The format and the backup are ignored.
     ///   - progress: Called with the progress of the run, on the thread that decrypts.
     /// - Returns: A report of what was done; `alreadyPlaintext` if the file was plaintext before.
-    /// - Throws: ``StoreError``, with the code `missingFile`, `keyDoesNotFit` if the file has another key or format;
+    /// - Throws: ``StoreError``, with the code `missingFile`, or `keyDoesNotFit` if the file has another key or format;
     ///   `CancellationError` if the task was cancelled in time.
     @discardableResult
     public static func decrypt(
@@ -67,9 +67,9 @@ extension DatabaseConverter {
 
     /// Changes the key or the cipher format of an encrypted database in place.
     ///
-    /// The file is replaced in one step by its proven copy. At every moment, the whole file has the old key or the new
-    /// one. After a crash, call this method again with both keys. A file that already has the new key and format is
-    /// left as it is.
+    /// The file is replaced in one step by its proven copy. At every moment, either the whole file has the old key or
+    /// the whole file has the new one. After a crash, call this method again with both keys. A file that already has
+    /// the new key and format is left as it is.
     ///
     /// - Parameters:
     ///   - database: The database file.
@@ -81,8 +81,8 @@ extension DatabaseConverter {
     ///   - progress: Called with the progress of the run, on the thread that converts.
     /// - Returns: A report of what was done; `alreadyRekeyed` if the file had the new key and format before.
     /// - Throws: ``StoreError``, with the code `missingFile`, `keyDoesNotFit` if neither key opens the file,
-    ///   `keyUnchanged` if both are equal, `unexpectedPlaintext` if the file is not encrypted; `CancellationError` if
-    ///   the task was cancelled in time.
+    ///   `keyUnchanged` if both are equal, or `unexpectedPlaintext` if the file is not encrypted; `CancellationError`
+    ///   if the task was cancelled in time.
     @discardableResult
     public static func changeKey(
         of database: URL, from oldKey: any KeyProvider, to newKey: (any KeyProvider)?,

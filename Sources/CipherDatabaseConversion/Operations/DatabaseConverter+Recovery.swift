@@ -16,7 +16,7 @@ extension DatabaseConverter {
     /// those pages are lost, it is still restored if the shape of the row and the index entries that refer to it
     /// identify its table. Rows that cannot be assigned to one table, rows of free pages and rows that contradict their
     /// page are stored in the table `lost_and_found`, each with the reason. Indexes and full-text indexes are rebuilt.
-    /// Every row is compared with a second reading before the new database gets its name.
+    /// Every row is compared with a second reading before the new database is renamed into place.
     ///
     /// In a plaintext file, a value that was damaged in place cannot be distinguished from a correct one.
     ///
@@ -34,7 +34,7 @@ extension DatabaseConverter {
     /// - Returns: A report of what was recovered and what is lost.
     /// - Throws: ``StoreError``, with the code `nameTaken` if the name of the new database is taken, `missingFile`,
     ///   `corrupt` if the file holds no page of a database, `keyDoesNotFit` if the key opens none of its pages,
-    ///   `missingCollation`, `noSpace`, `busy` if the file changes meanwhile; `CancellationError`. The new file does
+    ///   `missingCollation`, `noSpace`, or `busy` if the file changes meanwhile; `CancellationError`. The new file does
     ///   not exist in these cases.
     @discardableResult
     public static func recover(
@@ -84,7 +84,7 @@ extension DatabaseConverter {
 
     // MARK: In place
 
-    /// Replaces a damaged database with what it still contains, encrypted, and keeps the damaged one beside it.
+    /// Replaces a damaged database with what it still contains, encrypted, and keeps the damaged one next to it.
     ///
     /// The new database is created as
     /// ``recover(_:to:keyProvider:recoveredKeyProvider:template:formats:options:progress:)`` creates it. The damaged
@@ -95,7 +95,8 @@ extension DatabaseConverter {
     /// database keeps its journal mode, owner and mode.
     ///
     /// A damaged plaintext database stays plaintext under its new name: delete it once you have checked that nothing is
-    /// missing. A database without damage stays as it is, plaintext or encrypted, and the report has `wasSound`.
+    /// missing. A database without damage stays as it is, plaintext or encrypted, and `wasSound` in the report is
+    /// `true`.
     ///
     /// - Parameters:
     ///   - database: The damaged database file.
@@ -110,8 +111,8 @@ extension DatabaseConverter {
     /// - Throws: ``StoreError``, with the code `missingFile`, `corrupt` if no table definition can be read,
     ///   `keyDoesNotFit` if the key opens no page, `engineTooOld` if the file's format is newer than the engine's,
     ///   `staleSidecar` if an undamaged file has another database's log or journal beside it, `permission` if the
-    ///   folder cannot be written or does not support hard links, `noSpace`, `busy` if somebody uses the file;
-    ///   `CancellationError`. The file is unchanged in these cases.
+    ///   folder cannot be written or does not support hard links, `noSpace`, or `busy` if another connection uses the
+    ///   file; `CancellationError`. The file is unchanged in these cases.
     @discardableResult
     public static func recover(
         inPlace database: URL, keyProvider: any KeyProvider, template: URL? = nil,

@@ -94,7 +94,7 @@ public enum DatabaseConverter {
         guard !formats.isEmpty else {
             throw StoreError(
                 .configuration, path: try database.requiredPath(), "the list of cipher formats to try is empty",
-                advice: "give at least one format, or omit the list")
+                advice: "specify at least one format, or omit the list")
         }
         for fault in formats.compactMap({ $0.fault() }) {
             throw StoreError.cipherFormat("\(fault)", path: try database.requiredPath())

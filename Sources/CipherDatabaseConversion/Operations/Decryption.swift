@@ -47,7 +47,7 @@ package struct Decryption {
                 ).run(inspector, hasPlaintextHeader: hasPlaintextHeader) { connection, _ in
                     (try? HistoryTable.stamp(connection)) ?? nil
                 }
-                // Without this entry, the app's next launch would assume that somebody else put the plaintext file
+                // Without this entry, the app's next launch would assume that another program put the plaintext file
                 // there.
                 let isStamped = stamp == .encrypted
                 return try decrypt(

@@ -3,7 +3,7 @@ package import CipherKeyProviders
 package import CipherSQLite
 internal import CipherSystemFiles
 
-/// Changes an encrypted file, which one of its keys has opened, to the wanted key and format.
+/// Changes an encrypted file, which one of its keys has opened, to the target key and format.
 ///
 /// The provider holds both keys until the change is durable. A crash can therefore never leave a file that neither key
 /// opens.
@@ -27,12 +27,12 @@ package struct KeyChange {
 
     private var wanted: CipherSettings { formats[0] }
 
-    /// Returns whether the file's key or format differs from the wanted one.
+    /// Returns whether the file's key or format differs from the target key or format.
     func isNeeded(for file: FileUnlocking.Unlocked) -> Bool {
         file.hasPreviousKey || file.fileKey.settings != wanted
     }
 
-    /// Converts a file that was opened with the previous key, or in another format, to the wanted key and format.
+    /// Converts a file that was opened with the previous key, or in another format, to the target key and format.
     ///
     /// - Parameter finishing: Changes the proven copy before it replaces the file.
     package func convert(
@@ -63,7 +63,7 @@ package struct KeyChange {
         return true
     }
 
-    /// Tells the provider that the previous key is no longer needed, for a file that has the wanted key.
+    /// Tells the provider that the previous key is no longer needed, for a file that has the target key.
     ///
     /// The provider is told only once the name of the new file is on disk: before that, a power loss may bring back the
     /// old file, which needs the old key. It is not told if both keys are equal, because it would then delete the only
@@ -75,7 +75,7 @@ package struct KeyChange {
             guard let previous = try provider.checkedPreviousKey(database: paths.database) else { return nil }
             guard try provider.checkedKey(for: .existing, database: paths.database) != previous else {
                 return
-                    "the previous key is kept, because it equals the new one: give the rotation a different new key, "
+                    "the previous key is kept, because it equals the new one: use a different new key in the rotation, "
                     + "or end the rotation"
             }
             guard try FileSystem.syncFolder(of: paths.database) else { return nil }
@@ -109,6 +109,6 @@ extension StoreError {
     static func keyUnchanged(_ paths: DatabasePaths) -> StoreError {
         StoreError(
             .keyUnchanged, path: paths.database, "the new key equals the old one",
-            advice: "give a different new key, or none if only the format is to change", changed: .nothing)
+            advice: "pass a different new key, or none to change only the format", changed: .nothing)
     }
 }

@@ -2,7 +2,7 @@ internal import CipherErrors
 internal import CipherSQLite
 
 extension Connection {
-    /// Runs `body` on one state of a file that other connections may write to.
+    /// Runs `body` on a consistent snapshot of a file that other connections may write to.
     ///
     /// The open transaction has a second purpose: the builder's connection, which can write, is not the last one to
     /// close and therefore does not checkpoint the log.

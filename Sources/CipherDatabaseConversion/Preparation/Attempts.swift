@@ -12,7 +12,7 @@ package struct Attempts {
         self.options = options
     }
 
-    /// Counts this attempt, unless too many attempts have not finished.
+    /// Counts this attempt, or throws if too many attempts have not finished.
     ///
     /// - Parameters:
     ///   - original: The file that is converted.
@@ -30,7 +30,7 @@ package struct Attempts {
         return record
     }
 
-    /// Refuses what ``next(_:isWriteAheadLog:)`` would refuse, and counts nothing.
+    /// Throws the error that ``next(_:isWriteAheadLog:)`` would throw, and counts nothing.
     package func check() throws { _ = try last() }
 
     /// Returns the record of an attempt that did not finish; `nil` if there is none.
@@ -54,7 +54,7 @@ package struct Attempts {
         return try LogKeeper(paths.database, options)
     }
 
-    /// Restores the journal mode, after an interrupted run, of a plaintext file that is to be opened as it is.
+    /// Restores, after an interrupted run, the journal mode of a plaintext file that is to be opened as it is.
     ///
     /// - Returns: Warnings for the report.
     package func giveBackJournalMode() throws -> [String] {
@@ -84,15 +84,15 @@ package struct Attempts {
             }
             try AttemptRecord.remove(paths)
         } catch {
-            told.append("files of this run could not be removed; the next launch tries again: \(error)")
+            told.append("temporary files of this run could not be removed; the next launch tries again: \(error)")
         }
         return told
     }
 
     /// Removes the journal of a change of the journal mode that was killed before it had written anything to the file.
     ///
-    /// SQLite finds that this journal is not hot and leaves it in place. In WAL mode, which uses no journal, it would
-    /// stay forever.
+    /// SQLite finds that this journal is not hot and leaves it in place. In WAL mode, which uses no journal, the
+    /// journal would stay forever.
     private func removeSpentJournal(_ key: FileKey?) throws {
         guard try FileSystem.exists(paths.journal) else { return }
         let connection = try Self.connection(paths, key, busyTimeout: options.busyTimeout)
@@ -137,7 +137,7 @@ package struct Attempts {
         }
         do {
             _ = try journalMode("PRAGMA journal_mode = WAL")
-            // SQLite answers `wal` even if the header could not be written. Only a new connection shows the real mode.
+            // SQLite returns `wal` even if the header could not be written. Only a new connection shows the real mode.
             let mode = try journalMode("PRAGMA journal_mode") ?? "none"
             guard mode == "wal" else { return "the journal mode is \(mode)" }
             // Without this, a power loss may bring back the journal of this change after the record of the change has

@@ -10,7 +10,7 @@ protocol CopyMadeAhead: AnyObject {
     /// Finishes the copy of a database at rest, and proves that it is equal.
     ///
     /// - Parameter database: The file, to which no connection can write.
-    /// - Returns: `nil` if the whole copy must be built again.
+    /// - Returns: `nil` if the whole copy must be rebuilt.
     /// - Throws: ``StoreError``, with the code `proofFailed` if the copy differs; ``DatabaseError``; ``KeyError``.
     func finish(from database: DatabaseFile, _ observer: UpgradeObserver) throws -> FinishedCopy?
 

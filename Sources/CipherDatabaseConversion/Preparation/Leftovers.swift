@@ -1,7 +1,7 @@
 internal import CipherErrors
 internal import CipherSystemFiles
 
-/// The files that an earlier run left when it died.
+/// The files that an interrupted run left.
 ///
 /// Only files whose names the run had recorded before it created them are included, and of these only files with a
 /// known inode. They contain nothing that is missing from the database: a copy that did not become the database is
@@ -27,9 +27,11 @@ package enum Leftovers {
         }
     }
 
-    /// Returns the log or journal to a damaged database, if an in-place recovery had set it aside when it died.
+    /// Returns the log or journal to a damaged database, if an in-place recovery was interrupted after it had set that
+    /// file aside.
     ///
-    /// This must happen before anything reads the database, because its content is complete only with these files.
+    /// This must happen before anything reads the database, because the content of the database is complete only with
+    /// these files.
     ///
     /// - Returns: Warnings about files that could not be returned.
     @discardableResult
@@ -78,12 +80,13 @@ package enum Leftovers {
         guard isOurs else {
             return [
                 "\(folder.path(of: name)) is a file that another program put in the database's place while it was "
-                    + "being replaced: compare it with the database, and move it away"
+                    + "being replaced: compare it with the database, and move it elsewhere"
             ]
         }
         if database == record.copy, try !DamagedOriginal.isKept(name, record, folder, paths) {
             return [
-                "\(folder.path(of: name)) is the damaged database; another program has taken its name: move it away"
+                "\(folder.path(of: name)) is the damaged database; another program has taken its name: move that "
+                    + "file elsewhere"
             ]
         }
         try folder.removeIfPresent(name)

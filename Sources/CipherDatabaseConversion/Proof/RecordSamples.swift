@@ -12,7 +12,7 @@ struct RecordSamples {
     private let tree: RecordTree
     /// The maximum number of steps of SQLite's virtual machine for a search.
     ///
-    /// It takes some for each of up to 2,000 columns.
+    /// A search takes several steps for each of up to 2,000 columns.
     private static let mostSteps = 200_000
 
     init(_ tree: RecordTree) {

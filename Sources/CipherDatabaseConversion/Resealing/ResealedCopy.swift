@@ -7,11 +7,12 @@ internal import CipherSystemFiles
 
 /// A copy of an encrypted database with another key, made page by page while other connections write to the database.
 ///
-/// Until the last pass, the copy does not correspond to one commit. A page counts as copied as long as the database has
-/// it with the mark that it had when it was compared, no matter how and by whom the page was written since. The next
-/// pass finds whatever a pass missed. The last pass reads a database at rest, to which nobody can write.
+/// Until the last pass, the copy does not correspond to one commit. A page is considered copied as long as its mark in
+/// the database is the one that it had when it was compared, no matter how or by which process the page has been
+/// written since. The next pass finds whatever a pass missed. The last pass reads a database at rest, to which no
+/// connection can write.
 ///
-/// Until then, the copy has no name, so that a process that dies leaves nothing.
+/// Until then, the copy has no name, so that a process that is killed leaves nothing.
 // Not `Sendable`: used by one thread.
 final class ResealedCopy: CopyMadeAhead {
     /// The file; `nil` once it has been handed over.
@@ -91,7 +92,7 @@ final class ResealedCopy: CopyMadeAhead {
     ///
     /// - Parameters:
     ///   - database: The file, to which other connections may write.
-    ///   - advance: Called with the number of bytes of the file that were examined. It throws to stop the pass.
+    ///   - advance: Called with the number of bytes of the file that were examined. It may throw to stop the pass.
     /// - Throws: ``DatabaseError`` if a file cannot be read or written; ``KeyError``.
     func update(from database: DatabaseFile, _ advance: (Int64) throws -> Void) throws -> Pass {
         var pass = Pass()
@@ -119,7 +120,7 @@ final class ResealedCopy: CopyMadeAhead {
 
     /// The objects of one pass.
     ///
-    /// A page that was authenticated together with others is remembered during the pass.
+    /// If several pages are authenticated together, they are remembered during the pass.
     private struct Workers {
         let sealing: SealedPages
         let source: EncryptedPages<PageWindow>
@@ -207,7 +208,8 @@ final class ResealedCopy: CopyMadeAhead {
 
     // MARK: Proving
 
-    /// Lets SQLCipher authenticate every compared page, with the key that its provider gave when it was asked again.
+    /// Lets SQLCipher authenticate every compared page, with the key that its provider returned when it was asked
+    /// again.
     ///
     /// - Throws: ``StoreError`` with the code `proofFailed`; ``DatabaseError``.
     func authenticate(checking isCancelled: @escaping () -> Bool) throws {
@@ -218,7 +220,7 @@ final class ResealedCopy: CopyMadeAhead {
         try connection.forEachRow("PRAGMA cipher_integrity_check") { row in
             let complaint = try row.get(String.self, at: 0)
             let number = complaint.split(separator: " ").last.flatMap { Int($0) }
-            // Pages that nobody has written, or that have not been compared yet, are not sealed.
+            // Pages that have not been written, or have not been compared yet, are not sealed.
             if let number, number >= 1, number <= compared.count, !isSealed(number) {
                 return
             }
@@ -241,7 +243,7 @@ final class ResealedCopy: CopyMadeAhead {
             try observer.checkCancellation()
         }
         if let page = pass.differing { throw StoreError.proof(path, "page \(page) differs") }
-        // A page of zeros may be one that nobody has written, or one that the disk has lost.
+        // A page of zeros may be one that was never written, or one that the disk has lost.
         let lockPage = Int(PageGeometry.lockPage(PageSealer.pageSize))
         guard pass.unreadable == 0, compared.indices.allSatisfy({ isSealed($0 + 1) || $0 + 1 == lockPage }) else {
             return nil
