@@ -2,7 +2,7 @@ internal import CipherErrors
 public import CipherSQLite
 internal import CipherSystemFiles
 
-/// A provider whose key comes from an async closure of the app, which may ask a server, another process or the user.
+/// A provider whose key comes from an async closure of the app, which may query a server, another process or the user.
 ///
 /// The closure runs in its own task while the thread that needs the key waits. The task is cancelled when nothing waits
 /// for it any more: after the `keyTimeout` of the options, and when the opening is cancelled.

@@ -3,9 +3,9 @@ public import CipherSQLite
 
 /// A provider that changes a database's key from one provider's to another's the next time the database is opened.
 ///
-/// Both keys must stay available until the file under the new key is on the disk. A crash at any moment leaves a file
-/// that one of them opens, and the next opening continues from there. A new database or a plaintext one gets the new
-/// key at once.
+/// Both keys must stay available until the file under the new key is on the disk. After a crash at any moment, one of
+/// the two keys opens the file, and the next opening continues the change. A new database or a plaintext one gets the
+/// new key at once.
 ///
 /// While the new key is unavailable, a file that has the old key is opened with it, and a warning is reported. The same
 /// happens if both keys are equal; the old key is then not reported as obsolete.

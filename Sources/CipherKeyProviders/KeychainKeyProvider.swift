@@ -28,7 +28,7 @@
             if let key = try stored() { return key }
             guard createIfMissing, purpose == .createOrExisting else { throw missing() }
             try store()
-            // If another process was faster, its key counts.
+            // If another process was faster, its key is used.
             guard let key = try stored() else { throw missing() }
             return key
         }
@@ -89,7 +89,7 @@
                     advice: "try again after the first unlock", changed: .nothing)
             }
             return StoreError(
-                .keyStoreUnavailable, "the key \(name) could not be requested from the keychain: OSStatus \(status)",
+                .keyStoreUnavailable, "the key \(name) could not be read from the keychain: OSStatus \(status)",
                 advice: "check the app's keychain entitlement", changed: .nothing)
         }
     }

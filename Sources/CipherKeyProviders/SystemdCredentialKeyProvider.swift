@@ -33,7 +33,7 @@ public struct SystemdCredentialKeyProvider: KeyProvider {
         if let fault = FileName.fault(of: name) {
             throw StoreError(
                 .keyUnavailable, "the name of the systemd credential \(fault)",
-                advice: "give the name before the colon in LoadCredential=")
+                advice: "use the name before the colon in LoadCredential=")
         }
         guard let folder = environment("CREDENTIALS_DIRECTORY"), folder.count > 0 else {
             throw StoreError(

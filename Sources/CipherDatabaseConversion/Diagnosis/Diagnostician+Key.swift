@@ -165,7 +165,7 @@ extension Diagnostician {
             StoreError.damageAdvice)
     }
 
-    // MARK: SQLCipher's own answer
+    // MARK: SQLCipher's own result
 
     /// Opens the file with the settings that were found, unless there is an obstacle.
     private mutating func open(_ sealed: Sealed) throws {

@@ -9,7 +9,7 @@ internal import CipherSQLiteFormat
 /// SQLCipher is used once a key has been found.
 ///
 /// SQLite keeps zeros at bytes 72 to 91 of page 1. In CBC mode, decrypting a block needs only the key and the block
-/// before it. These bytes therefore distinguish the right key from others, whatever the page size, HMAC and
+/// before it. These bytes therefore distinguish the right key from other keys, whatever the page size, HMAC and
 /// initialisation vector are, and even in a file that is truncated within its first page. If that page is damaged, the
 /// HMAC of another page, or its shape, decides. Source: NIST SP 800-38A, section 6.2; SQLite, "Database File Format",
 /// section 1.3.

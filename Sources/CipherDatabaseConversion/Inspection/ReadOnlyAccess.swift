@@ -9,9 +9,10 @@ package enum ReadOnlyAccess {
     /// Passes `body` a read-only connection.
     ///
     /// A read-only connection to a WAL database creates a `-shm` (and an empty `-wal`) if there was none. They are
-    /// removed again, under the lock that SQLite itself takes for this, unless somebody else uses the file by then.
-    /// That lock cannot be taken on a file that cannot be written. If such a file has no log, only the file itself is
-    /// read. No lock then prevents others from writing, so the file is checked for changes afterwards.
+    /// removed again, under the lock that SQLite itself takes for this, unless another connection uses the file by
+    /// then. That lock cannot be taken on a file that cannot be written. If such a file has no log, only the file
+    /// itself is read. No lock then prevents other connections from writing, so the file is checked for changes
+    /// afterwards.
     ///
     /// Source: SQLite, "Write-Ahead Logging", section 5, "Read-Only Databases".
     ///
@@ -110,7 +111,8 @@ package enum ReadOnlyAccess {
         let madeLog = try !hadLog && FileSystem.size(paths.wal) == 0
         let madeSharedMemory = try !hadSharedMemory && FileSystem.exists(paths.sharedMemory)
         guard madeLog || madeSharedMemory, FileSystem.canWrite(paths.database) else { return }
-        // If the file was removed or made unwritable meanwhile, whoever did so is responsible for the files beside it.
+        // If the file was removed or made unwritable meanwhile, the program that did so is responsible for the files
+        // beside it.
         guard let file = try? DatabaseFile(path: paths.database, access: .readWrite) else { return }
         _ = try file.whileUnused {
             if madeLog, try FileSystem.size(paths.wal) == 0 { try FileSystem.removeIfPresent(paths.wal) }

@@ -11,7 +11,8 @@ public import CipherSystemFiles
 extension DatabaseConverter {
     // MARK: Backing up
 
-    /// Makes a proven, encrypted copy of a database under another name while others may write to the database.
+    /// Makes a proven, encrypted copy of a database under another name while other connections may write to the
+    /// database.
     ///
     /// The backup is one commit of the database. It is compared with the database row by row, as in an encryption, and
     /// appears under its name complete, in one step that replaces nothing. It needs no `-wal` beside it. The database

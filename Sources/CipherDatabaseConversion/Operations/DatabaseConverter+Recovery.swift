@@ -26,7 +26,7 @@ extension DatabaseConverter {
     ///   - keyProvider: Provides the key of the damaged database if it is encrypted, and of the new one.
     ///   - recoveredKeyProvider: Provides a different key for the new database, and may create it.
     ///   - template: A healthy database with the same schema, plaintext or with the key of the damaged one. It
-    ///     identifies the tables if the damaged database's own schema is lost.
+    ///     identifies the tables if the schema of the damaged database is lost.
     ///   - formats: The cipher formats that the damaged database may have, in the order in which they are tried.
     ///   - options: The options of the run. Its format is that of the new database. Its collations, functions and
     ///     tokenizers are needed if the schema uses them.

@@ -1,7 +1,7 @@
 internal import CipherSQLite
 
-/// The values of a closure that reads the database: the present value, and another after each commit that may change
-/// it.
+/// The values of a closure that reads the database: the present value, and a new value after each commit that may
+/// change it.
 ///
 /// ```swift
 /// for try await chats in store.observe({ db in try db.rows(Chat.self, "SELECT * FROM chat ORDER BY id") }) {
@@ -9,10 +9,10 @@ internal import CipherSQLite
 /// }
 /// ```
 ///
-/// Each value reflects one moment of the database. It is read when it is requested, so a slow consumer receives the
-/// latest value and skips those in between. Several tasks may iterate over the same observation independently. The
-/// observation ends with the first error, when the store is closed, or when the task is cancelled. While the store is
-/// suspended, the observation waits.
+/// Each value is read from a consistent snapshot of the database. It is read when it is requested, so a slow consumer
+/// receives the latest value and skips the values in between. Several tasks may iterate over the same observation
+/// independently. The observation ends with the first error, when the store is closed, or when the task is cancelled.
+/// While the store is suspended, the observation waits.
 public struct DatabaseObservation<Output: Sendable>: AsyncSequence, Sendable {
     let store: EncryptedStore
     let isSame: @Sendable (Output, Output) -> Bool

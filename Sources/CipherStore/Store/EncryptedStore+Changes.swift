@@ -17,15 +17,15 @@ extension EncryptedStore {
         try await writer.run(.read) { [changes] in try changes.look($0) }
     }
 
-    /// Starts to look for other connections' commits whenever the files change.
+    /// Starts to check for other connections' commits whenever the files change.
     func watchFiles() {
         watch.begin { lookForOthers(beginning: $0) {} }
     }
 
     /// Notifies observers of other connections' commits after a file has changed.
     ///
-    /// A file is written before its commit becomes visible, and nothing signals the moment when it does. But the other
-    /// writer holds the lock until then, so this waits for the lock.
+    /// A file is written before its commit becomes visible, and nothing signals the moment when it does. However, the
+    /// other writer holds the lock until then, so this waits for the lock.
     ///
     /// - Parameter files: A watch to begin now, because the writer has created the log by then.
     private func lookForOthers(beginning files: FileWatch? = nil, _ finished: @escaping @Sendable () -> Void) {
@@ -49,7 +49,7 @@ extension EncryptedStore {
 
     private static func watchedFiles(_ path: String) -> [String] {
         #if canImport(Darwin)
-            // SQLite never locks the log, and everything that others commit goes into it.
+            // SQLite never locks the log, and every commit of another connection goes into it.
             [path + "-wal"]
         #else
             // Without a log, the database file itself is written.

@@ -10,7 +10,7 @@ public import CipherSystemFiles
 #endif
 
 extension EncryptedStore {
-    /// Opens the database of a configuration, encrypted and up to date, whatever file exists.
+    /// Opens the database of a configuration, and first encrypts and migrates it if necessary.
     ///
     /// If there is no file, a new database is created. A legacy plaintext file is encrypted and replaced in one step by
     /// its verified copy. Then the schema is migrated to the configuration's version. Everything runs on a separate

@@ -23,7 +23,7 @@ extension EncryptedStore {
 
     /// Vacuums as ``vacuum(progress:)`` does, but blocks the calling thread.
     ///
-    /// - Throws: ``StoreError`` as that method does, and with the code `misuse` inside a closure of this store.
+    /// - Throws: ``StoreError`` with the same codes as that method, and `misuse` inside a closure of this store.
     @available(*, noasync, message: "await vacuum(progress:) instead")
     @discardableResult
     public func vacuumBlocking(progress: (@Sendable (UpgradeProgress) -> Void)? = nil) throws -> EncryptionReport {

@@ -4,14 +4,14 @@ internal import CipherSystemFiles
 
 /// The file to which a store's connections are opened, and its key.
 ///
-/// A store that had no connection for a while must not continue with another file that has taken the name meanwhile.
+/// A store that had no connection for some time must not continue with another file that has taken the name meanwhile.
 package final class StoreFile: @unchecked Sendable {
     let path: String
     // The properties below are read and written only under `lock`.
     private let lock = Lock()
     /// The key, derived once; `nil` for a plaintext file.
     private var fileKey: FileKey?
-    /// `nil` before the first connection.
+    /// The identity of the file; `nil` before the first connection.
     private var identity: FileIdentity?
     /// Whether the file may have been replaced although its inode number is the same, or may have another key or log.
     private var isDoubtful = false
@@ -24,7 +24,8 @@ package final class StoreFile: @unchecked Sendable {
         self.fileKey = fileKey
     }
 
-    /// Requires the file to be checked before the next connection is opened, because there was no connection meanwhile.
+    /// Requires the file to be checked before the next connection is opened, because for some time there was no
+    /// connection.
     func doubt() { lock.withLock { isDoubtful = true } }
 
     /// Runs `body`, which may replace the file, while no connection is open and none is opened.
@@ -44,7 +45,7 @@ package final class StoreFile: @unchecked Sendable {
             self.fileKey = fileKey
             switch result {
             case .success: identity = nil
-            // No one had the file open for a while: it may be the same file, or another program's.
+            // The file was not open for some time: it may be the same file, or another program's.
             case .failure: isDoubtful = true
             }
         }
@@ -54,7 +55,7 @@ package final class StoreFile: @unchecked Sendable {
     /// Returns the key for a new connection.
     ///
     /// - Throws: ``StoreError`` with the code `missingFile` or `replaced` if the path no longer refers to the file,
-    ///   `keyDoesNotFit` if the file was given another key, and `staleSidecar` if it was given another log.
+    ///   `keyDoesNotFit` if the file now has another key, and `staleSidecar` if it now has another log.
     package func key(busyTimeout: Duration) throws -> FileKey? {
         try lock.withLock {
             // A backup asks for the key before its turn, and connects after it: the file that has the name meanwhile is
@@ -74,7 +75,7 @@ package final class StoreFile: @unchecked Sendable {
     private func sameFile() throws -> FileSystem.Status {
         guard let found = try FileSystem.status(path) else { throw StoreError.missingFile(path) }
         guard identity == nil || identity == found.identity else {
-            throw replaced("another file has taken its name")
+            throw replaced("another file now has this name")
         }
         return found
     }
