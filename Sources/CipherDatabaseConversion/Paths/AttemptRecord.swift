@@ -141,7 +141,7 @@ package struct AttemptRecord: Equatable {
         try write(descriptor, paths)
         // The owner of the database runs the next launch. If the ownership cannot be changed, it stays with this user.
         if let owner { _ = fchown(descriptor, owner.owner, owner.group) }
-        guard fchmod(descriptor, 0o600) == 0 else { throw FileSystem.failure("be set to its mode", paths.attempt) }
+        guard fchmod(descriptor, 0o600) == 0 else { throw FileSystem.failure("be assigned its mode", paths.attempt) }
         guard syncToDisk(descriptor) else { throw FileSystem.failure("be synced", paths.attempt) }
         try folder.sync()
     }
