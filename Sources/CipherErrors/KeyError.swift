@@ -34,8 +34,8 @@ extension KeyError: CustomStringConvertible, LocalizedError {
             "the key begins with x' and is not a valid raw key; use x'64 hex digits', x'96 hex digits' (key and salt), "
                 + "or a passphrase that does not begin with x'"
         case .rawLength(let key, let salt):
-            "a raw key of \(key) bytes\(salt.map { " with a salt of \($0) bytes" } ?? "") cannot be used; it has 32 "
-                + "bytes, and a salt has 16"
+            "a raw key of \(key) bytes\(salt.map { " with a salt of \($0) bytes" } ?? "") is not valid; a raw key has "
+                + "32 bytes, and a salt has 16"
         case .byteOrderMark:
             "the key begins with a byte order mark; save it as UTF-8 without one"
         case .noRandomness: "the system returned no random bytes; try again"

@@ -164,7 +164,7 @@ extension StoreError {
         case noRow = "no row was changed"
         case nothingRemoved = "nothing was removed"
         case mergedLog = "the -wal beside the file has been merged into it"
-        case lostDatabase = "the database is gone; the file in its place belongs to that program"
+        case lostDatabase = "the database is lost; the file in its place belongs to that program"
     }
 
     /// Creates the error for an upgrade that the caller cancelled before its swap.

@@ -44,7 +44,7 @@ public struct AsyncKeyProvider: KeyProvider {
 }
 
 extension KeyProvider where Self == AsyncKeyProvider {
-    /// Returns a provider that gets its key from an async closure, which receives the purpose and the path of the
+    /// Returns a provider that requests its key from an async closure, which receives the purpose and the path of the
     /// database.
     ///
     /// ```swift

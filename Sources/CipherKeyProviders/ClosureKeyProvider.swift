@@ -23,7 +23,8 @@ public struct ClosureKeyProvider: KeyProvider {
 }
 
 extension KeyProvider where Self == ClosureKeyProvider {
-    /// Returns a provider that gets its key from a closure, which receives the purpose and the path of the database.
+    /// Returns a provider that requests its key from a closure, which receives the purpose and the path of the
+    /// database.
     public static func closure(
         _ body: @escaping @Sendable (_ purpose: KeyPurpose, _ database: String) throws -> CipherKey
     ) -> ClosureKeyProvider {

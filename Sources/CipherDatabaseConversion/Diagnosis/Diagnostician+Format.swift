@@ -165,7 +165,7 @@ extension Diagnostician {
                 : ("the text of the key is in quotes that are not part of the key", "remove them")
         case .hexCase:
             return (
-                "the hexadecimal digits of the passphrase are in the other case",
+                "the hexadecimal digits of the file's passphrase are in the other case",
                 "write them in \(bytes.lowercased() == bytes ? "lower" : "upper") case"
             )
         case .encodedKey:
@@ -187,7 +187,7 @@ extension Diagnostician {
                 )
         case .textEncoding:
             return (
-                "the text of the passphrase has a different encoding than in the file: UTF-8, UTF-16 or Latin-1",
+                "the passphrase of the file is this text in another encoding: UTF-8, UTF-16 or Latin-1",
                 "save the text in the encoding with which the file was encrypted"
             )
         default: return ("", "")

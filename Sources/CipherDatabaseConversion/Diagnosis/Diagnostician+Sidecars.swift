@@ -59,8 +59,8 @@ extension Diagnostician {
         guard versions.pageSize == pageSize, try count(versions, in: journal, sealed).authentic > 0 else {
             return diagnosis.add(
                 .staleJournal,
-                "the -journal beside the file does not belong to it: SQLite would write pages of another key or file "
-                    + "over it",
+                "the -journal beside the file does not belong to it: SQLite would overwrite the file with pages of "
+                    + "another key or file",
                 "move the -journal elsewhere before opening the file")
         }
         addHotJournal()

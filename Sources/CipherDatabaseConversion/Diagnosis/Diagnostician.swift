@@ -157,7 +157,7 @@ package struct Diagnostician {
             addSaltMissing(isKeyRight: false)
         } else if !hasKey {
             diagnosis.add(
-                .keyMissing, "the file is encrypted or damaged, or it is not a database: only a key can tell",
+                .keyMissing, "the file is encrypted or damaged, or it is not a database: only a key can show which",
                 "pass the key")
         } else {
             let cut =
@@ -167,7 +167,7 @@ package struct Diagnostician {
                 .undetermined,
                 "no variant of the key opens the file in any SQLCipher format that was tried. It has another key or "
                     + "another encryption, such as SQLite3 Multiple Ciphers or SEE, or it is not a database: encrypted "
-                    + "bytes look like random ones" + cut,
+                    + "bytes look random" + cut,
                 diagnosis.isComplete ? "find the key of this file" : "raise the limits, or find the key of this file")
         }
     }

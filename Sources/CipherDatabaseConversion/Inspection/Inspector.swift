@@ -108,7 +108,7 @@ package struct Inspector {
             }
             if !isConverting, path == paths.sharedMemory, try FileSystem.status(path) == nil { continue }
             throw StoreError.inTheWay(
-                path, "SQLite uses this file name, and this is not a regular file", .notAFile)
+                path, "SQLite uses this file name, but this is not a regular file", .notAFile)
         }
     }
 

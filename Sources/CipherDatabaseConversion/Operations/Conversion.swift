@@ -188,7 +188,7 @@ struct Conversion {
             throw StoreError(
                 .corrupt, path: paths.database, first.description,
                 advice: "see what the file still contains with cipherstore recover or DatabaseConverter.recover; if "
-                    + "nothing is missing, REINDEX it and try again",
+                    + "nothing is missing, run REINDEX and try again",
                 changed: .nothing)
         }
         return true

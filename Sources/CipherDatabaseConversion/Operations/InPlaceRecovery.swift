@@ -244,7 +244,8 @@ package struct InPlaceRecovery {
                 .engineTooOld, path: paths.database,
                 "the file has format \(header.readVersion), but SQLite \(Engine.current.sqliteVersion) reads formats "
                     + "up to 2",
-                advice: "link a newer SQLCipher; if the number is damaged, recover to another name", changed: .nothing)
+                advice: "link a newer SQLCipher; if the format number is damaged, recover into a new file",
+                changed: .nothing)
         }
         guard opened.damaged.hasForeignSidecar || isAutomatic else { return }
         let survey = try recovery.survey(opened, observer)
@@ -252,7 +253,7 @@ package struct InPlaceRecovery {
         if isAutomatic, let rejected = survey.rejected, try !survey.hasDamage() {
             throw StoreError(
                 .corrupt, path: paths.database,
-                "the definition of \(rejected.definition) cannot be read (\(rejected.reason)), although no page is "
+                "the definition of \(rejected.definition) could not be read (\(rejected.reason)), although no page is "
                     + "damaged: a newer SQLite may have written it",
                 advice: "link a newer SQLCipher, or \(StoreError.damageAdvice)", changed: .nothing)
         }
@@ -268,7 +269,7 @@ package struct InPlaceRecovery {
     private var nothingTold: StoreError {
         StoreError(
             .corrupt, path: paths.database,
-            "no table definition can be read, so no row can be assigned to its table",
+            "no table definition could be read, so no row can be assigned to its table",
             advice: "recover with a healthy database of the same schema as the template", changed: .nothing)
     }
 

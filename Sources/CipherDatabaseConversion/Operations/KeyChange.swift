@@ -63,13 +63,14 @@ package struct KeyChange {
         return true
     }
 
-    /// Tells the provider that the previous key is no longer needed, for a file that has the target key.
+    /// Notifies the provider, for a file that has the target key, that the previous key is no longer needed.
     ///
-    /// The provider is told only once the name of the new file is on disk: before that, a power loss may bring back the
-    /// old file, which needs the old key. It is not told if both keys are equal, because it would then delete the only
-    /// key.
+    /// The provider is notified only once the name of the new file is on disk: before that, a power loss may bring back
+    /// the old file, which needs the old key. The provider is not notified if both keys are equal, because it would
+    /// then delete the only key.
     ///
-    /// - Returns: A warning if something went wrong. Nothing is lost then: the next opening tells the provider again.
+    /// - Returns: A warning if something went wrong. In that case nothing is lost: the next opening notifies the
+    ///   provider again.
     package func retirePreviousKey() -> String? {
         do {
             guard let previous = try provider.checkedPreviousKey(database: paths.database) else { return nil }
@@ -82,7 +83,7 @@ package struct KeyChange {
             try provider.previousKeyIsObsolete(database: paths.database)
             return nil
         } catch let error as StoreError {
-            return "the previous key is still kept; the next opening tells the provider again: \(error)"
+            return "the previous key is still kept; the next opening notifies the provider again: \(error)"
         } catch {
             return "the previous key is still kept: the provider failed with \(type(of: error))"
         }

@@ -162,8 +162,7 @@ package final class OpenEncryption: @unchecked Sendable {
 
     /// Checks whether the last step could be done now.
     ///
-    /// - Throws: ``StoreError`` with the code `busy` if another process has the file open, as far as the system can
-    ///   tell.
+    /// - Throws: ``StoreError`` with the code `busy` if another process is known to have the file open.
     package func checkUse() throws {
         guard let status = try FileSystem.status(paths.database) else { throw StoreError.missingFile(paths.database) }
         guard case .others(let processes) = OriginalFile(paths.database, status).otherUsers(), !processes.isEmpty else {

@@ -172,9 +172,9 @@ package final class OpenKeyChange: @unchecked Sendable {
             totalBytes: update.totalBytes)
     }
 
-    /// Tells the provider that the file has the new key, once the new file is on disk.
+    /// Notifies the provider that the file has the new key, once the new file is on disk.
     ///
-    /// - Returns: A warning if something went wrong. Nothing is lost then.
+    /// - Returns: A warning if this failed. In that case nothing is lost.
     package func retirePreviousKey() -> String? {
         KeyChange(paths: paths, provider: provider, formats: [source.settings], options: options).retirePreviousKey()
     }

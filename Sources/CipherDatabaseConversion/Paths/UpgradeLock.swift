@@ -14,7 +14,7 @@ package import CipherSystemFiles
 /// Across processes it is a `flock` on the folder's descriptor: the lock is exclusive, ends with the process and leaves
 /// nothing behind. A process holds it once for all of its jobs in that folder, and separates the jobs from each other
 /// by file. Jobs that follow each other without a gap would lock out every other process, so the lock has turns: when a
-/// turn is over, no further job joins, and the lock stays free for a moment. A job that a key provider or a hook starts
+/// turn is over, no further job joins, and the lock stays free briefly. A job that a key provider or a hook starts
 /// within another job joins in any case, because the other job may wait for it; if it is on the same file, it is
 /// refused. POSIX record locks (`fcntl`) are what SQLite itself uses, so they are never used here.
 // Unchecked but safe across threads: `folders`, `free` and `files` are accessed only under `lock`.

@@ -7,10 +7,10 @@ internal import CipherSystemFiles
 /// known inode. They contain nothing that is missing from the database: a copy that did not become the database is
 /// unproven or equal to it, and an original that was replaced was proven equal to its replacement.
 package enum Leftovers {
-    /// Removes the leftovers.
+    /// Removes these files.
     ///
     /// - Returns: Warnings about files that were not removed because they belong to another program.
-    /// - Throws: ``StoreError`` with the code `busy` if a store is making the copy at this moment.
+    /// - Throws: ``StoreError`` with the code `busy` if a store is currently making the copy.
     @discardableResult
     package static func sweep(_ paths: DatabasePaths) throws -> [String] {
         let folder = try paths.openFolder()

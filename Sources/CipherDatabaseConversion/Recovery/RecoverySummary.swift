@@ -82,7 +82,8 @@ struct RecoverySummary {
         if findings.isSchemaDamaged {
             notes.append(
                 hasTemplate
-                    ? "pages of the schema are damaged; the definitions of the app's schema replace the missing ones"
+                    ? "pages of the schema are damaged; definitions from the template or the configuration replace "
+                        + "the missing ones"
                     : "pages of the schema are damaged: rows of tables whose definitions are lost are in "
                         + "lost_and_found, unless a healthy database of the same schema is used as a template, or a "
                         + "configuration")

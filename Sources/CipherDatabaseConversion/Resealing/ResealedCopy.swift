@@ -9,8 +9,8 @@ internal import CipherSystemFiles
 ///
 /// Until the last pass, the copy does not correspond to one commit. A page is considered copied as long as its mark in
 /// the database is the one that it had when it was compared, no matter how or by which process the page has been
-/// written since. The next pass finds whatever a pass missed. The last pass reads a database at rest, to which no
-/// connection can write.
+/// written since. The next pass finds everything that a pass missed. The last pass reads a database at rest, to which
+/// no connection can write.
 ///
 /// Until then, the copy has no name, so that a process that is killed leaves nothing.
 // Not `Sendable`: used by one thread.

@@ -59,7 +59,7 @@ package final class ReplacedFile {
         case .inUse(let users): throw users.busy(paths.database)
         case .unavailable(let reason):
             throw StoreError.busy(
-                paths.database, "the system can no longer tell whether the database is open elsewhere: \(reason)",
+                paths.database, "it is no longer known whether the database is open elsewhere: \(reason)",
                 retry: .now)
         }
     }

@@ -125,7 +125,7 @@ struct Swap {
         }
         if linked > 0 {
             warnings.append(
-                "the old file has \(linked) other name(s) (hard links) and is still readable under each of them")
+                "the old file is still readable under \(linked) other name(s) (hard links)")
         }
         do {
             try removeOriginal()

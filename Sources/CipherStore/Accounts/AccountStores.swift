@@ -18,10 +18,10 @@ internal import CipherSystemFiles
 /// let store = try await accounts.switch(to: "anna")
 /// ```
 ///
-/// An account that is new to the device is a separate fresh install, whatever the state of the others. Each account has
-/// its own folder in the directory, so one account can be upgraded while others are in use, by this process or another
-/// process. The folder's name is the account's name, with `%` and hexadecimal digits in place of everything except `a`
-/// to `z`, `0` to `9`, `-`, `_`, `@`, `+` and `.`; very long names end in a digest.
+/// An account that is new to the device is a separate fresh install, whatever the state of the other accounts. Each
+/// account has its own folder in the directory, so one account can be upgraded while other accounts are in use, by this
+/// process or another process. The folder's name is the account's name, with `%` and hexadecimal digits in place of
+/// everything except `a` to `z`, `0` to `9`, `-`, `_`, `@`, `+` and `.`; very long names end in a digest.
 public actor AccountStores {
     /// An account that is opening or open.
     private struct Entry {

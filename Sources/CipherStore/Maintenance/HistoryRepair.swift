@@ -26,7 +26,7 @@ extension StoreOpening {
             guard try !HistoryTable.isAdopted(connection) else {
                 throw StoreError(
                     .migration, path: path, "a version is already recorded in the history",
-                    advice: "use repair if the schema has drifted from it", changed: .noRow)
+                    advice: "if the schema has drifted, use repair", changed: .noRow)
             }
             let recorded = try resolver.recordedVersion(connection)
             try HistoryTable.append(
@@ -111,7 +111,7 @@ extension StoreOpening {
             case .create, .createPlaintext:
                 throw StoreError(
                     .missingFile, path: path, "there is no database at this path",
-                    advice: "check the folder, or create one with migrate")
+                    advice: "check the folder, or create a database with migrate")
             case .encrypt:
                 throw StoreError(
                     .unexpectedPlaintext, path: path, "the file is plaintext, but encryption is on",

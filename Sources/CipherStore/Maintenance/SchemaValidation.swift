@@ -48,7 +48,7 @@ extension StoreOpening {
         guard let (_, record) = try SchemaRecord.latest(connection) else {
             throw StoreError(
                 .migration, path: path, "an older release recorded a version but no schema",
-                advice: "repair the history, which records the present schema")
+                advice: "repair the history to record the present schema")
         }
         return SchemaValidation(
             path: path, differences: try SchemaDescription(of: connection).differences(from: record.schema),

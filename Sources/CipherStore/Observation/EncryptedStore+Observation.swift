@@ -41,7 +41,7 @@ extension EncryptedStore {
 
     // MARK: Reading what is observed
 
-    /// Reads a value, and tells the signal which commits matter afterwards.
+    /// Reads a value, and passes the signal the region of the commits that are relevant afterwards.
     ///
     /// - Returns: The value; `nil` if the store is suspended, in which case all observers are notified when it is
     ///   resumed.

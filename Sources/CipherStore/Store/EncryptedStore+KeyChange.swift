@@ -22,7 +22,8 @@ extension EncryptedStore {
     /// - Parameters:
     ///   - newKey: The provider of the new key, which may create it; called on another thread.
     ///   - progress: A closure that receives the progress, on the thread that does the work.
-    /// - Returns: A report of what was done. It counts tables but not rows, because pages are compared.
+    /// - Returns: A report of what was done. It contains the number of tables but not of rows, because pages are
+    ///   compared.
     /// - Throws: ``StoreError``, with the code `keyUnchanged` if the database already has that key,
     ///   `unexpectedPlaintext` if it is not encrypted, `busy` if another process, another store or a backup has the
     ///   file open or a read continues for longer than ``Options/busyTimeout``, `noSpace`, `closed` or `suspended`; any

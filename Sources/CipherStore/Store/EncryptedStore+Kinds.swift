@@ -140,7 +140,7 @@ extension StoreOpening {
                 .plan(connection, recorded: facts.recorded, isTried: false)
             guard plan.operations.isEmpty || plan.isRecordOnly else {
                 let recorded = facts.recorded.map { "version \($0)" } ?? "no recorded version"
-                throw upgradeNeeded("its schema has \(recorded) and must be migrated to version \(plan.to) first")
+                throw upgradeNeeded("the schema has \(recorded) and must be migrated to version \(plan.to) first")
             }
             return plan
         }
