@@ -36,7 +36,7 @@ struct CopyBuilder {
 
     /// Builds the copy, and closes the connection.
     ///
-    /// The file already exists and is empty. It is not synced.
+    /// The file already exists and is empty. The file is not synced.
     ///
     /// - Parameter begun: The connection, which may be in a transaction. That transaction then contains all of the
     ///   work, and later commits to the original are not in the copy.

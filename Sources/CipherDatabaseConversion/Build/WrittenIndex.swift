@@ -41,7 +41,7 @@ struct WrittenIndex {
 }
 
 extension SQLTokens {
-    /// Returns the text of some tokens, including what is between them.
+    /// Returns the text from one token to another, including the characters between the tokens.
     ///
     /// Invalid UTF-8 is replaced. The text is only used in a query that counts rows; if the query fails, the count is
     /// unknown.

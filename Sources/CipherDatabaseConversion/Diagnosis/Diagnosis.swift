@@ -124,7 +124,7 @@ public struct Diagnosis: Sendable {
     }
 }
 
-/// The options that limit what a diagnosis tries, and for how long.
+/// The options that limit the possibilities that a diagnosis tries and its duration.
 public struct DiagnosisOptions: Sendable {
     /// The cipher format that the file is believed to have.
     ///

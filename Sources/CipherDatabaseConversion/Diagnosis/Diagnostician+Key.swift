@@ -183,7 +183,7 @@ extension Diagnostician {
             let complaint = try inspector.readingEncrypted(
                 key: key, settings: format, hasPlaintextHeader: sealed.hasPlaintextHeader
             ) { connection, _ in
-                // This checks for a damaged page that no HMAC can reveal.
+                // The following checks for a damaged page that no HMAC can reveal.
                 guard isUnproven else { return "ok" }
                 connection.setProgressHandler(every: 10_000) {
                     cancellation?.isCancelled != true && ContinuousClock.now < deadline
@@ -204,7 +204,7 @@ extension Diagnostician {
                 .damagedPages, "the key is right, but the database is damaged: \(error.detail)",
                 StoreError.damageAdvice)
         } catch let error as DatabaseError where error.code == DatabaseError.generic {
-            // The check needs a collation or function of the app.
+            // The check requires a collation or function of the app.
             return
         } catch let error as DatabaseError where error.isInterrupted {
             if cancellation?.isCancelled == true { throw KeySearch.cancelled(paths.database) }

@@ -5,7 +5,7 @@ internal import CipherSQLiteFormat
 
 /// Examines the sidecars of a file whose key was found, and what SQLite would do with them.
 extension Diagnostician {
-    /// Returns the pages of which a log or a hot journal has another version than the file.
+    /// Returns the pages of which a log or a hot journal has a different version than the file.
     func pagesBeside(pageSize: Int) throws -> Set<UInt32> {
         var pages: Set<UInt32> = []
         if let log = try SidecarFile(paths.wal), let header = try LogHeader(log), header.pageSize == pageSize,

@@ -74,7 +74,7 @@ struct KeySearch {
                 return Found(reading: reading, key: reading.bytes, derivation: nil, evidence: evidence)
             }
         }
-        // A passphrase cannot be tried without its salt.
+        // A passphrase cannot be tried without the file's salt.
         guard let salt = probe.salt else { return nil }
         let passphrases = readings.filter { $0.form == .passphrase }
         let given = Derivation(digest: options.format.kdfAlgorithm, rounds: options.format.kdfIterations)

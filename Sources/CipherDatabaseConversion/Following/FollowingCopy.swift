@@ -38,7 +38,7 @@ final class FollowingCopy: CopyMadeAhead {
         let pin: Connection
         var snapshot: LiveSnapshot
         var schema: [SchemaEntry]
-        /// The map; `nil` before the tables have been read.
+        /// The map of the tables' pages; `nil` before the tables have been read.
         var map: TreeMap?
         /// The pages that were written after the copy's last commit and before the snapshot.
         var missed: Set<UInt32> = []
@@ -151,8 +151,8 @@ final class FollowingCopy: CopyMadeAhead {
 
     /// Adds a commit that is in the log but not in the file.
     ///
-    /// While a later transaction lasts, the log then cannot restart, and the next launch can find in it what has
-    /// changed since.
+    /// The log then cannot restart while a later transaction lasts, and the next launch can read from the log what has
+    /// changed since that commit.
     ///
     /// The app's connection is requested first, because it puts the database into WAL mode.
     ///
@@ -193,7 +193,7 @@ final class FollowingCopy: CopyMadeAhead {
 
     /// Checks that the path still leads to the same file.
     ///
-    /// It is opened again in each round.
+    /// The file is opened again in each round.
     private func requireSame(_ identity: FileIdentity) throws {
         guard try FileSystem.status(paths.database)?.identity != identity else { return }
         throw StoreError.busy(
@@ -237,7 +237,7 @@ final class FollowingCopy: CopyMadeAhead {
     /// - Parameters:
     ///   - proving: Whether to compare the whole copy with the whole database afterwards.
     ///   - isResumable: Whether to record that the copy contains these commits.
-    ///   - holdingWriters: Prevents other connections from committing briefly.
+    ///   - holdingWriters: Briefly prevents other connections from committing.
     ///   - whileHeld: Runs while other connections are prevented from committing.
     /// - Throws: ``SchemaChanged``; ``StoreError``, with the code `proofFailed` if the copy differs.
     func follow(

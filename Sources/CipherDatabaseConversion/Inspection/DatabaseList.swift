@@ -20,7 +20,7 @@ package struct DatabaseList: Sendable {
         }
     }
 
-    /// Returns the path of a name, which is relative to the folder, or absolute and below it.
+    /// Returns the path of a name, which is relative to the folder, or absolute and below the folder.
     ///
     /// Returns `nil` if the name refers to something outside the folder.
     package func path(of name: String) -> String? {

@@ -15,7 +15,7 @@ internal import CipherSystemFiles
 ///
 /// A file is recognized as a database by its name, or by its content if the name is inconclusive. If the name is one
 /// that SQLite or CipherStore uses for a file beside a database, only the content is considered; if that database
-/// exists, the file is reported and not converted. Nothing is found twice, and nothing outside the folder is found:
+/// exists, the file is reported and not converted. No file is found twice, and no file outside the folder is found:
 /// symbolic links are not followed, even if one replaces a folder meanwhile, and if a file has several hard links, only
 /// the first one is used.
 package struct DatabaseSearch: IteratorProtocol, Sequence, Sendable {

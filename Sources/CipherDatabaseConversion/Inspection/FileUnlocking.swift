@@ -6,9 +6,9 @@ package import CipherSQLite
 /// same:
 ///
 /// 1. The provider's key in the first format, which is the target format.
-/// 2. The previous key, if the provider has one, in every format. It is requested only if the first key does not open
-///    the file or is not available. A key is therefore never created before another one has opened the file, and a new
-///    key store locks no user out while the file has the old key.
+/// 2. The previous key, if the provider has one, in every format. The previous key is requested only if the first key
+///    does not open the file or is not available. A key is therefore never created before another one has opened the
+///    file, and a new key store locks no user out while the file has the old key.
 /// 3. The provider's key in the other formats. Each attempt with a passphrase is one key derivation.
 package struct FileUnlocking {
     let paths: DatabasePaths
@@ -140,7 +140,7 @@ extension StoreError {
     /// Whether the file is undamaged as far as is known, and may be opened by another key or format.
     fileprivate var saysThatKeyIsAnother: Bool { code == .keyDoesNotFit || code == .saltMissing }
 
-    /// Whether the key provider failed, so that it is unknown whether the file has its key.
+    /// Whether the key provider failed, so that it is unknown whether the file has the provider's key.
     package var isOfKeyProvider: Bool {
         switch code {
         case .keyUnavailable, .keyStoreLocked, .keyStoreUnavailable, .keyMalformed, .keyFileInsecure: true

@@ -8,8 +8,8 @@ internal import CipherSystemFiles
 package enum ReadOnlyAccess {
     /// Passes `body` a read-only connection.
     ///
-    /// A read-only connection to a WAL database creates a `-shm` (and an empty `-wal`) if there was none. They are
-    /// removed again, under the lock that SQLite itself takes for this, unless another connection uses the file by
+    /// A read-only connection to a WAL database creates a `-shm` (and an empty `-wal`) if there was none. These files
+    /// are removed again, under the lock that SQLite itself takes for this, unless another connection uses the file by
     /// then. That lock cannot be taken on a file that cannot be written. If such a file has no log, only the file
     /// itself is read. No lock then prevents other connections from writing, so the file is checked for changes
     /// afterwards.
@@ -44,8 +44,8 @@ package enum ReadOnlyAccess {
 
     /// Opens a connection.
     ///
-    /// Tries again if a log or an index that SQLite saw was gone when it opened it: the last connection of another
-    /// process removes both as it closes.
+    /// Tries again if a log or an index that SQLite found had been removed when SQLite opened it: the last connection
+    /// of another process removes both as it closes.
     private static func open(
         _ paths: DatabasePaths, _ fileKey: FileKey?, _ extensions: SQLExtensions, _ busyTimeout: Duration,
         leavesIndex: Bool

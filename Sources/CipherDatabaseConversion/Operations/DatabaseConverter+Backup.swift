@@ -24,7 +24,7 @@ extension DatabaseConverter {
     ///
     /// - Parameters:
     ///   - database: The database file.
-    ///   - backup: Where to write the backup. Its directory must exist, and no file may have its name.
+    ///   - backup: The location of the backup. Its directory must exist, and no file may have its name.
     ///   - keyProvider: Provides the key of the database, on another thread. It never creates one.
     ///   - backupKeyProvider: Provides the key of the backup, and may create it; `nil` to use the key and the cipher
     ///     format of the database.

@@ -31,7 +31,7 @@ extension DatabaseConverter {
     ///   - options: The options of the run. Its format is that of the new database. Its collations, functions and
     ///     tokenizers are needed if the schema uses them.
     ///   - progress: Called with the progress of the recovery, on the thread that does the work.
-    /// - Returns: A report of what was recovered and what is lost.
+    /// - Returns: A report of what was recovered and what was lost.
     /// - Throws: ``StoreError``, with the code `nameTaken` if the name of the new database is taken, `missingFile`,
     ///   `corrupt` if the file holds no page of a database, `keyDoesNotFit` if the key opens none of its pages,
     ///   `missingCollation`, `noSpace`, or `busy` if the file changes meanwhile; `CancellationError`. The new file does
@@ -107,7 +107,7 @@ extension DatabaseConverter {
     ///   - formats: The cipher formats that the damaged database may have, in the order in which they are tried.
     ///   - options: The options of the run. Its format is that of the new database.
     ///   - progress: Called with the progress of the recovery, on the thread that does the work.
-    /// - Returns: A report of what was recovered, what is lost, and the new name of the damaged database.
+    /// - Returns: A report of what was recovered, what was lost, and the new name of the damaged database.
     /// - Throws: ``StoreError``, with the code `missingFile`, `corrupt` if no table definition can be read,
     ///   `keyDoesNotFit` if the key opens no page, `engineTooOld` if the file's format is newer than the engine's,
     ///   `staleSidecar` if an undamaged file has another database's log or journal beside it, `permission` if the

@@ -36,7 +36,7 @@ package struct Decryption {
             switch content {
             case .empty: return try EncryptionReport(unchanged: .alreadyPlaintext, paths)
             case .plaintext:
-                // An interrupted run after its commit may have left cleanup work.
+                // A run that was interrupted after its commit may have left cleanup work.
                 let told = try Attempts(paths: paths, options: options).settle(nil)
                 var report = try EncryptionReport(unchanged: .alreadyPlaintext, paths)
                 report.warnings += told

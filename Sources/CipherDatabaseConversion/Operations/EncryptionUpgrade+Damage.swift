@@ -53,7 +53,7 @@ extension EncryptionUpgrade {
 }
 
 extension DatabaseError {
-    /// Whether SQLite reports this for a damaged file, including for rows that a damaged UNIQUE index has let in.
+    /// Whether SQLite reports this error for a damaged file, including for rows that a damaged UNIQUE index has let in.
     fileprivate var mayBeDamage: Bool { isCorrupt || isTooBig || isUniqueViolation }
 }
 

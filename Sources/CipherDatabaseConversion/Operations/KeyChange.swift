@@ -69,8 +69,7 @@ package struct KeyChange {
     /// the old file, which needs the old key. The provider is not notified if both keys are equal, because it would
     /// then delete the only key.
     ///
-    /// - Returns: A warning if something went wrong. In that case nothing is lost: the next opening notifies the
-    ///   provider again.
+    /// - Returns: A warning if this failed. In that case nothing is lost: the next opening notifies the provider again.
     package func retirePreviousKey() -> String? {
         do {
             guard let previous = try provider.checkedPreviousKey(database: paths.database) else { return nil }
@@ -99,7 +98,7 @@ package struct KeyChange {
             previous = try provider.checkedPreviousKey(database: paths.database)
             key = try provider.checkedKey(for: .existing, database: paths.database)
         } catch is StoreError {
-            // The next request to the provider reports what is wrong.
+            // The next request to the provider reports the error.
             return
         }
         guard previous != key else { throw StoreError.keyUnchanged(paths) }

@@ -75,8 +75,8 @@ package struct ShadowProof {
         return report
     }
 
-    /// Returns a warning if another connection has the file open: it cannot be upgraded now, but its shadow proof is
-    /// still possible.
+    /// Returns a warning if another connection has the file open: the file cannot be upgraded now, but its shadow proof
+    /// is still possible.
     private func inUse(_ status: FileSystem.Status) throws -> String? {
         do {
             let ownership = try SoleOwnership.find(OriginalFile(paths.database, status), timeout: .zero)

@@ -130,7 +130,8 @@ package final class SourceHold {
     /// The file, whose bytes can be read under the lock.
     package var file: DatabaseFile { lock }
 
-    /// Whether the file has changed since it was at rest: a program that uses locks of another kind has written to it.
+    /// Whether the file has changed since it was at rest, because a program that uses another kind of lock has written
+    /// to it.
     var isChanged: Bool {
         guard let stateAtRest else { return false }
         return (try? identity.state(start: lock.read(at: 0, count: OriginalFile.State.length)) == stateAtRest) != true

@@ -9,8 +9,8 @@ struct UpgradeKeys {
     let building: BackgroundTask<FileKey>
     /// The key that the provider returned the second time, unchanged.
     let again: CipherKey
-    /// The key derived from the second one that the provider returned, so that the proof shares no key object with the
-    /// builder.
+    /// The key derived from the one that the provider returned the second time, so that the proof shares no key object
+    /// with the builder.
     let proving: BackgroundTask<CipherKey>
 
     /// - Parameters:

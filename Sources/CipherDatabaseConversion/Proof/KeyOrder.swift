@@ -21,7 +21,7 @@ struct KeyOrder: Sendable {
         let isDescending: Bool
         /// Whether the column belongs to the key.
         ///
-        /// Two entries of a UNIQUE index must not be equal in all columns of the key. equal.
+        /// Two entries of a UNIQUE index must not be equal in all columns of the key.
         let isKey: Bool
 
         init(_ collation: Collation, isDescending: Bool, isKey: Bool) {
