@@ -20,7 +20,7 @@ public struct FileKeyProvider: KeyProvider {
     package let path: String
     /// Whether a new random key is stored if there is no file and a key may be created.
     let createIfMissing: Bool
-    /// What to do if there is no file.
+    /// The advice in the error for a missing file.
     private let advice: String
 
     package init(

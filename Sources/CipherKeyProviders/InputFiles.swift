@@ -2,7 +2,7 @@
 package protocol InputFiles {
     /// Returns the paths of the files, which need not exist.
     ///
-    /// - Parameter database: The database that the files are for.
+    /// - Parameter database: The database for which the run uses the files.
     func inputFiles(for database: String) -> [String]
 }
 

@@ -15,10 +15,10 @@ internal import CipherSystemFiles
 package enum KeyFile {
     /// Stores a key in a new file that only this user can read.
     ///
-    /// The file appears under its name with its complete content, and is on the disk when this returns. Until then it
-    /// has no name, so nothing is left behind if the process is killed. On a file system without nameless files, it has
-    /// a temporary name that begins with `.cipherstore-key-`. If the process is killed, such a file may be left behind;
-    /// it is never read and never removed, because its owner is unknown.
+    /// The file appears under its name with its complete content, and is on the disk when this returns. Until then the
+    /// file has no name, so nothing is left behind if the process is killed. On a file system without nameless files,
+    /// it has a temporary name that begins with `.cipherstore-key-`. If the process is killed, such a file may be left
+    /// behind; it is never read and never removed, because its owner is unknown.
     ///
     /// - Returns: `false` if a file of that name already exists; it is left unchanged.
     /// - Throws: ``StoreError`` with the code `missingFile` for a missing folder, `permission`, `noSpace` or

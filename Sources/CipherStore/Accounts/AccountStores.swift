@@ -127,7 +127,7 @@ public actor AccountStores {
         let key = Key(account.utf8)
         while true {
             if let closing = closings[key] {
-                // Only the caller that closes needs to know whether it succeeded.
+                // Only the caller that closes needs to know whether the closing succeeded.
                 _ = await closing.result
                 continue
             }
@@ -187,7 +187,7 @@ public actor AccountStores {
         }
     }
 
-    /// Cancels an opening once every call that waits for it was cancelled.
+    /// Cancels an opening once every call that waits for it has been cancelled.
     private func giveUp(_ id: Int, _ key: Key) {
         guard let entry = entries[key], entry.id == id else { return }
         entries[key]?.waiting -= 1

@@ -4,7 +4,7 @@ public import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 
-/// A database's history, and the pending steps of the configuration.
+/// A database's history, and what is pending in the configuration.
 public struct StoreHistory: Sendable, Encodable {
     /// The state of an item.
     ///

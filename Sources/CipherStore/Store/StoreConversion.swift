@@ -44,7 +44,7 @@ public final class StoreConversion: @unchecked Sendable {
     private var isCancelled = false
     private var hasEnded = false
     private var limits = Budget()
-    /// The time of the last pause for the budget, and the progress at that time.
+    /// The time at which the last rest ended, and the progress at that time.
     private var latestRest = (at: ContinuousClock.now, stage: UpgradeStage?.none, bytes: Int64(0))
 
     private let job = EnclosingJobs.Job()

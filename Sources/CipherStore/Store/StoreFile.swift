@@ -58,7 +58,7 @@ package final class StoreFile: @unchecked Sendable {
     ///   `keyDoesNotFit` if the file now has another key, and `staleSidecar` if it now has another log.
     package func key(busyTimeout: Duration) throws -> FileKey? {
         try lock.withLock {
-            // A backup asks for the key before its turn, and connects after it: the file that has the name meanwhile is
+            // A backup requests the key before its turn, and connects after it: the file that has the name meanwhile is
             // the store's own.
             guard !isReplacing else { return fileKey }
             let found = try sameFile()
