@@ -13,7 +13,8 @@ internal import CipherSQLite
 /// A session with the desktop's key store, for one request, on one thread.
 ///
 /// It never unlocks the store and never prompts the user: it reports that the store is locked, and the app decides what
-/// to do. libsecret encrypts the secrets on the bus. Source: "Secret Service API", freedesktop.org.
+/// to do. libsecret encrypts the secrets on the bus.
+/// Source: "Secret Service API", freedesktop.org.
 final class SecretServiceSession {
     private typealias Object = LibSecret.Object
 

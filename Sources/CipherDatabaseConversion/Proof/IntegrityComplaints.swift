@@ -4,7 +4,8 @@ internal import CipherSQLite
 /// The results of SQLite's `integrity_check` for a database.
 ///
 /// Files of real and healthy apps have complaints (such as NULL in a NOT NULL column). The copy must therefore have no
-/// more complaints than the original, but may have as many. Source: SQLite, "PRAGMA integrity_check".
+/// more complaints than the original, but may have as many.
+/// Source: SQLite, "PRAGMA integrity_check".
 struct IntegrityComplaints: Sendable, Equatable {
     /// The messages without their numbers, and how often each message occurred: row and page numbers differ between
     /// equal databases.
