@@ -14,9 +14,9 @@ public struct DatabaseError: Error, Sendable, Equatable {
     public let extendedCode: Int32
     /// SQLite's own message.
     public let message: String
-    /// The SQL that failed, if there was any.
+    /// The SQL that failed; `nil` if there is none.
     public let sql: String?
-    /// The path of the database file, if there is one.
+    /// The path of the database file; `nil` if there is none.
     public let path: String?
 
     /// The primary result code: the low eight bits of the extended one.
@@ -42,12 +42,12 @@ public struct DatabaseError: Error, Sendable, Equatable {
     public var isConstraintViolation: Bool { code == ResultCode.constraint }
     /// Whether another connection held a lock for longer than the busy timeout.
     public var isBusy: Bool { code == ResultCode.busy || code == ResultCode.locked }
-    /// Whether the disk is full, including when there is no room for the index of a write-ahead log.
+    /// Whether the disk is full, or has no room for the index of a write-ahead log.
     ///
     /// Source: SQLite, "Result and Error Codes", `SQLITE_FULL` and `SQLITE_IOERR_SHMSIZE`.
     public var isFull: Bool { code == ResultCode.full || extendedCode == ResultCode.inputOutput | (19 << 8) }
     package var isNotADatabase: Bool { code == ResultCode.notADatabase }
-    /// Whether the file is damaged, or is not a database under the given key.
+    /// Whether the file is damaged, or is not a database under the key that was used.
     public var isCorrupt: Bool { code == ResultCode.corrupt || code == ResultCode.notADatabase }
     /// What to do next if the file is damaged; `nil` for any other failure.
     public var advice: String? { code == ResultCode.corrupt ? StoreError.damageAdvice : nil }

@@ -18,7 +18,7 @@ public enum KeyError: Error, Sendable, Equatable {
     case byteOrderMark
     /// The system's random number generator failed.
     case noRandomness
-    /// The cryptographic library, libcrypto or CommonCrypto, refused to derive a key.
+    /// The cryptographic library, libcrypto or CommonCrypto, failed to derive a key.
     case derivationFailed
 }
 
@@ -29,18 +29,18 @@ extension KeyError: CustomStringConvertible, LocalizedError {
     /// What happened and what to do next.
     public var description: String {
         switch self {
-        case .empty: "the key is empty; give a passphrase, or a raw key in the form x'64 hex digits'"
+        case .empty: "the key is empty; use a passphrase, or a raw key in the form x'64 hex digits'"
         case .malformed:
-            "the key begins with x' and is not a raw key; give x'64 hex digits', x'96 hex digits' (key and salt), or a "
-                + "passphrase that does not begin with x'"
+            "the key begins with x' and is not a valid raw key; use x'64 hex digits', x'96 hex digits' (key and salt), "
+                + "or a passphrase that does not begin with x'"
         case .rawLength(let key, let salt):
-            "a raw key of \(key) bytes\(salt.map { " with a salt of \($0) bytes" } ?? "") cannot be used; it has 32 "
-                + "bytes, and a salt has 16"
+            "a raw key of \(key) bytes\(salt.map { " with a salt of \($0) bytes" } ?? "") is not valid; a raw key has "
+                + "32 bytes, and a salt has 16"
         case .byteOrderMark:
             "the key begins with a byte order mark; save it as UTF-8 without one"
         case .noRandomness: "the system returned no random bytes; try again"
         case .derivationFailed:
-            "the key could not be derived from the passphrase; the cryptographic library refused PBKDF2"
+            "the key could not be derived from the passphrase; the cryptographic library does not allow PBKDF2"
         }
     }
 }

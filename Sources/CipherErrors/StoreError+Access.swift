@@ -11,7 +11,7 @@ extension StoreError {
         _ path: String, _ detail: String, _ access: Access, changed: Change? = nil, underlying: DatabaseError? = nil
     ) -> StoreError {
         StoreError(
-            .permission, path: path, detail, advice: "give this user the permission \(access.rawValue)",
+            .permission, path: path, detail, advice: "grant this user the permission \(access.rawValue)",
             changed: changed, underlying: underlying)
     }
 }

@@ -9,7 +9,7 @@ extension StoreError {
         case afterSearching = "find out which program writes to the folder, and try again"
         /// The app's own reads do not end.
         case afterReads = "wait for those reads or cancel them, and try again"
-        /// The conflict was momentary.
+        /// The conflict was brief.
         case now = "try again"
     }
 
@@ -20,7 +20,7 @@ extension StoreError {
         StoreError(.busy, path: path, detail, advice: retry.rawValue, changed: changed, underlying: underlying)
     }
 
-    /// Creates the error for a file name that was free until another program took it.
+    /// Creates the error for a file name that was free until another program created a file with it.
     package static func madeMeanwhile(_ path: String) -> StoreError {
         busy(path, "another program created the file at the same moment", retry: .now)
     }

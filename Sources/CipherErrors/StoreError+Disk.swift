@@ -4,7 +4,7 @@ extension StoreError {
         "restore the file from a backup, or save what it still contains with cipherstore recover, "
         + "DatabaseConverter.recover or, for a closed store, EncryptedStore.recover"
 
-    /// Creates the error for a file or disk that is full.
+    /// Creates the error for a full disk or a file that cannot grow.
     package static func noSpace(
         _ path: String, _ detail: String, changed: Change? = nil, underlying: DatabaseError? = nil
     ) -> StoreError {

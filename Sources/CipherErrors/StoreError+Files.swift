@@ -1,5 +1,5 @@
 extension StoreError {
-    /// Creates the error for a path at which there is no file.
+    /// Creates the error for a path at which no file exists.
     package static func missingFile(_ path: String, _ detail: String = "there is no such file") -> StoreError {
         StoreError(.missingFile, path: path, detail, advice: "check the path")
     }
@@ -11,6 +11,6 @@ extension StoreError {
 
     /// Creates the error for an existing file that occupies a required name.
     package static func inTheWay(_ path: String, _ detail: String, _ code: Code = .nameTaken) -> StoreError {
-        StoreError(code, path: path, detail, advice: "move it away", changed: .nothing)
+        StoreError(code, path: path, detail, advice: "move it elsewhere", changed: .nothing)
     }
 }

@@ -1,5 +1,5 @@
 extension StoreError {
-    /// What to correct so that the database can reach the wanted schema.
+    /// What to correct so that the database can reach the target schema.
     package enum Correction: String {
         case schema = "correct the schema"
         case schemaOrRows = "correct the schema or the rows"
@@ -7,7 +7,7 @@ extension StoreError {
         case step = "correct the step"
     }
 
-    /// Creates the error for a database that cannot be brought to the schema that the configuration asks for.
+    /// Creates the error for a database that cannot be migrated to the schema of the configuration.
     ///
     /// - Parameter code: The kind of failure, unless the cause is an unregistered collation, function or tokenizer of
     ///   the app.
@@ -25,8 +25,8 @@ extension StoreError {
     /// Creates the error for a schema object whose name is already used by another object in the database.
     package static func nameInUse(_ path: String?, making object: String, besides present: String) -> StoreError {
         StoreError(
-            .migration, path: path, "the \(object) cannot be created: the database has \(present) of that name",
-            advice: "rename one of them", changed: .nothing)
+            .migration, path: path, "the \(object) cannot be created: the database already has \(present) of that name",
+            advice: "rename one of the two", changed: .nothing)
     }
 
     /// Creates the error for a step of the app that left the database in a state that matches no point of the step.
@@ -44,15 +44,15 @@ extension StoreError {
     /// Creates the error for a database whose version cannot be determined.
     ///
     /// - Parameters:
-    ///   - remedy: Advice to give before the advice to assume a version.
-    ///   - last: Advice to give after it.
+    ///   - remedy: Advice that precedes the advice to assume a version.
+    ///   - last: Advice that follows the advice to assume a version.
     package static func unknownVersion(
         _ path: String?, _ detail: String, first remedy: String? = nil, last: String? = nil
     ) -> StoreError {
         StoreError(
             .recordedVersion, path: path, detail,
             advice: (remedy.map { "\($0), or " } ?? "")
-                + "give the version of such a database with recordedVersion.assume (in Swift assumedVersion)"
+                + "set the version of such a database with recordedVersion.assume (in Swift assumedVersion)"
                 + (last.map { ", or \($0)" } ?? ""), changed: .nothing)
     }
 }

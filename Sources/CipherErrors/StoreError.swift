@@ -12,17 +12,17 @@ public struct StoreError: Error, Sendable {
     public enum Code: String, Sendable, CaseIterable {
         /// There is no such file.
         case missingFile
-        /// The path does not name a regular file, but a directory or a device, for example.
+        /// The path does not refer to a regular file but, for example, to a directory or a device.
         case notAFile
         /// The file is encrypted with another key or is damaged; only the right key can show which.
         case keyDoesNotFit
-        /// The file is encrypted and has a readable header, so its salt must be given with the key.
+        /// The file is encrypted and has a readable header, so its salt must be passed with the key.
         case saltMissing
         /// The key provider has no key, or failed.
         case keyUnavailable
         /// The key store is locked, so it is unknown whether it has the key.
         case keyStoreLocked
-        /// The key store is absent, refused access, or did not answer in time, so it is unknown whether it has the key.
+        /// The key store is absent, denied access, or did not respond in time, so it is unknown whether it has the key.
         case keyStoreUnavailable
         /// The key is empty or malformed.
         case keyMalformed
@@ -39,7 +39,7 @@ public struct StoreError: Error, Sendable {
         case encryptionDisabled
         /// The file has a newer version than the app.
         case downgrade
-        /// A `-wal` or `-journal` that belongs to another copy lies beside the file; SQLite would apply it to the file.
+        /// A `-wal` or `-journal` that belongs to another copy is beside the file; SQLite would apply it to the file.
         case staleSidecar
         /// A journal must be rolled back first, which is not possible here.
         case needsRecovery
@@ -64,7 +64,7 @@ public struct StoreError: Error, Sendable {
         case plainSQLite
         /// The copy differed from the original and was discarded.
         case proofFailed
-        /// Another program's file has a name that the upgrade needs, or the name would be too long.
+        /// A file of another program has a name that the upgrade needs, or such a name would be too long.
         case nameTaken
         /// The upgrade failed to finish several times in a row.
         case repeatedFailure
@@ -82,15 +82,16 @@ public struct StoreError: Error, Sendable {
         case misuse
         /// The caller cancelled.
         case cancelled
-        /// The configuration or one of its steps is wrong, whatever the database contains; the detail names the place.
+        /// The configuration or one of its steps is wrong, whatever the database contains; the detail names the
+        /// location.
         case configuration
         /// The recorded version cannot be read.
         case recordedVersion
-        /// The wanted schema cannot be reached from what this database contains.
+        /// The target schema cannot be reached from what this database contains.
         case migration
         /// The schema migration would lose tables, columns or values, which the configuration does not allow.
         case destructiveChanges
-        /// The system or SQLite failed to read, write, sync or rename a file.
+        /// The system or SQLite could not read, write, sync or rename a file.
         case inputOutput
     }
 
@@ -106,11 +107,11 @@ public struct StoreError: Error, Sendable {
     package var change: Change?
     /// What to do next.
     public var advice: String { [nextStep, change?.rawValue ?? ""].filter { !$0.isEmpty }.joined(separator: "; ") }
-    /// SQLite's own error, if there is one.
+    /// SQLite's own error; `nil` if SQLite did not report the failure.
     public let underlying: DatabaseError?
     /// The stage in which an encryption upgrade failed; `nil` if it had not begun, or had ended.
     public package(set) var stage: UpgradeStage?
-    /// The wall time of that stage and of each earlier one, in seconds.
+    /// The wall-clock time of that stage and of each earlier one, in seconds.
     public package(set) var stageSeconds: [String: Double] = [:]
 
     /// Creates an error.
@@ -135,7 +136,7 @@ public struct StoreError: Error, Sendable {
 }
 
 extension StoreError {
-    /// Returns the same error for another file.
+    /// Returns this error with another path.
     package func at(_ path: String?) -> StoreError {
         var error = self
         error.path = path
@@ -163,7 +164,7 @@ extension StoreError {
         case noRow = "no row was changed"
         case nothingRemoved = "nothing was removed"
         case mergedLog = "the -wal beside the file has been merged into it"
-        case lostDatabase = "the database is gone; the file in its place belongs to that program"
+        case lostDatabase = "the database is lost; the file in its place belongs to that program"
     }
 
     /// Creates the error for an upgrade that the caller cancelled before its swap.

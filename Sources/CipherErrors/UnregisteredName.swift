@@ -5,7 +5,7 @@ package enum UnregisteredName: Equatable {
     case function(String)
     case tokenizer(String)
 
-    /// Its kind and its name.
+    /// The kind and the name of the unregistered object.
     package var description: String {
         switch self {
         case .collation(let name): "the collation \(name)"
@@ -14,7 +14,7 @@ package enum UnregisteredName: Equatable {
         }
     }
 
-    /// How to register it; the options of a conversion use the same terms.
+    /// The advice on how to register it; the options of a conversion use the same terms.
     package var advice: String {
         switch self {
         case .collation: "register it in the configuration's collations"
@@ -23,7 +23,7 @@ package enum UnregisteredName: Equatable {
         }
     }
 
-    /// The code of the error that reports it.
+    /// The code of the error that reports the unregistered name.
     package var code: StoreError.Code {
         switch self {
         case .collation: .missingCollation

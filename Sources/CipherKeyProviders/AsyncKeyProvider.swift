@@ -2,7 +2,7 @@ internal import CipherErrors
 public import CipherSQLite
 internal import CipherSystemFiles
 
-/// A provider whose key comes from an async closure of the app, which may ask a server, another process or the user.
+/// A provider whose key comes from an async closure of the app, which may query a server, another process or the user.
 ///
 /// The closure runs in its own task while the thread that needs the key waits. The task is cancelled when nothing waits
 /// for it any more: after the `keyTimeout` of the options, and when the opening is cancelled.
@@ -15,8 +15,8 @@ public struct AsyncKeyProvider: KeyProvider {
 
     /// Returns the closure's key, and blocks the thread until it is available.
     ///
-    /// - Throws: ``StoreError`` with `keyMalformed` if the closure throws a `KeyError`; every other error of the
-    ///   closure unchanged.
+    /// - Throws: ``StoreError`` with the code `keyMalformed` if the closure throws a `KeyError`; all other errors
+    ///   thrown by the closure, unchanged.
     public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         let answer = BlockingAnswer<CipherKey>()
         let task = Task { [body] in
@@ -44,7 +44,7 @@ public struct AsyncKeyProvider: KeyProvider {
 }
 
 extension KeyProvider where Self == AsyncKeyProvider {
-    /// Returns a provider that gets its key from an async closure, which receives the purpose and the path of the
+    /// Returns a provider that requests its key from an async closure, which receives the purpose and the path of the
     /// database.
     ///
     /// ```swift

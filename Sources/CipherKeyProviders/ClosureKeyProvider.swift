@@ -11,8 +11,8 @@ public struct ClosureKeyProvider: KeyProvider {
 
     /// Returns the closure's key.
     ///
-    /// - Throws: ``StoreError`` with `keyMalformed` if the closure throws a `KeyError`; every other error of the
-    ///   closure unchanged.
+    /// - Throws: ``StoreError`` with the code `keyMalformed` if the closure throws a `KeyError`; all other errors
+    ///   thrown by the closure, unchanged.
     public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         do {
             return try body(purpose, database)
@@ -23,7 +23,8 @@ public struct ClosureKeyProvider: KeyProvider {
 }
 
 extension KeyProvider where Self == ClosureKeyProvider {
-    /// Returns a provider that gets its key from a closure, which receives the purpose and the path of the database.
+    /// Returns a provider that requests its key from a closure, which receives the purpose and the path of the
+    /// database.
     public static func closure(
         _ body: @escaping @Sendable (_ purpose: KeyPurpose, _ database: String) throws -> CipherKey
     ) -> ClosureKeyProvider {

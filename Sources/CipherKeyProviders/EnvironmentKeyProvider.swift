@@ -21,8 +21,8 @@ public struct EnvironmentKeyProvider: KeyProvider {
 
     /// Returns the variable's key.
     ///
-    /// - Throws: ``StoreError`` with `keyUnavailable` if the variable is not set, and `keyMalformed` if its value is
-    ///   not a valid key.
+    /// - Throws: ``StoreError`` with the code `keyUnavailable` if the variable is not set, and `keyMalformed` if its
+    ///   value is not a valid key.
     public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         try KeyText.parse(keyText(database: database), origin: "the environment variable \(variable)")
     }

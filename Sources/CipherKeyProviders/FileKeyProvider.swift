@@ -13,19 +13,19 @@ internal import CipherSystemFiles
 
 /// A provider that reads its key from a file: a passphrase, or SQLCipher's `x'64 hex'` or `x'96 hex'` form.
 ///
-/// One trailing newline is not part of the key. A file is refused if its group or others can read or write it, or if it
-/// belongs to a user other than root or the user of this process.
+/// One trailing newline is not part of the key. A file is refused if its group or other users can read or write it, or
+/// if it belongs to a user other than root or the user of this process.
 public struct FileKeyProvider: KeyProvider {
     /// The path of the key file.
     package let path: String
     /// Whether a new random key is stored if there is no file and a key may be created.
     let createIfMissing: Bool
-    /// What to do if there is no file.
+    /// The advice in the error for a missing file.
     private let advice: String
 
     package init(
         path: String, createIfMissing: Bool = false,
-        advice: String = "give the path of the file with the key of this database; for a database that you want to "
+        advice: String = "pass the path of the file with the key of this database; for a database that you want to "
             + "encrypt, create one with createIfMissing"
     ) {
         self.path = path
@@ -35,14 +35,15 @@ public struct FileKeyProvider: KeyProvider {
 
     /// Returns the file's key.
     ///
-    /// - Throws: ``StoreError`` with `keyUnavailable` if the file is missing or not readable, with `keyFileInsecure` or
-    ///   `keyMalformed`, and with `permission`, `noSpace` or `inputOutput` if a new key cannot be stored.
+    /// - Throws: ``StoreError`` with the code `keyUnavailable` if the file is missing or not readable,
+    ///   `keyFileInsecure` or `keyMalformed`, and `permission`, `noSpace` or `inputOutput` if a new key cannot be
+    ///   stored.
     public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         let mayCreate = createIfMissing && purpose == .createOrExisting
         do {
             return try stored(database: database, durably: mayCreate)
         } catch SmallFile.Failure.missing where mayCreate {
-            // If another process was faster, its key counts, so the file is read again in both cases.
+            // If another process was faster, its key is used, so the file is read again in both cases.
             _ = try KeyFile.create(path, key: .generated(for: "a new key file"))
         } catch let failure as SmallFile.Failure {
             throw unavailable(failure)
@@ -75,13 +76,13 @@ public struct FileKeyProvider: KeyProvider {
         if SmallFile.isSame(path, database) {
             throw StoreError(
                 .keyUnavailable, path: path, "the key file is the database itself",
-                advice: "give the path of the file that holds the key")
+                advice: "pass the path of the file that holds the key")
         }
         let file = try SmallFile(path: path)
         try checkAccess(of: file)
         let text = try file.secret(limit: KeyText.maximumSize)
         if durably {
-            // The process that created the file may have died before the file was on the disk.
+            // The process that created the file may have been killed before the file was on the disk.
             guard file.sync() else { throw FileSystem.failure("be synced", path) }
             try FileSystem.syncFolder(of: path)
         }
@@ -92,12 +93,12 @@ public struct FileKeyProvider: KeyProvider {
         guard !file.isOpenToOthers else {
             throw StoreError(
                 .keyFileInsecure, path: path, "the key file can be read or written by other users",
-                advice: "run chmod 600 on it, and change the key if others may have read it")
+                advice: "run chmod 600 on it, and change the key if other users may have read it")
         }
         guard file.belongsToUser else {
             throw StoreError(
                 .keyFileInsecure, path: path, "the key file belongs to another user",
-                advice: "run chown on it, so that it belongs to the user that opens the database")
+                advice: "change its owner (chown) to the user that opens the database")
         }
     }
 
@@ -106,7 +107,7 @@ public struct FileKeyProvider: KeyProvider {
             failure.isTooLarge ? .keyMalformed : .keyUnavailable, path: path,
             "the key file cannot be used: \(failure)",
             advice: failure == .missing
-                ? advice : "give a readable file that holds a passphrase or x'64 hex digits'")
+                ? advice : "use a readable file that holds a passphrase or x'64 hex digits'")
     }
 }
 

@@ -1,8 +1,8 @@
-/// A type that reads files given to a run; the run must remove none of them.
+/// A type that reads input files of a run; the run must not remove any of them.
 package protocol InputFiles {
     /// Returns the paths of the files, which need not exist.
     ///
-    /// - Parameter database: The database that the files are for.
+    /// - Parameter database: The database for which the run uses the files.
     func inputFiles(for database: String) -> [String]
 }
 

@@ -15,15 +15,15 @@ internal import CipherSystemFiles
 package enum KeyFile {
     /// Stores a key in a new file that only this user can read.
     ///
-    /// The file appears under its name with its whole content, and is on the disk when this returns. Until then it has
-    /// no name, so a kill leaves nothing behind. On a file system without nameless files, it has a temporary name that
-    /// begins with `.cipherstore-key-`. A kill may leave such a file; it is never read and never removed, because its
-    /// owner is unknown.
+    /// The file appears under its name with its complete content, and is on the disk when this returns. Until then the
+    /// file has no name, so nothing is left behind if the process is killed. On a file system without nameless files,
+    /// it has a temporary name that begins with `.cipherstore-key-`. If the process is killed, such a file may be left
+    /// behind; it is never read and never removed, because its owner is unknown.
     ///
     /// - Returns: `false` if a file of that name already exists; it is left unchanged.
-    /// - Throws: ``StoreError`` with `missingFile` for a missing folder, `permission`, `noSpace` or `inputOutput`.
-    ///   Nothing is left behind, unless the folder could not be synced: by then another process may use the new key, so
-    ///   the file stays.
+    /// - Throws: ``StoreError`` with the code `missingFile` for a missing folder, `permission`, `noSpace` or
+    ///   `inputOutput`. Nothing is left behind, unless the folder could not be synced: by then another process may use
+    ///   the new key, so the file stays.
     package static func create(_ path: String, key: CipherKey) throws -> Bool {
         let (directory, name) = FileSystem.split(path)
         guard try FileSystem.status(directory)?.isDirectory == true else {

@@ -3,10 +3,10 @@ public import CipherSQLite
 
 /// A source of database keys.
 ///
-/// A provider is asked each time a key is needed, and caches none. It may open or convert another database, within its
-/// call or in a `Task` that it waits for. In a detached task or on a separate thread, this may wait as long as another
-/// process would if that database is in the same folder. Opening the database whose key is requested is refused with
-/// `misuse`, or, in a task, waits for itself.
+/// A provider is called each time a key is needed, and caches none. It may open or convert another database, within its
+/// call or in a `Task` that it waits for. In a detached task or on a separate thread, the opening of a database in the
+/// same folder may wait as long as another process would. An attempt to open the database whose key is requested fails
+/// with `misuse` or, in a task, waits for itself.
 public protocol KeyProvider: Sendable {
     /// Returns the key.
     ///
@@ -14,8 +14,8 @@ public protocol KeyProvider: Sendable {
     ///   - purpose: Whether a new key may be created. A key that is created has been stored durably before this
     ///     returns.
     ///   - database: The path of the database, for providers that hold a separate key for each database.
-    /// - Throws: ``StoreError`` with `keyUnavailable`, `keyMalformed` or `keyFileInsecure`, or the provider's own
-    ///   error, which reaches the caller as `keyUnavailable` with the name of its type.
+    /// - Throws: ``StoreError`` with the code `keyUnavailable`, `keyMalformed` or `keyFileInsecure`, or the provider's
+    ///   own error, which reaches the caller as `keyUnavailable` with the name of its type.
     func key(for purpose: KeyPurpose, database: String) throws -> CipherKey
 
     /// Returns the key that an encrypted file may still have before it is changed to the key of ``key(for:database:)``.
@@ -30,7 +30,7 @@ public protocol KeyProvider: Sendable {
     /// returns `nil`.
     ///
     /// - Returns: `nil` if there is no key yet and ``key(for:database:)`` may create one.
-    /// - Throws: The errors that ``key(for:database:)`` throws for an existing key.
+    /// - Throws: The same errors as ``key(for:database:)`` for an existing key.
     func plannedKey(database: String) throws -> CipherKey?
 
     /// Called when the database has the key of ``key(for:database:)`` and this change is on the disk.
@@ -91,7 +91,7 @@ extension KeyProvider {
         } catch let error as StoreError {
             throw error
         } catch let error as KeyError {
-            throw StoreError(error, origin: "the answer of the key provider", path: database)
+            throw StoreError(error, origin: "the key provider's response", path: database)
         } catch {
             // The provider's own error text is not repeated, because it might quote the key.
             throw StoreError(

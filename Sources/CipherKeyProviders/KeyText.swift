@@ -10,7 +10,7 @@ package enum KeyText {
     /// Parses a passphrase or raw key.
     ///
     /// - Parameter origin: The source of the text, in words for an error message.
-    /// - Throws: ``StoreError`` with `keyMalformed`.
+    /// - Throws: ``StoreError`` with the code `keyMalformed`.
     package static func parse(_ text: SecretBytes, origin: String, path: String? = nil) throws -> CipherKey {
         do {
             return try CipherKey(text: text)
@@ -27,17 +27,17 @@ extension StoreError {
         case .empty:
             self.init(
                 .keyMalformed, path: path, "the key in \(origin) is empty",
-                advice: "give a passphrase, or a raw key in the form x'64 hex digits'")
+                advice: "use a passphrase, or a raw key in the form x'64 hex digits'")
         case .malformed:
             self.init(
-                .keyMalformed, path: path, "the key in \(origin) begins with x' and is not a raw key",
-                advice: "give x'64 hex digits', x'96 hex digits' (key and salt), or a passphrase that does not begin "
+                .keyMalformed, path: path, "the key in \(origin) begins with x' and is not a valid raw key",
+                advice: "use x'64 hex digits', x'96 hex digits' (key and salt), or a passphrase that does not begin "
                     + "with x'")
         case .rawLength(let key, let salt):
             self.init(
                 .keyMalformed, path: path,
-                "the key from \(origin) is raw and has \(key) bytes\(salt.map { ", its salt \($0)" } ?? "")",
-                advice: "give a raw key of 32 bytes, and a salt of 16 or none")
+                "the raw key in \(origin) has \(key) bytes\(salt.map { ", and its salt has \($0)" } ?? "")",
+                advice: "use a raw key of 32 bytes, with a salt of 16 bytes or none")
         case .byteOrderMark:
             self.init(
                 .keyMalformed, path: path, "the key in \(origin) begins with a byte order mark",

@@ -5,7 +5,7 @@ internal import CipherSQLite
 package protocol KeyTextSource: KeyProvider {
     /// Returns the bytes as stored, including any surrounding newline or byte order mark.
     ///
-    /// - Throws: The errors of ``KeyProvider/key(for:database:)``, except those for text that is not a valid key.
+    /// - Throws: The same errors as ``KeyProvider/key(for:database:)``, except those for text that is not a valid key.
     func keyText(database: String) throws -> SecretBytes
 }
 

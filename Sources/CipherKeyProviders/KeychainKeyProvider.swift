@@ -21,13 +21,14 @@
 
         /// Returns the keychain's key.
         ///
-        /// - Throws: ``StoreError`` with `keyUnavailable` if the keychain has no such key, `keyStoreLocked` before the
-        ///   first unlock, `keyStoreUnavailable` if the keychain reports another failure, and `keyMalformed`.
+        /// - Throws: ``StoreError`` with the code `keyUnavailable` if the keychain has no such key, `keyStoreLocked`
+        ///   before the first unlock, `keyStoreUnavailable` if the keychain reports another failure, and
+        ///   `keyMalformed`.
         public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
             if let key = try stored() { return key }
             guard createIfMissing, purpose == .createOrExisting else { throw missing() }
             try store()
-            // If another process was faster, its key counts.
+            // If another process was faster, its key is used.
             guard let key = try stored() else { throw missing() }
             return key
         }
@@ -44,8 +45,8 @@
         /// A database that is encrypted with this key can never be read again. Call this only for a key that no file
         /// uses any more.
         ///
-        /// - Throws: ``StoreError`` with `keyStoreLocked` or `keyStoreUnavailable`. It is not an error if there is no
-        ///   such key.
+        /// - Throws: ``StoreError`` with the code `keyStoreLocked` or `keyStoreUnavailable`. It is not an error if
+        ///   there is no such key.
         public func removeKey() throws {
             let status = SecItemDelete(item as CFDictionary)
             guard status == errSecSuccess || status == errSecItemNotFound else { throw failure(status) }
@@ -88,7 +89,7 @@
                     advice: "try again after the first unlock", changed: .nothing)
             }
             return StoreError(
-                .keyStoreUnavailable, "the key \(name) could not be requested from the keychain: OSStatus \(status)",
+                .keyStoreUnavailable, "the key \(name) could not be read from the keychain: OSStatus \(status)",
                 advice: "check the app's keychain entitlement", changed: .nothing)
         }
     }

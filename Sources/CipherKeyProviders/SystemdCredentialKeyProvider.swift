@@ -22,8 +22,8 @@ public struct SystemdCredentialKeyProvider: KeyProvider {
 
     /// Returns the credential's key.
     ///
-    /// - Throws: ``StoreError`` with `keyUnavailable` if systemd provided no such credential, and `keyMalformed` if it
-    ///   is not a valid key.
+    /// - Throws: ``StoreError`` with the code `keyUnavailable` if systemd provided no such credential, and
+    ///   `keyMalformed` if it is not a valid key.
     public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         let (text, path) = try read()
         return try KeyText.parse(text, origin: "the systemd credential \(name)", path: path)
@@ -33,7 +33,7 @@ public struct SystemdCredentialKeyProvider: KeyProvider {
         if let fault = FileName.fault(of: name) {
             throw StoreError(
                 .keyUnavailable, "the name of the systemd credential \(fault)",
-                advice: "give the name before the colon in LoadCredential=")
+                advice: "use the name before the colon in LoadCredential=")
         }
         guard let folder = environment("CREDENTIALS_DIRECTORY"), folder.count > 0 else {
             throw StoreError(

@@ -2,19 +2,19 @@ internal import CipherErrors
 package import CipherSQLite
 package import CipherSystemFiles
 
-/// A provider that asks another provider on a separate thread and limits the wait: a key store may hang, or may prompt
+/// A provider that calls another provider on a separate thread and limits the wait: a key store may hang, or may prompt
 /// a user who is absent.
 ///
-/// An answer that arrives late is dropped. If a key was created for it, that key is stored, and the next opening finds
-/// it.
+/// A response that arrives late is dropped. If the provider created a key for that response, the key is stored, and the
+/// next opening finds it.
 package struct TimeLimitedKeyProvider: KeyProvider {
     let provider: any KeyProvider
     private let timeout: Duration
     private let cancellation: UpgradeCancellation?
 
     /// - Parameters:
-    ///   - timeout: The maximum wait for each answer.
-    ///   - cancellation: Ends the wait.
+    ///   - timeout: The maximum wait for each response.
+    ///   - cancellation: A cancellation that ends the wait.
     package init(_ provider: any KeyProvider, timeout: Duration, cancellation: UpgradeCancellation?) {
         self.provider = provider
         self.timeout = timeout
@@ -49,7 +49,7 @@ package struct TimeLimitedKeyProvider: KeyProvider {
         if cancellation?.isCancelled == true { throw StoreError.cancelled(database) }
         throw StoreError(
             .keyStoreUnavailable, path: database,
-            "the key provider did not answer within \(timeout.inSeconds) seconds",
+            "the key provider did not respond within \(timeout.inSeconds) seconds",
             advice: "check the key store and try again", changed: .nothing)
     }
 }

@@ -82,10 +82,10 @@ package final class MessageLanes {
             return self.messages.withUnsafeBufferPointer { body(lanes, $0.baseAddress, $0.count) }
         }
 
-        /// More messages than there are lanes, of unequal lengths.
+        /// The lengths of the test messages: more messages than there are lanes, of unequal lengths.
         private static var probes: [Int] { (0..<17).map { 4016 - 16 * ($0 % 5) } }
 
-        /// Whether the library's results equal libcrypto's.
+        /// Whether the library's results match libcrypto's.
         ///
         /// Checked once per process, with keys that are not secret.
         private static let agreesWithLibcrypto: Bool = (0..<32).map { UInt8($0 * 7 + 1) }.withUnsafeBytes {

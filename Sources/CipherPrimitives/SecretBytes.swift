@@ -13,7 +13,7 @@ public final class SecretBytes: Sendable {
 
     /// Creates a secret of `count` bytes, which `fill` fills in place.
     ///
-    /// - Throws: Whatever `fill` throws; the memory is erased first.
+    /// - Throws: Any error thrown by `fill`; the memory is erased first.
     public init(count: Int, fill: (UnsafeMutableRawBufferPointer) throws -> Void) rethrows {
         storage = .allocate(byteCount: count, alignment: 16)
         storage.initializeMemory(as: UInt8.self, repeating: 0)

@@ -20,8 +20,8 @@ internal import CipherSystemFiles
 enum KeyCreationLock {
     /// Runs `body` while no other process of this user, and no other thread of this process, holds the lock.
     ///
-    /// - Throws: ``StoreError`` with `permission` or `inputOutput` if the lock cannot be acquired, and any error that
-    ///   `body` throws.
+    /// - Throws: ``StoreError`` with the code `permission` or `inputOutput` if the lock cannot be acquired; any error
+    ///   thrown by `body`.
     static func withLock<Result>(_ body: () throws -> Result) throws -> Result {
         let path = try folder() + "/.cipherstore-new-key"
         let descriptor = path.withSystemPath { open($0, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600) }

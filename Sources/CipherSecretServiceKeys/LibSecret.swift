@@ -50,7 +50,7 @@ struct LibSecret: Sendable {
     nonisolated(unsafe) let hashText: UnsafeRawPointer
     nonisolated(unsafe) let equalText: UnsafeRawPointer
 
-    /// The installed library, or the error that explains why it cannot be used.
+    /// The installed library, or the error that explains why the library cannot be used.
     static let installed = Result { try LibSecret() }
 
     private init() throws(StoreError) {

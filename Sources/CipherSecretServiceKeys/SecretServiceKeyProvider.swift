@@ -19,9 +19,9 @@ public struct SecretServiceKeyProvider: KeyProvider {
 
     /// Returns the store's key.
     ///
-    /// - Throws: ``StoreError`` with `keyUnavailable` if the store is unlocked and has no such key; `keyStoreLocked`;
-    ///   `keyStoreUnavailable` if there is no libsecret, session bus or service, or if the service refuses; and
-    ///   `keyMalformed`.
+    /// - Throws: ``StoreError`` with the code `keyUnavailable` if the store is unlocked and has no such key;
+    ///   `keyStoreLocked`; `keyStoreUnavailable` if there is no libsecret, session bus or service, or if the service
+    ///   denies the request; and `keyMalformed`.
     public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         let session = try session()
         if let key = try stored(session) { return key }
@@ -31,7 +31,7 @@ public struct SecretServiceKeyProvider: KeyProvider {
             if let key = try stored(session) { return key }
             let key = try CipherKey.generated(for: "a new key of the desktop's key store")
             try session.store(key.text)
-            // The key that the store returns to the next caller is the one that counts.
+            // The key to use is the one that the store will return to the next caller.
             guard let stored = try stored(session), stored == key else {
                 throw StoreError(
                     .keyStoreUnavailable, "the desktop's key store did not store the new key \(name)",
@@ -53,8 +53,8 @@ public struct SecretServiceKeyProvider: KeyProvider {
     /// A database that is encrypted with this key can never be read again. Call this only for a key that no file uses
     /// any more.
     ///
-    /// - Throws: ``StoreError`` with `keyStoreLocked` or `keyStoreUnavailable`. It is not an error if there is no such
-    ///   key.
+    /// - Throws: ``StoreError`` with the code `keyStoreLocked` or `keyStoreUnavailable`. It is not an error if there is
+    ///   no such key.
     public func removeKey() throws {
         try session().remove()
     }
@@ -65,7 +65,7 @@ public struct SecretServiceKeyProvider: KeyProvider {
         guard !name.isEmpty, !name.utf8.contains(0) else {
             throw StoreError(
                 .keyUnavailable, "the name of the key in the desktop's key store is empty or contains a NUL character",
-                advice: "give a name such as the app's identifier")
+                advice: "choose a name such as the app's identifier")
         }
         return try SecretServiceSession(name: name)
     }

@@ -12,8 +12,9 @@ internal import CipherSQLite
 
 /// A session with the desktop's key store, for one request, on one thread.
 ///
-/// It never unlocks the store and never prompts the user: it reports a lock, and the app decides what to do. libsecret
-/// encrypts the secrets on the bus. Source: "Secret Service API", freedesktop.org.
+/// It never unlocks the store and never prompts the user: it reports that the store is locked, and the app decides what
+/// to do. libsecret encrypts the secrets on the bus.
+/// Source: "Secret Service API", freedesktop.org.
 final class SecretServiceSession {
     private typealias Object = LibSecret.Object
 
@@ -22,7 +23,7 @@ final class SecretServiceSession {
     private let name: String
 
     /// - Parameter name: The name of the key.
-    /// - Throws: ``StoreError`` with `keyStoreUnavailable` if there is no library, session bus or service.
+    /// - Throws: ``StoreError`` with the code `keyStoreUnavailable` if there is no library, session bus or service.
     init(name: String) throws {
         library = try LibSecret.installed.get()
         self.name = name
@@ -40,7 +41,8 @@ final class SecretServiceSession {
 
     /// Returns the secrets stored under the name; empty only if the store is known to have none.
     ///
-    /// - Throws: ``StoreError`` with `keyStoreLocked` if a secret, or the collection that would contain it, is locked.
+    /// - Throws: ``StoreError`` with the code `keyStoreLocked` if a secret, or the collection that would contain it, is
+    ///   locked.
     func secrets() throws -> [SecretBytes] {
         let items = try items()
         defer { items.forEach(library.release) }
@@ -151,7 +153,7 @@ final class SecretServiceSession {
 
     /// Converts a GLib error: a domain, a code in that domain, and a text that contains no secret.
     private static func failure(_ library: LibSecret, _ name: String, _ error: LibSecret.Object?) -> StoreError {
-        guard let error else { return unavailable(name, "no reason is given") }
+        guard let error else { return unavailable(name, "the service stated no reason") }
         defer { library.freeError(error) }
         let fields = UnsafeRawPointer(error)
         if fields.load(as: UInt32.self) == library.errorDomain(),
@@ -160,7 +162,7 @@ final class SecretServiceSession {
             return locked(name)
         }
         let text = fields.load(fromByteOffset: 8, as: UnsafePointer<CChar>?.self)
-        return unavailable(name, text.map { String(cString: $0) } ?? "no reason is given")
+        return unavailable(name, text.map { String(cString: $0) } ?? "the service stated no reason")
     }
 
     private func locked() -> StoreError { Self.locked(name) }
@@ -174,7 +176,7 @@ final class SecretServiceSession {
     private static func unavailable(_ name: String, _ reason: String) -> StoreError {
         StoreError(
             .keyStoreUnavailable,
-            "the key \(name) could not be requested from the desktop's key store: \(reason)",
+            "the key \(name) could not be read from the desktop's key store: \(reason)",
             advice: "check that a Secret Service such as gnome-keyring is running in this session", changed: .nothing)
     }
 }

@@ -68,7 +68,7 @@ struct MigrationTestFolder {
         return try result.get()
     }
 
-    /// Copies a folder's content, or a file with its sidecars under the configuration's name.
+    /// Copies a folder's contents, or a file with its sidecars under the configuration's name.
     private func copy(_ fixture: URL, to folder: URL) throws {
         let manager = FileManager.default
         let source = fixture.path(percentEncoded: false)

@@ -12,7 +12,7 @@ public struct MigrationVerificationError: Error, Sendable {
     public struct Failure: Sendable {
         /// The fixture, as passed to ``verifyMigrations(from:to:keyProvider:allowing:check:)``.
         public let fixture: URL
-        /// The problems found.
+        /// The problems found in this fixture.
         public let problems: [Problem]
     }
 
@@ -26,7 +26,7 @@ public struct MigrationVerificationError: Error, Sendable {
         case failed(any Error)
     }
 
-    /// The fixtures with problems, in the order in which they were given.
+    /// The fixtures with problems, in the order in which they were passed.
     public let failures: [Failure]
 
     package init(failures: [Failure]) {
@@ -52,7 +52,7 @@ extension MigrationVerificationError.Problem: CustomStringConvertible {
         switch self {
         case .differs(let difference): difference.sentence(unexpected: "not in a fresh install")
         case .unsettled(let report):
-            "opening it again found something left to do: \(report.applied.map(\.title).joined(separator: ", "))"
+            "opening it again performed further steps: \(report.applied.map(\.title).joined(separator: ", "))"
         case .failed(let error): "\(error)"
         }
     }

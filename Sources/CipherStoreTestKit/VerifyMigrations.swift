@@ -16,8 +16,9 @@ public import CipherStore
 /// ```
 ///
 /// Each fixture is copied, encrypted if it is plaintext, and migrated, as on a user's device. Afterwards its schema
-/// must equal a fresh install's, table by table and column by column, including views, indexes and triggers, whatever
-/// the formatting of their SQL. Opening the database again must change nothing. Works in both Swift Testing and XCTest.
+/// must match that of a fresh install, table by table and column by column, including views, indexes and triggers,
+/// whatever the formatting of their SQL. Opening the database again must change nothing. This function works in both
+/// Swift Testing and XCTest.
 ///
 /// - Parameters:
 ///   - fixtures: Database files, plaintext or encrypted, with any `-wal` or `-journal` beside them; or folders that
@@ -25,7 +26,7 @@ public import CipherStore
 ///     version.
 ///   - configuration: The configuration of the current app version.
 ///   - keyProvider: The provider of the keys. The default is a single fixed key, which suffices for plaintext fixtures.
-///   - allowed: Differences from a fresh install that do not count as failures.
+///   - allowed: Differences from a fresh install that are not treated as failures.
 ///   - check: A closure that inspects each migrated database; if it throws, that fixture fails.
 /// - Throws: ``MigrationVerificationError`` with every problem of every fixture, and any error from opening a fresh
 ///   install.
@@ -52,7 +53,7 @@ public struct AllowedDifferences: OptionSet, Sendable {
     /// A bit mask of the allowed differences.
     public let rawValue: Int
 
-    /// Creates a set from the given bits.
+    /// Creates a set from a bit mask.
     public init(rawValue: Int) {
         self.rawValue = rawValue
     }

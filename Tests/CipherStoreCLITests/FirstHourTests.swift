@@ -87,7 +87,7 @@ struct FirstHourTests {
 
     @Test(
         "A file that cannot be a database is not called one with another key",
-        arguments: [("hello world\n", "it holds text"), ("\u{1f}\u{1}\u{2}", "it has 3 bytes")])
+        arguments: [("hello world\n", "it contains text"), ("\u{1f}\u{1}\u{2}", "it has 3 bytes")])
     func noDatabase(_ file: (content: String, says: String)) throws {
         try fixture.folder.write(file.content, to: "app.db")
         let inspection = try fixture.run("inspect", fixture.database)

@@ -108,7 +108,7 @@ import Testing
         let lines = try FleetLines(run)
         #expect(lines.outcomes == ["a.db": "encrypted", "b.db": "skipped", "link.db": "skipped"])
         #expect((lines["b.db"]?["reason"] as? String)?.contains("a.db") == true)
-        #expect(run.errors.contains("still readable there"))
+        #expect(run.errors.contains("still readable under"))
     }
 
     @Test("Databases whose names end as those of sidecars do are encrypted, and one beside another is a failure")

@@ -119,7 +119,7 @@ struct PlanCommandTests {
         #expect(try tool.run(["encrypt", tool.database, "--key-file", tool.key] + options).status == 64)
         let plan = try tool.run(["plan", "--directory", tool.folder.path("")] + options)
         #expect(plan.status == 78)
-        #expect(plan.errors.contains("destructiveSteps[0]: there is no step"), "\(plan.errors)")
+        #expect(plan.errors.contains("destructiveSteps[0]: no step is named"), "\(plan.errors)")
         #expect(plan.errors.contains("the steps are sql_default.plist, sql_update_2.plist"), "\(plan.errors)")
     }
 }

@@ -7,16 +7,15 @@ internal import CipherSystemFiles
 ///
 /// The copy is worthless until it is proven, so it is built without a journal and synced once, by the caller. Rows are
 /// moved by `INSERT INTO … SELECT *`. SQLite implements that by transferring whole records, including index entries, if
-/// both schemas agree. The schema is therefore put in place first, as rows of the schema table. SQLite accepts a schema
-/// that it reads from there exactly as it accepts the original's, whatever functions and modules it names, loaded or
-/// not.
+/// both schemas agree. The schema is therefore written first, as rows of the schema table. SQLite accepts a schema that
+/// it reads from there exactly as it accepts the original's, whatever functions and modules it names, loaded or not.
 /// Source: SQLite, "The Schema Table" and "PRAGMA writable_schema".
 struct CopyBuilder {
-    /// The path of the original.
+    /// The path of the database to copy.
     let source: String
     /// The key of the original; `nil` for a plaintext original.
     let sourceKey: FileKey?
-    /// The file that is built.
+    /// The file to build.
     let copy: NewFile
     /// The key of the copy; `nil` for a plaintext copy.
     let copyKey: FileKey?
@@ -37,7 +36,7 @@ struct CopyBuilder {
 
     /// Builds the copy, and closes the connection.
     ///
-    /// The file already exists and is empty. It is not synced.
+    /// The file already exists and is empty. The file is not synced.
     ///
     /// - Parameter begun: The connection, which may be in a transaction. That transaction then contains all of the
     ///   work, and later commits to the original are not in the copy.
@@ -100,7 +99,7 @@ struct CopyBuilder {
     func begin() throws -> Begun {
         let sealing = try copyKey.flatMap { copyKey in
             guard FileLayer.canSeal(copyKey.settings) else { return nil as FileLayer? }
-            // If no thread can be started, this thread encrypts the pages.
+            // If the other thread could not be started, this thread encrypts the pages.
             return try FileLayer(sealing: copy.content, key: copyKey.key) { body in
                 (try? DetachedThread.start("seal", body)) != nil
             }
@@ -196,7 +195,7 @@ struct CopyBuilder {
         let observer = observer
         let stride: Int32 = 20_000
         connection.setProgressHandler(every: stride) {
-            // If the size cannot be read, only the progress is not reported.
+            // If the size cannot be read, the copy continues, but its progress is not reported.
             guard let size = try? copy.size() else { return !observer.isCancelled }
             observer.update(bytes: size)
             return !observer.isCancelled && growth.isBearable(size, steps: stride)
@@ -205,7 +204,7 @@ struct CopyBuilder {
 }
 
 extension Connection {
-    /// Runs `body` in a transaction: in the current one if the original is pinned.
+    /// Runs `body` in a transaction: in the current transaction if the original is pinned.
     ///
     /// A failure is not rolled back, because the copy is then worthless.
     fileprivate func building<Result>(_ body: () throws -> Result) throws -> Result {

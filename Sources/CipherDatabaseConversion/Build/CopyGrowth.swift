@@ -3,7 +3,7 @@ internal import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
-/// Limits the size of a copy and the time to build it, beyond which the original is considered endless.
+/// Limits on the size of a copy and the time to build it; an original whose copy exceeds them is considered endless.
 ///
 /// Pages that refer to each other can make a small tree endless, and a copy of it would fill the disk.
 final class CopyGrowth {
@@ -28,7 +28,8 @@ final class CopyGrowth {
         mostSteps = size * Int64(Connection.stepsForByte) + 4_000_000
     }
 
-    /// Returns whether a copy of this size, after so many more steps of SQLite's virtual machine, is plausible.
+    /// Returns whether a copy of this size is plausible after the given number of further steps of SQLite's virtual
+    /// machine.
     ///
     /// The size alone is not sufficient, because equal entries of an index replace each other.
     func isBearable(_ size: Int64, steps more: Int32) -> Bool {
@@ -39,7 +40,7 @@ final class CopyGrowth {
 
     /// Runs `body`, which ``isBearable(_:steps:)`` may stop.
     ///
-    /// - Throws: What `body` throws, or ``StoreError`` with `corrupt` if it was stopped.
+    /// - Throws: Any error thrown by `body`, or ``StoreError`` with the code `corrupt` if it was stopped.
     func judging(_ body: () throws -> Void) throws {
         do {
             try body()

@@ -34,7 +34,7 @@ struct CopySkeleton {
         let type: String
         let name: SchemaName
         let table: SchemaName
-        /// Whether it is a table whose text contains the word "without", as in WITHOUT ROWID.
+        /// Whether the entry is a table whose definition contains the word "without", as in WITHOUT ROWID.
         let mayLackRowID: Bool
     }
 
@@ -89,7 +89,7 @@ struct CopySkeleton {
         tables = tables.filter { !$0.isSequence } + tables.filter(\.isSequence)
     }
 
-    /// Returns a name prefix that nothing in the schema uses.
+    /// Returns a prefix that no name in the schema has.
     private static func temporaryName(besides entries: [Entry]) -> String {
         var name = "cipherstore_filling_"
         while entries.contains(where: { $0.name.folded.starts(with: name.utf8) }) { name += "_" }
@@ -112,7 +112,7 @@ struct CopySkeleton {
         return entries
     }
 
-    /// Adds entries without a b-tree (views, triggers, virtual tables) and the schema text that was held back.
+    /// Adds entries without a b-tree (views, triggers, virtual tables) and the schema text that was withheld until now.
     ///
     /// This happens last, so that no trigger fires and no module is called while rows are copied.
     func complete(_ connection: Connection) throws {
@@ -161,7 +161,7 @@ struct CopySkeleton {
 
     private struct Root {
         let page: Int64
-        /// Whether it is a b-tree with keys: an index, or a WITHOUT ROWID table.
+        /// Whether the b-tree has keys: it is an index, or a WITHOUT ROWID table.
         let isKeyed: Bool
     }
 

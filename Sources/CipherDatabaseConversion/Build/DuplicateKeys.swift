@@ -16,7 +16,7 @@ struct DuplicateKeys {
             $0.name == index.name && $0.isPartial
         }
         let parts = try IndexState.parts(of: index.name, connection).filter(\.isKey)
-        // Missing collations have already been refused.
+        // Schemas with missing collations have already been refused.
         let columns = parts.compactMap { part -> SQL? in
             part.name.map { "old.\($0) COLLATE \(part.collation ?? "BINARY")" }
         }
@@ -39,12 +39,12 @@ struct DuplicateKeys {
                     GROUP BY \(list) HAVING count(*) > 1)
                 """)
         } catch let error as DatabaseError where error.extendedCode == DatabaseError.generic {
-            // A definition may contain something that a query may not.
+            // A definition may contain expressions that a query may not.
             count = nil
         }
     }
 
-    /// Returns the error that refuses the database.
+    /// Returns the error with which the database is refused.
     func error(_ path: String, _ underlying: DatabaseError) -> StoreError {
         let keys = count.map { $0 == 1 ? "1 key occurs" : "\($0) keys occur" } ?? "some keys occur"
         return StoreError(

@@ -16,7 +16,8 @@ internal import CipherSQLite
 /// plain definition numbers its columns, so no name of the original is written a second time.
 /// Source: SQLite's `insert.c`, `xferOptimization`.
 struct TableFilling {
-    /// The columns of the original to select, beginning with the rowid if it is not a column; `nil` for whole records.
+    /// The columns of the original to select, beginning with the rowid if it is not a column; `nil` to copy whole
+    /// records.
     let columns: [SQL]?
     /// The clause with which the original is read: from its own b-tree alone; for WITHOUT ROWID tables, by their key.
     let source: SQL
@@ -32,12 +33,12 @@ struct TableFilling {
     /// - Parameters:
     ///   - temporaryName: The table's name in the copy while it is filled with a temporary definition.
     ///   - isKeyed: Whether the table is WITHOUT ROWID, or an index.
-    ///   - rebuildsIndexes: Whether no index may be copied as it is.
+    ///   - rebuildsIndexes: Whether every index must be rebuilt instead of copied.
     init(
         _ table: SchemaName, temporaryName: String, isKeyed: Bool, rebuildsIndexes: Bool, _ connection: Connection
     ) throws {
         guard table != "sqlite_sequence" else {
-            // SQLite writes this table itself, under its own name, while the others are filled.
+            // SQLite writes this table itself, under its own name, while the other tables are filled.
             columns = ["old.rowid", "old.name", "old.seq"]
             source = "AS old NOT INDEXED"
             targets = ["rowid", "name", "seq"]

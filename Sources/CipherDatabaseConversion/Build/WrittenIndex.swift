@@ -41,9 +41,10 @@ struct WrittenIndex {
 }
 
 extension SQLTokens {
-    /// Returns the text of some tokens, including what is between them.
+    /// Returns the text from one token to another, including the characters between the tokens.
     ///
-    /// Invalid UTF-8 is replaced. The text is only used to count rows, and a query that fails counts none.
+    /// Invalid UTF-8 is replaced. The text is only used in a query that counts rows; if the query fails, the count is
+    /// unknown.
     fileprivate func text(from first: Int, through last: Int) -> String {
         guard first <= last else { return "" }
         return String(decoding: bytes[tokens[first].range.lowerBound..<tokens[last].range.upperBound], as: UTF8.self)

@@ -53,12 +53,12 @@ public struct EncryptionReport: Sendable, Codable, Equatable {
     public var stageSeconds: [String: Double]
     /// The version of SQLCipher that was used.
     public var cipherVersion: String
-    /// The path of the plaintext backup, which was requested, or kept because an index has entries for rows that are
-    /// not in its table.
+    /// The path of the plaintext backup, which was either requested or kept because an index has entries for rows that
+    /// are not in its table; `nil` if there is none.
     public var backup: String?
     /// The names of the damaged indexes that were rebuilt from the rows.
     public var rebuiltIndexes: [String]
-    /// A report of what a recovery restored from a damaged database, and what is lost; `nil` if there was no recovery.
+    /// A report of what a recovery restored from a damaged database and what was lost; `nil` if there was no recovery.
     public var recovery: RecoveryReport?
     /// Warnings for the caller, such as other names of the plaintext file.
     public var warnings: [String]
@@ -78,7 +78,7 @@ public struct EncryptionReport: Sendable, Codable, Equatable {
         warnings = []
     }
 
-    /// Creates the report on a file that was left as it is.
+    /// Creates the report about a file that was left as it is.
     init(unchanged outcome: Outcome, _ paths: DatabasePaths) throws {
         self.init(outcome, path: paths.database)
         bytesBefore = try FileSystem.size(paths.database) ?? 0

@@ -6,7 +6,7 @@ internal import CipherSystemFiles
 
 /// Builds a copy of a database and proves that it is equal to the database.
 struct ProvenCopy {
-    /// The path of the database that is copied.
+    /// The path of the database to copy.
     let source: String
     /// The key of the database; `nil` for a plaintext one.
     ///
@@ -17,9 +17,9 @@ struct ProvenCopy {
     /// The cipher settings of the copy; `nil` for a plaintext one.
     let targetSettings: CipherSettings?
     let options: ConversionOptions
-    /// Prevents others from committing, if they may write to the database; `nil` if the database is at rest.
+    /// Prevents other connections from committing, if they may write to the database; `nil` if the database is at rest.
     var holdingWriters: (() throws -> any WriterHold)?
-    /// Called when the copy has been built and is not proven yet.
+    /// Called when the copy has been built but not proven yet.
     var whenBuilt: () throws -> Void = {}
 
     /// Fills the copy and proves that it is equal.
@@ -27,8 +27,8 @@ struct ProvenCopy {
     /// If indexes of the original are damaged, the copy is built a second time, with its indexes filled from its rows,
     /// unless the options refuse that.
     ///
-    /// - Parameter owner: The file whose owner and group the copy gets; `nil` to use this user's.
-    /// - Throws: ``StoreError``, with `corrupt` if an index's tree may hold a table's rows.
+    /// - Parameter owner: The file whose owner and group the copy adopts; `nil` to use this user's.
+    /// - Throws: ``StoreError``, with the code `corrupt` if an index's tree may hold a table's rows.
     func make(
         _ copy: NewFile, _ keys: UpgradeKeys?, owner: FileSystem.Status?, _ observer: UpgradeObserver,
         _ report: inout EncryptionReport
@@ -78,7 +78,7 @@ struct ProvenCopy {
         report.warnings += proven.warnings + missing.map(\.description)
         let named = missing.map(\.index.description)
         report.rebuiltIndexes = damaged.union(proven.healedIndexes).union(named).sorted()
-        // After the swap, nothing may fail any more, so the size is read now.
+        // No step may fail after the swap, so the size is read now.
         report.bytesAfter = try copy.size()
         return Made(key: copyKey, missingRows: missing)
     }
@@ -91,9 +91,9 @@ struct ProvenCopy {
         let missingRows: [MissingRows]
     }
 
-    /// Checks whether the rebuilt parts are all that the original still has of some rows.
+    /// Checks whether the rebuilt parts hold the only remains of some rows of the original.
     ///
-    /// - Throws: ``StoreError`` with `corrupt` if an index's tree may hold a table's rows.
+    /// - Throws: ``StoreError`` with the code `corrupt` if an index's tree may hold a table's rows.
     private func missingRows(onlyPartial: Bool, _ observer: UpgradeObserver) throws -> [MissingRows] {
         try readingOriginal(observer) { connection in
             if !onlyPartial { try checkIndexTrees(connection) }
@@ -103,7 +103,8 @@ struct ProvenCopy {
 
     /// Passes `body` a connection to the original.
     ///
-    /// Returns `nil` without calling it if others may write to the original by now; the original then stays in place.
+    /// Returns `nil` without calling it if other connections may write to the original by now; the original then stays
+    /// in place.
     private func readingOriginal<Result>(
         _ observer: UpgradeObserver, _ body: (Connection) throws -> Result
     ) throws -> Result? {

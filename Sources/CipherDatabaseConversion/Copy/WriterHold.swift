@@ -1,16 +1,17 @@
 package import CipherSQLite
 internal import CipherSystemFiles
 
-/// Prevents everybody from committing to a database, from its creation until ``end()``.
+/// Prevents all connections from committing to a database, from the creation of this object until ``end()``.
 ///
-/// Connections that begin to read meanwhile all see the same commit.
+/// All connections that begin to read during this time see the same commit.
 package protocol WriterHold {
-    /// Whether the database is in WAL mode, in which readers continue to see that commit when others write.
+    /// Whether the database is in WAL mode, in which readers continue to see that commit when other connections
+    /// write.
     ///
-    /// In any other mode, others can write only when nobody reads.
+    /// In any other mode, a connection can write only while no other connection reads.
     var isWriteAheadLog: Bool { get }
 
-    /// Allows others to commit. A second call does nothing.
+    /// Allows other connections to commit. A second call does nothing.
     func end()
 }
 

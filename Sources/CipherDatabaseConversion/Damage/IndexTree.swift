@@ -40,7 +40,7 @@ struct IndexTree {
     /// The rows of a table WITHOUT ROWID are stored in trees of the same kind as those of indexes. If the schema table
     /// has such roots swapped, a copy without the index's tree would lose the rows.
     ///
-    /// - Throws: ``StoreError`` with `corrupt`; what `pages` throws.
+    /// - Throws: ``StoreError`` with the code `corrupt`; any error from reading `pages`.
     static func checkRecords(of trees: [IndexTree], _ pages: some PageSource, _ connection: Connection, _ path: String)
         throws
     {
@@ -55,8 +55,8 @@ struct IndexTree {
         }
     }
 
-    /// Returns the number of values in the records of a page whose records are all well-formed and have a different
-    /// width; `nil` if there is no such page.
+    /// Searches for a page whose records are all well-formed and have a different number of values, and returns that
+    /// number; `nil` if there is no such page.
     private func otherWidth(than width: Int, _ pages: some PageSource) throws -> Int? {
         var cursor = TreeCursor(pages, root: UInt32(clamping: root))
         var others: [UInt32: Int] = [:]

@@ -33,8 +33,8 @@ struct MissingRows: Sendable {
 }
 
 extension IndexTree {
-    /// Returns how many entries refer to a row that the table does not contain; `nil` if SQL cannot determine that, or
-    /// the index cannot be read.
+    /// Returns the number of entries that refer to a row that the table does not contain; `nil` if SQL cannot determine
+    /// that, or the index cannot be read.
     fileprivate func countMissingRows(_ connection: Connection) throws -> Int64? {
         guard let query = try missingRows(connection) else { return nil }
         // Old engines read through an index that is no smaller than its table only to obtain its order.
@@ -67,7 +67,7 @@ extension IndexTree {
         let identity: SQL
         let rows: SQL
         if let key {
-            // Missing collations have already been refused.
+            // Schemas with missing collations have already been refused.
             identity = try key.parts(connection).filter(\.isKey).compactMap { part -> SQL? in
                 part.name.map { "r.\($0) COLLATE \(part.collation ?? "BINARY") IS e.\($0)" }
             }.joined(by: " AND ")

@@ -1,43 +1,44 @@
 public import CipherErrors
 public import CipherSQLite
 
-/// The reasons why a database does not open with a key, and what opens it.
+/// The reasons why a database does not open with a key, and the key form and format that open it.
 ///
 /// It contains no key and no stored value.
 public struct Diagnosis: Sendable {
     /// The kind of a cause that prevents a database from being opened.
     public enum Kind: String, Sendable, Codable, CaseIterable {
         // How the text of the key became the key of the file.
-        /// The text is the file's raw key, but was given as a passphrase.
+        /// The text is the file's raw key, but was passed as a passphrase.
         case rawKeyNotPassphrase
-        /// The text is the file's passphrase, but was given as a raw key.
+        /// The text is the file's passphrase, but was passed as a raw key.
         case passphraseNotRawKey
-        /// The given passphrase lacks a newline at its end, or has one that is not part of the file's passphrase.
+        /// The passphrase lacks a newline at its end, or has one that is not part of the file's passphrase.
         case newline
-        /// The given passphrase lacks a NUL at its end, or has one that is not part of the file's passphrase.
+        /// The passphrase lacks a NUL at its end, or has one that is not part of the file's passphrase.
         case nul
-        /// The given passphrase lacks white space at an end, or has some that is not part of the file's passphrase.
+        /// The passphrase lacks white space at an end, or has some that is not part of the file's passphrase.
         case whitespace
-        /// The given passphrase lacks quotes, or has quotes that are not part of the file's passphrase.
+        /// The passphrase lacks quotes, or has quotes that are not part of the file's passphrase.
         case quotes
         /// The hexadecimal digits of the file's passphrase are in the other case.
         case hexCase
-        /// The file's key is what the text encodes as hexadecimal digits or base64, or the other way round.
+        /// The text is the file's key encoded as hexadecimal digits or base64, or the file's key is the text encoded in
+        /// that way.
         case encodedKey
-        /// The given passphrase lacks a byte order mark, or has one that is not part of the file's passphrase.
+        /// The passphrase lacks a byte order mark, or has one that is not part of the file's passphrase.
         case byteOrderMark
         /// The file's passphrase is the same text in another encoding.
         case textEncoding
         /// The salt that came with the raw key is not the file's.
         case keySalt
         // How the file is encrypted.
-        /// The file has another of SQLCipher's formats than the given one.
+        /// The file has a SQLCipher format other than the one in the options.
         case cipherFormat
-        /// The file has another page size.
+        /// The file has a page size other than that of the format in the options.
         case pageSize
-        /// The key derivation uses another number of rounds.
+        /// The key derivation uses a number of rounds other than that of the format in the options.
         case rounds
-        /// The pages' HMAC or the key derivation uses another hash function.
+        /// The pages' HMAC or the key derivation uses a hash function other than that of the format in the options.
         case algorithm
         /// The pages have no HMAC.
         case noHMAC
@@ -47,7 +48,7 @@ public struct Diagnosis: Sendable {
         case plaintextHeader
         /// The file does not contain its salt, and the key does not include it.
         case saltMissing
-        // What the file is.
+        // The kind of file.
         /// The file is not encrypted.
         case plaintext
         /// The file has 0 bytes.
@@ -58,7 +59,7 @@ public struct Diagnosis: Sendable {
         case notADatabase
         /// The file is a database that was encrypted by something other than SQLCipher.
         case otherEncryption
-        /// The first page is damaged, but others are intact.
+        /// The first page is damaged, but other pages are intact.
         case damagedFirstPage
         /// Pages other than the first are damaged.
         case damagedPages
@@ -72,7 +73,7 @@ public struct Diagnosis: Sendable {
         /// The journal of a writer that crashed must be rolled back first.
         case hotJournal
         // Causes that cannot be determined.
-        /// No key was given, and only a key can tell.
+        /// No key was passed, and the cause cannot be determined without one.
         case keyMissing
         /// The file has another key or another encryption, or is not a database: encrypted bytes look random.
         case undetermined
@@ -96,8 +97,8 @@ public struct Diagnosis: Sendable {
     public let path: String
     /// The file's size in bytes.
     public let size: Int64
-    /// The causes that prevent the file from being opened with the given key and format, the most serious first; empty
-    /// if nothing does.
+    /// The causes that prevent the file from being opened with the key and format that were passed, the most serious
+    /// first; empty if the file opens.
     public internal(set) var causes: [Cause] = []
     /// The form of the key that opens the file; `nil` if none was found, or none is needed.
     public internal(set) var keyForm: CipherKey.Form?
@@ -105,9 +106,9 @@ public struct Diagnosis: Sendable {
     public internal(set) var format: CipherSettings?
     /// The number of keys that were derived from passphrases.
     public internal(set) var derivations = 0
-    /// The number of rounds of PBKDF2 that this took.
+    /// The number of rounds of PBKDF2 that these derivations took.
     public internal(set) var rounds = 0
-    /// Whether everything was tried, within the limits of the options.
+    /// Whether every possibility was tried, within the limits of the options.
     public internal(set) var isComplete = true
     /// The wall-clock time in seconds.
     public internal(set) var seconds = 0.0
@@ -123,7 +124,7 @@ public struct Diagnosis: Sendable {
     }
 }
 
-/// The options that limit what a diagnosis tries, and for how long.
+/// The options that limit the possibilities that a diagnosis tries and its duration.
 public struct DiagnosisOptions: Sendable {
     /// The cipher format that the file is believed to have.
     ///
@@ -135,7 +136,7 @@ public struct DiagnosisOptions: Sendable {
     ///
     /// Every number up to it is tried.
     public var maximumRounds = 1_000_000
-    /// The maximum wall-clock time for the search for a key, and the same again for the check of all pages.
+    /// The maximum wall-clock time for the search for a key; the check of all pages may take the same time again.
     public var timeLimit: Duration = .seconds(60)
 
     /// Creates the default options.

@@ -2,7 +2,7 @@ internal import CipherPageOpening
 internal import CipherPrimitives
 internal import CipherSQLite
 
-/// Reports how the key and the format of a file differ from the given ones.
+/// Reports how the key and the format of a file differ from those that were passed.
 extension Diagnostician {
     // MARK: The format
 
@@ -34,13 +34,14 @@ extension Diagnostician {
         if seal.hmac == nil, format != CipherSettings(compatibility: 1), !Self.isEqual(format, given) {
             diagnosis.add(
                 .noHMAC, "the pages have no HMAC, as in format 1",
-                "give the format as shown below: format 1 with these differences")
+                "use the format shown below: format 1 with these differences")
         }
         if seal.isUsual, headerSize == 0 || headerSize == 32 { diagnosis.format = format }
         addDifferences(format, given, isDerived: derivation != nil, hasHMAC: seal.hmac != nil)
     }
 
-    /// Returns the settings that describe a seal with the fewest differences from a format; `nil` if there are none.
+    /// Returns the settings that describe a seal with the fewest differences from a format; `nil` if no settings
+    /// describe it.
     private func nearest(
         _ seal: PageSeal, _ derivation: KeySearch.Derivation?, headerSize: Int
     ) -> CipherSettings? {
@@ -73,12 +74,13 @@ extension Diagnostician {
     ) {
         let isOther = format.compatibility != given.compatibility
         let base = isOther ? CipherSettings(compatibility: format.compatibility) : given
-        let advice = "give this format when the file is opened"
+        let advice = "use this format to open the file"
         if isOther {
             let engine = Engine.current
             diagnosis.add(
                 .cipherFormat,
-                "the file has SQLCipher format \(format.compatibility), but format \(given.compatibility) was given",
+                "the file has SQLCipher format \(format.compatibility), but format \(given.compatibility) "
+                    + "was specified",
                 format.compatibility > engine.defaultCompatibility
                     ? "use SQLCipher \(format.compatibility) or later: this one is \(engine.cipherVersion)" : advice)
         }
@@ -113,32 +115,36 @@ extension Diagnostician {
 
     private static let untold =
         "this passphrase cannot be written as the text of a key, because it begins like a raw key: pass its bytes to "
-        + "sqlite3_key, and give the file another key with sqlite3_rekey"
+        + "sqlite3_key, and change the file's key with sqlite3_rekey"
 
     private static func texts(_ kind: Diagnosis.Kind, _ reading: KeyReading) -> (detail: String, advice: String) {
         let bytes = reading.bytes
         switch kind {
         case .rawKeyNotPassphrase:
             return (
-                "the file has a raw key, which was given as a passphrase",
-                "give it as a raw key: x'\(reading.form == .rawWithSalt ? 96 : 64) hex digits'"
+                "the file has a raw key, which was passed as a passphrase",
+                "pass it as a raw key: x'\(reading.form == .rawWithSalt ? 96 : 64) hex digits'"
             )
         case .passphraseNotRawKey:
             return (
-                "the file has a passphrase, which was given as a raw key", "give the text of the passphrase, not x'…'"
+                "the file has a passphrase, which was passed as a raw key",
+                "pass the text of the passphrase, not x'…'"
             )
         case .newline:
             return bytes.ends(with: [0x0a])
                 ? (
                     "the passphrase of the file ends in a "
-                        + "\(bytes.ends(with: [0x0d, 0x0a]) ? "carriage return and a " : "")newline, which was not "
-                        + "given",
-                    "end the text of the key with it and one more newline: the last one is not part of the key"
+                        + "\(bytes.ends(with: [0x0d, 0x0a]) ? "carriage return and a " : "")newline, which is "
+                        + "missing from the text of the key",
+                    "end the text of the key with it and one more newline: the last newline is not part of the key"
                 )
                 : ("the text of the key ends in a newline that is not part of the passphrase", "remove it")
         case .nul:
             return bytes.last == 0
-                ? ("the passphrase of the file ends in a NUL, which was not given", "end the text of the key with it")
+                ? (
+                    "the passphrase of the file ends in a NUL, which is missing from the text of the key",
+                    "end the text of the key with a NUL"
+                )
                 : (
                     "the text of the key contains a NUL that is not part of the passphrase",
                     "remove it and everything after it"
@@ -146,33 +152,34 @@ extension Diagnostician {
         case .whitespace:
             return bytes.last == 0x20 || bytes.last == 0x09
                 ? (
-                    "the passphrase of the file ends in white space, which was not given",
-                    "end the text of the key with it"
+                    "the passphrase of the file ends in white space, which is missing from the text of the key",
+                    "end the text of the key with that white space"
                 )
                 : ("the text of the key begins or ends with white space that is not part of the key", "remove it")
         case .quotes:
             return bytes.unquoted() != nil
                 ? (
-                    "the passphrase of the file includes quotes, which were not given",
+                    "the passphrase of the file includes quotes, which are missing from the text of the key",
                     "put quotes around the text of the key"
                 )
                 : ("the text of the key is in quotes that are not part of the key", "remove them")
         case .hexCase:
             return (
-                "the hexadecimal digits of the passphrase are in the other case",
+                "the hexadecimal digits of the file's passphrase are in the other case",
                 "write them in \(bytes.lowercased() == bytes ? "lower" : "upper") case"
             )
         case .encodedKey:
             return (
                 "the text of the key is the file's key encoded as hexadecimal digits or base64, or the file's key is "
-                    + "the text encoded in that way", "give the key in the form that the file uses"
+                    + "the text encoded in that way", "pass the key in the form that the file uses"
             )
         case .byteOrderMark:
             return bytes.starts(with: [0xef, 0xbb, 0xbf]) || bytes.starts(with: [0xff, 0xfe])
                 || bytes.starts(with: [0xfe, 0xff])
                 ? (
-                    "the passphrase of the file begins with a byte order mark, which was not given",
-                    "pass the bytes with the mark to sqlite3_key, and give the file another key with sqlite3_rekey"
+                    "the passphrase of the file begins with a byte order mark, which is missing from the text of the "
+                        + "key",
+                    "pass the bytes with the mark to sqlite3_key, and change the file's key with sqlite3_rekey"
                 )
                 : (
                     "the text of the key begins with a byte order mark that is not part of the key",
@@ -180,7 +187,7 @@ extension Diagnostician {
                 )
         case .textEncoding:
             return (
-                "the text of the passphrase has a different encoding than in the file: UTF-8, UTF-16 or Latin-1",
+                "the passphrase of the file is this text in another encoding: UTF-8, UTF-16 or Latin-1",
                 "save the text in the encoding with which the file was encrypted"
             )
         default: return ("", "")
@@ -189,7 +196,7 @@ extension Diagnostician {
 }
 
 extension KeyReading {
-    /// Whether some text gives this key through ``CipherKey/init(text:)``.
+    /// Whether some text yields this key through ``CipherKey/init(text:)``.
     fileprivate var isTold: Bool { form != .passphrase || (try? CipherKey.passphrase(bytes)) != nil }
 }
 

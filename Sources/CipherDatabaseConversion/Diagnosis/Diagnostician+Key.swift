@@ -10,10 +10,10 @@ extension Diagnostician {
     /// The way in which a file is sealed (encrypted and authenticated), as far as it was determined.
     struct Sealed {
         let key: SecretBytes
-        /// The salt with which the pages are authentic; `nil` if there is none.
+        /// The salt with which the pages are authentic; `nil` if there is no such salt.
         let salt: [UInt8]?
         let seal: PageSeal
-        /// The number of bytes of page 1 that are not encrypted; `nil` if the page is damaged.
+        /// The number of bytes at the start of page 1 that are not encrypted; `nil` if the page is damaged.
         let firstPageStart: Int?
         /// Whether these bytes are a readable header, and not the salt.
         let hasPlaintextHeader: Bool
@@ -26,7 +26,7 @@ extension Diagnostician {
         if let salt = found.reading.salt, let right = sealed.salt, salt != right {
             diagnosis.add(
                 .keySalt, "the salt that comes with the raw key is not the salt stored in the file",
-                "give the raw key alone, as x'64 hex digits'")
+                "use the raw key alone, as x'64 hex digits'")
         }
         addFormat(sealed, found.derivation)
         try lookAtPages(sealed, probe)
@@ -34,7 +34,7 @@ extension Diagnostician {
         try open(sealed)
     }
 
-    /// Returns how the pages are sealed with the key; `nil` if none is authentic although they have HMACs.
+    /// Returns how the pages are sealed with the key; `nil` if no page is authentic although the pages have HMACs.
     private static func seal(of found: KeySearch.Found, _ probe: PageProbe) -> Sealed? {
         let kdfs = found.derivation.map { [$0.digest] } ?? CipherSettings.Digest.allCases
         let salts = [found.reading.salt, probe.salt].compactMap { $0 }
@@ -64,7 +64,7 @@ extension Diagnostician {
                 ? addSaltMissing(isKeyRight: true)
                 : diagnosis.add(
                     .keySalt, "the raw key is right, but the salt that comes with it is not the file's",
-                    "give the salt that was stored when the file was created")
+                    "use the salt that was stored when the file was created")
         }
         let layout = probe.layout(under: found.key)
         guard found.evidence == .header else {
@@ -101,7 +101,7 @@ extension Diagnostician {
             .saltMissing,
             "the file has a readable header instead of its salt, so the salt must come with the key"
                 + (isKeyRight ? "; the key is right" : ", and without it no key can be tried"),
-            "give the key as x'96 hex digits', raw key and salt, as it was stored when the file was created")
+            "use the key in the form x'96 hex digits', raw key and salt, as it was stored when the file was created")
     }
 
     // MARK: Pages
@@ -152,7 +152,7 @@ extension Diagnostician {
             let isAuthentic = page.withUnsafeBytes {
                 authenticator.isAuthentic($0, UInt32(clamping: number), from: 0)
             }
-            // SQLCipher treats a page of zeros as one that was never written.
+            // SQLCipher treats a page of zeros as a page that was never written.
             guard !isAuthentic else { continue }
             if page.contains(where: { $0 != 0 }) { damaged.append(number) } else { hasBlankPages = true }
         }
@@ -165,7 +165,7 @@ extension Diagnostician {
             StoreError.damageAdvice)
     }
 
-    // MARK: SQLCipher's own answer
+    // MARK: SQLCipher's own result
 
     /// Opens the file with the settings that were found, unless there is an obstacle.
     private mutating func open(_ sealed: Sealed) throws {
@@ -183,7 +183,7 @@ extension Diagnostician {
             let complaint = try inspector.readingEncrypted(
                 key: key, settings: format, hasPlaintextHeader: sealed.hasPlaintextHeader
             ) { connection, _ in
-                // This checks for a damaged page that no HMAC can reveal.
+                // The following checks for a damaged page that no HMAC can reveal.
                 guard isUnproven else { return "ok" }
                 connection.setProgressHandler(every: 10_000) {
                     cancellation?.isCancelled != true && ContinuousClock.now < deadline
@@ -204,7 +204,7 @@ extension Diagnostician {
                 .damagedPages, "the key is right, but the database is damaged: \(error.detail)",
                 StoreError.damageAdvice)
         } catch let error as DatabaseError where error.code == DatabaseError.generic {
-            // The check needs a collation or function of the app.
+            // The check requires a collation or function of the app.
             return
         } catch let error as DatabaseError where error.isInterrupted {
             if cancellation?.isCancelled == true { throw KeySearch.cancelled(paths.database) }

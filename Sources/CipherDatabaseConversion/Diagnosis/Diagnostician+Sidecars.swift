@@ -5,7 +5,7 @@ internal import CipherSQLiteFormat
 
 /// Examines the sidecars of a file whose key was found, and what SQLite would do with them.
 extension Diagnostician {
-    /// Returns the pages of which a log or a hot journal has another version than the file.
+    /// Returns the pages of which a log or a hot journal has a different version than the file.
     func pagesBeside(pageSize: Int) throws -> Set<UInt32> {
         var pages: Set<UInt32> = []
         if let log = try SidecarFile(paths.wal), let header = try LogHeader(log), header.pageSize == pageSize,
@@ -59,9 +59,9 @@ extension Diagnostician {
         guard versions.pageSize == pageSize, try count(versions, in: journal, sealed).authentic > 0 else {
             return diagnosis.add(
                 .staleJournal,
-                "the -journal beside the file does not belong to it: SQLite would write pages of another key or file "
-                    + "over it",
-                "move the -journal away before opening the file")
+                "the -journal beside the file does not belong to it: SQLite would overwrite the file with pages of "
+                    + "another key or file",
+                "move the -journal elsewhere before opening the file")
         }
         addHotJournal()
     }
@@ -99,7 +99,8 @@ extension Diagnostician {
     private mutating func addStaleLog(_ reason: String) {
         diagnosis.add(
             .staleLog, "the -wal beside the file does not belong to it: \(reason)",
-            "move the -wal and the -shm away before opening the file, or restore the file and its -wal from one backup"
+            "move the -wal and the -shm elsewhere before opening the file, or restore the file and its -wal from one "
+                + "backup"
         )
     }
 
@@ -109,7 +110,7 @@ extension Diagnostician {
             isLog == nil ? .staleJournal : .staleLog,
             "the \(isLog == nil ? "-journal" : "-wal") beside the file belongs to another copy of it, and "
                 + "SQLite would write it over the file",
-            "move it away before opening the file, or restore both from one backup")
+            "move it elsewhere before opening the file, or restore both from one backup")
     }
 
     mutating func addForeignSidecar() {
@@ -117,7 +118,7 @@ extension Diagnostician {
         diagnosis.add(
             isLog ? .staleLog : .staleJournal,
             "the file with the name of the database's \(isLog ? "-wal" : "-journal") was not written by SQLite",
-            "move it away")
+            "move it elsewhere")
     }
 
     mutating func addHotJournal() {

@@ -27,9 +27,10 @@ package struct Diagnostician {
 
     /// Diagnoses the file.
     ///
-    /// - Parameter keyText: Returns the text of the key as it is stored. It is called only if the file is not
-    ///   plaintext. `nil` if there is no key.
-    /// - Throws: ``StoreError`` with `missingFile`, with `permission`, with `cancelled`; what `keyText` throws.
+    /// - Parameter keyText: Returns the text of the key as it is stored. Called only if the file is not plaintext.
+    ///   `nil` if there is no key.
+    /// - Throws: ``StoreError`` with the code `missingFile`, `permission` or `cancelled`; any error thrown by
+    ///   `keyText`.
     package consuming func run(keyText: (() throws -> SecretBytes)?) throws -> Diagnosis {
         let began = ContinuousClock.now
         do {
@@ -48,8 +49,8 @@ package struct Diagnostician {
         guard status.isRegular else {
             return diagnosis.add(
                 .notAFile,
-                status.isDirectory ? "this is a folder" : "this is a device or something similar, not a file",
-                "give the path of a database file")
+                status.isDirectory ? "this is a folder" : "this is not a regular file but, for example, a device",
+                "pass the path of a database file")
         }
         guard FileSystem.canRead(paths.database) else {
             throw StoreError.permission(paths.database, "the file cannot be read", .read)
@@ -70,9 +71,10 @@ package struct Diagnostician {
     }
 
     private mutating func addEmpty() {
-        let rest = (try? SidecarScan.holdsPages(paths)) == true ? ", but pages of a database are left beside it" : ""
+        let rest = (try? SidecarScan.holdsPages(paths)) == true
+            ? ", but a file beside it still contains pages of a database" : ""
         diagnosis.add(
-            .empty, "the file has no content\(rest)",
+            .empty, "the file is empty\(rest)",
             "restore the file from a backup; SQLite treats an empty file as a new database")
     }
 
@@ -133,7 +135,7 @@ package struct Diagnostician {
         }
         if let what = content.name ?? content.unnamed(probe.hasPlaintextHeader) {
             return diagnosis.add(
-                .notADatabase, "this is not an encrypted database, but \(what)", "give the path of the database file")
+                .notADatabase, "this is not an encrypted database, but \(what)", "pass the path of the database file")
         }
         addUnknown(probe, content, hasKey: keyText != nil)
     }
@@ -155,8 +157,8 @@ package struct Diagnostician {
             addSaltMissing(isKeyRight: false)
         } else if !hasKey {
             diagnosis.add(
-                .keyMissing, "the file is encrypted or damaged, or it is not a database: only a key can tell",
-                "give the key")
+                .keyMissing, "the file is encrypted or damaged, or it is not a database: only a key can show which",
+                "pass the key")
         } else {
             let cut =
                 probe.size % 512 == 0
@@ -165,7 +167,7 @@ package struct Diagnostician {
                 .undetermined,
                 "no variant of the key opens the file in any SQLCipher format that was tried. It has another key or "
                     + "another encryption, such as SQLite3 Multiple Ciphers or SEE, or it is not a database: encrypted "
-                    + "bytes look like random ones" + cut,
+                    + "bytes look random" + cut,
                 diagnosis.isComplete ? "find the key of this file" : "raise the limits, or find the key of this file")
         }
     }
@@ -183,7 +185,7 @@ extension ContentKind {
 
 extension Diagnosis {
     mutating func addTruncated(pages: Int, pageSize: Int, _ size: Int64) {
-        let wanted = pages == 0 ? "" : ", but its header claims \(pages) pages of \(pageSize) bytes"
+        let wanted = pages == 0 ? "" : ", but its header states \(pages) pages of \(pageSize) bytes"
         add(.truncated, "the file is truncated: it has \(size) bytes\(wanted)", StoreError.damageAdvice)
     }
 }

@@ -7,13 +7,13 @@ struct KeyReading {
     let form: CipherKey.Form
     /// The passphrase, or the 32 bytes of a raw key.
     let bytes: SecretBytes
-    /// The salt that is part of a raw key.
+    /// The salt that is part of a raw key; `nil` if there is none.
     var salt: [UInt8]?
     /// The differences between this reading and that of this library, ``CipherKey/init(text:)``; empty if there are
     /// none.
     let deviations: [Diagnosis.Kind]
 
-    /// Returns every reading to try, beginning with those that have the fewest deviations.
+    /// Returns every reading to try, beginning with the readings that have the fewest deviations.
     static func all(of text: SecretBytes) -> [KeyReading] {
         var list = KeyReadings(text)
         list.collect(text, [])
@@ -31,7 +31,7 @@ private struct KeyReadings {
 
     private static let newline = UInt8(ascii: "\n")
     private static let mark: [UInt8] = [0xef, 0xbb, 0xbf]
-    /// The other forms in which the end of a passphrase may be stored.
+    /// The different endings with which a passphrase may be stored.
     private static let endings: [(bytes: [UInt8], kind: Diagnosis.Kind?)] = [
         ([], nil), ([newline], .newline), ([0x0d, newline], .newline), ([0], .nul),
     ]

@@ -6,9 +6,9 @@ internal import CipherSystemFiles
 
 /// Searches for the key of an encrypted file among the readings of a text.
 ///
-/// Raw keys need no derivation. A passphrase is first tried with the derivations of SQLCipher's formats: as given, and
-/// then in every other reading. After that, it is tried with every number of rounds: as given, and finally in the other
-/// readings. Each of these tries is one derivation.
+/// Raw keys need no derivation. A passphrase is first tried with the derivations of SQLCipher's formats: unchanged, and
+/// then in every other reading. After that, it is tried with every number of rounds: unchanged, and finally in the
+/// other readings. Each of these attempts is one derivation.
 struct KeySearch {
     /// A key that was found to be the file's.
     struct Found {
@@ -65,7 +65,7 @@ struct KeySearch {
     /// Searches for the key.
     ///
     /// - Parameter isDeep: Whether to try numbers of rounds other than those of SQLCipher's formats.
-    /// - Throws: ``StoreError`` with `cancelled`.
+    /// - Throws: ``StoreError`` with the code `cancelled`.
     mutating func run(_ readings: [KeyReading], isDeep: Bool) throws -> Found? {
         for reading in readings where reading.form != .passphrase {
             try checkCancellation()
@@ -74,7 +74,7 @@ struct KeySearch {
                 return Found(reading: reading, key: reading.bytes, derivation: nil, evidence: evidence)
             }
         }
-        // A passphrase cannot be tried without its salt.
+        // A passphrase cannot be tried without the file's salt.
         guard let salt = probe.salt else { return nil }
         let passphrases = readings.filter { $0.form == .passphrase }
         let given = Derivation(digest: options.format.kdfAlgorithm, rounds: options.format.kdfIterations)

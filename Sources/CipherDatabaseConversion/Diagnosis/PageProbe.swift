@@ -9,7 +9,7 @@ internal import CipherSQLiteFormat
 /// SQLCipher is used once a key has been found.
 ///
 /// SQLite keeps zeros at bytes 72 to 91 of page 1. In CBC mode, decrypting a block needs only the key and the block
-/// before it. These bytes therefore distinguish the right key from others, whatever the page size, HMAC and
+/// before it. These bytes therefore distinguish the right key from other keys, whatever the page size, HMAC and
 /// initialisation vector are, and even in a file that is truncated within its first page. If that page is damaged, the
 /// HMAC of another page, or its shape, decides. Source: NIST SP 800-38A, section 6.2; SQLite, "Database File Format",
 /// section 1.3.
@@ -56,7 +56,7 @@ final class PageProbe {
         hasPlaintextHeader || start.count < CipherKey.saltLength ? nil : Array(start.prefix(CipherKey.saltLength))
     }
 
-    /// The possible numbers of bytes of page 1 that are readable or are the salt.
+    /// The possible numbers of bytes at the start of page 1 that are readable or are the salt.
     private var firstPageStarts: [Int] { hasPlaintextHeader ? [32, 16, 48, 64, 80] : [CipherKey.saltLength] }
 
     // MARK: Keys
@@ -79,7 +79,7 @@ final class PageProbe {
 
     /// Returns whether a key decrypts the header on page 1.
     func opensHeader(_ key: UnsafeRawBufferPointer) -> Bool {
-        // This is the last block with some of the zeros: 96 bits of them.
+        // This is the last block that contains some of the zeros: 96 bits of them.
         let (block, zeros) = (80, 80..<92)
         guard start.count >= block + 16, !hasPlaintextHeader || start[zeros].contains(where: { $0 != 0 }),
             let decryption = AESCBC(.decrypt, key: key)
@@ -102,7 +102,7 @@ final class PageProbe {
         seal(under: key, salt: salt, among: seals(kdfs, masks: PageSeal.masks, bigEndian: [false, true]))
     }
 
-    /// Does the same with every mask of the salt, for one page size.
+    /// Does the same as ``seal(under:salt:_:)`` with every mask of the salt, for one page size.
     func unusualSeal(
         under key: SecretBytes, salt: [UInt8], _ kdfs: [CipherSettings.Digest], pageSize: Int
     ) -> (seal: PageSeal, firstPageStart: Int?)? {

@@ -36,8 +36,8 @@ extension SecretBytes {
 
     // MARK: The ends and the wrapping of a text
 
-    /// Returns the text without white space and NULs at its ends, and what kinds were removed besides the one newline
-    /// of a key file.
+    /// Returns the text without white space and NULs at its ends, and the kinds of characters that were removed besides
+    /// the one newline of a key file.
     func strippingEnds() -> (core: SecretBytes, kinds: [Diagnosis.Kind]) {
         withUnsafeBytes { bytes in
             let isPadding: (UInt8) -> Bool = { [0x20, 0x09, 0x0a, 0x0d, 0].contains($0) }

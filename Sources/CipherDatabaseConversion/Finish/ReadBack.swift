@@ -4,7 +4,7 @@ internal import CipherSystemFiles
 
 /// Provides a connection that writes to the copy, and then reads back what it wrote.
 ///
-/// The results of a migration have no original to be compared with, and SQLite does not check whether a disk really
+/// The results of a migration have no original to be compared with, and SQLite does not check whether a disk actually
 /// stored a page that it acknowledged.
 struct ReadBack {
     let paths: DatabasePaths
@@ -14,12 +14,12 @@ struct ReadBack {
 
     /// Passes `body` a connection, and closes it afterwards.
     ///
-    /// - Throws: ``StoreError`` with `proofFailed` if a page in the file differs from what was written.
+    /// - Throws: ``StoreError`` with the code `proofFailed` if a page in the file differs from what was written.
     func lending<Result>(_ body: (Connection) throws -> Result) throws -> Result {
         let (result, written) = try write(body)
         if let page = try written.firstLost(in: copy.content) {
             throw StoreError.disk(
-                paths.database, "page \(page) of the copy is not what was written: the disk has lost it",
+                paths.database, "page \(page) of the copy differs from what was written: the disk lost the write",
                 .proofFailed, changed: .nothing)
         }
         return result

@@ -5,7 +5,7 @@ internal import CipherSQLite
 enum CopiedHeader {
     /// The fields that each round copies.
     private static let fields = ["user_version", "application_id", "schema_version"]
-    /// The fields that only a copy that is built anew takes over.
+    /// The fields that a copy adopts only when it is built anew.
     private static let layoutFields = ["auto_vacuum", "default_cache_size"]
 
     /// Sets the fields of the copy, `main`, to those of the attached database `original`.
@@ -25,10 +25,10 @@ enum CopiedHeader {
         }
     }
 
-    /// Compares all fields, on connections of the proof's own.
+    /// Compares all fields. Uses the proof's own connections.
     ///
-    /// - Parameter path: The path of the database, for the error.
-    /// - Throws: ``StoreError`` with `proofFailed` if a field differs.
+    /// - Parameter path: The path of the database, used in the error.
+    /// - Throws: ``StoreError`` with the code `proofFailed` if a field differs.
     static func compare(_ original: Connection, _ copy: Connection, of path: String) throws {
         for name in fields + layoutFields {
             let pragma = SQL(text: "PRAGMA \(name)")

@@ -2,17 +2,20 @@ internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSystemFiles
 
-/// The last step, for which others wait: the copy gets the last commits, and the database leaves WAL mode.
+/// The last step, during which other connections wait: the copy receives the last commits, and the database leaves WAL
+/// mode.
 extension FollowingCopy {
     /// Copies the last commits, and leaves WAL mode, so that the file alone is the database.
     ///
-    /// No other connection of this process may be open to it. One connection stays open from before the last round
-    /// until it has locked the file, so nobody's close can remove the log in between, and it detects any commit.
+    /// No other connection of this process may be open to the file. One connection stays open from before the last
+    /// round until it has locked the file, so no other connection can remove the log by closing in between, and this
+    /// connection detects any commit.
     ///
     /// - Parameters:
     ///   - timeout: How long to wait for each lock. The app's calls wait meanwhile.
     ///   - most: The maximum number of pages that may have been written since the last round.
-    /// - Throws: ``SchemaChanged``; ``TooMuchLeft``; ``StoreError`` with `busy` if another process has the file open or wrote to it.
+    /// - Throws: ``SchemaChanged``; ``TooMuchLeft``; ``StoreError`` with the code `busy` if another process has the
+    ///   file open or wrote to it.
     func settle(waiting timeout: Duration, atMost most: Int, _ observer: UpgradeObserver) throws {
         var profile = try ConnectionProfile.settling(Connection.size(paths.database)).with(
             extensions: options.extensions)

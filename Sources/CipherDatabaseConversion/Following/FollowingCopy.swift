@@ -4,14 +4,14 @@ internal import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
-/// An encrypted copy of a plaintext database that follows the changes that others make to the database.
+/// An encrypted copy of a plaintext database that follows the changes that other connections make to the database.
 ///
 /// The copy is built and proven from one commit. Each round then copies the rows that later commits have changed, which
 /// it finds from the pages in the log, and compares them. A read transaction lasts from each round to the next, so that
 /// the log cannot restart in between.
 ///
 /// A process that is killed leaves the copy with a record of the last commit that it contains. A later launch continues
-/// from there, if the log still shows what has changed since.
+/// from that commit, if the log still contains everything that has changed since.
 // Not `Sendable`: used by one thread at a time.
 final class FollowingCopy: CopyMadeAhead {
     let paths: DatabasePaths
@@ -25,12 +25,12 @@ final class FollowingCopy: CopyMadeAhead {
     var stateAtRest: OriginalFile.State?
     /// Whether a round ended in the middle of its changes, or found a difference.
     ///
-    /// The copy then equals no commit.
+    /// The copy then matches no commit.
     private(set) var isBroken = false
     /// Whether nothing has been written since the whole copy was compared with the database.
     private(set) var isProven = false
 
-    /// The state of the database while others write to it.
+    /// The state of the database while other connections write to it.
     private struct Original {
         let database: DatabaseFile
         let identity: FileIdentity
@@ -38,14 +38,14 @@ final class FollowingCopy: CopyMadeAhead {
         let pin: Connection
         var snapshot: LiveSnapshot
         var schema: [SchemaEntry]
-        /// The map; `nil` before the tables have been read.
+        /// The map of the tables' pages; `nil` before the tables have been read.
         var map: TreeMap?
         /// The pages that were written after the copy's last commit and before the snapshot.
         var missed: Set<UInt32> = []
     }
 
     /// - Parameters:
-    ///   - aside: The file that becomes the copy.
+    ///   - aside: The file that will become the copy.
     ///   - keys: The keys of the copy.
     ///   - options: The options of the run. Their format is that of the copy.
     init(_ aside: ResumableCopy, of paths: DatabasePaths, _ keys: UpgradeKeys, _ options: ConversionOptions) {
@@ -62,7 +62,7 @@ final class FollowingCopy: CopyMadeAhead {
 
     /// Builds the copy from one commit, and proves it.
     ///
-    /// - Parameter holdingWriters: Prevents others from committing.
+    /// - Parameter holdingWriters: Prevents other connections from committing.
     func build(_ observer: UpgradeObserver, holdingWriters: @escaping () throws -> any WriterHold) throws {
         guard let status = try FileSystem.status(paths.database) else { throw StoreError.missingFile(paths.database) }
         try aside.note(nil)
@@ -97,13 +97,14 @@ final class FollowingCopy: CopyMadeAhead {
     /// Records that the copy equals the last snapshot.
     private func note() throws { try aside.note(CopyProgress(end: original?.snapshot.end)) }
 
-    /// Continues with a copy that an earlier launch left.
+    /// Continues with a copy left by an earlier launch.
     ///
     /// The next round brings it up to date.
     ///
-    /// If the log no longer shows the changes since then, only a full comparison shows whether the copy is up to date.
+    /// If the log no longer contains the changes since the copy's last commit, only a full comparison shows whether the
+    /// copy is up to date.
     ///
-    /// - Throws: ``SchemaChanged`` if the schema has changed meanwhile; what reading the copy throws.
+    /// - Throws: ``SchemaChanged`` if the schema has changed meanwhile; any error from reading the copy.
     func resume(
         _ progress: CopyProgress, _ observer: UpgradeObserver, holdingWriters: () throws -> any WriterHold
     ) throws {
@@ -144,14 +145,14 @@ final class FollowingCopy: CopyMadeAhead {
         guard !hold.isWriteAheadLog else { return }
         throw StoreError(
             .configuration, path: paths.database,
-            "the database is not in WAL mode, so changes made while it is copied cannot be found",
+            "the database is not in WAL mode, so changes made while it is copied cannot be detected",
             advice: "keep `encryption.when` at beforeOpening for this database", changed: .nothing)
     }
 
     /// Adds a commit that is in the log but not in the file.
     ///
-    /// The log then cannot restart while a later transaction lasts, and it shows the next launch what has changed
-    /// since.
+    /// The log then cannot restart while a later transaction lasts, and the next launch can read from the log what has
+    /// changed since that commit.
     ///
     /// The app's connection is requested first, because it puts the database into WAL mode.
     ///
@@ -192,9 +193,9 @@ final class FollowingCopy: CopyMadeAhead {
 
     /// Checks that the path still leads to the same file.
     ///
-    /// It is opened again in each round.
+    /// The file is opened again in each round.
     ///
-    /// - Throws: ``StoreError`` with `replaced`: the store reads and writes the former file.
+    /// - Throws: ``StoreError`` with the code `replaced`, because the store reads and writes the former file.
     private func requireSame(_ identity: FileIdentity) throws {
         guard try FileSystem.status(paths.database)?.identity != identity else { return }
         throw StoreError(
@@ -242,9 +243,9 @@ final class FollowingCopy: CopyMadeAhead {
     ///   - proving: Whether to compare the whole copy with the whole database afterwards.
     ///   - most: The maximum number of pages that may have been written since the last round.
     ///   - isResumable: Whether to record that the copy contains these commits.
-    ///   - holdingWriters: Prevents others from committing for a moment.
-    ///   - whileHeld: Runs during that moment.
-    /// - Throws: ``SchemaChanged``; ``TooMuchLeft``; ``StoreError``, with `proofFailed` if the copy differs.
+    ///   - holdingWriters: Briefly prevents other connections from committing.
+    ///   - whileHeld: Runs while other connections are prevented from committing.
+    /// - Throws: ``SchemaChanged``; ``TooMuchLeft``; ``StoreError``, with the code `proofFailed` if the copy differs.
     func follow(
         proving: Bool, atMost most: Int = .max, isResumable: Bool = true, _ observer: UpgradeObserver,
         holdingWriters: () throws -> any WriterHold, whileHeld: () throws -> Void = {}

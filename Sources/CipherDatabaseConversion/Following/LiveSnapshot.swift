@@ -3,10 +3,10 @@ internal import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
-/// The pages of one commit of a plaintext database in WAL mode, while others write to it.
+/// The pages of one commit of a plaintext database in WAL mode, while other connections write to it.
 ///
-/// It is valid while a read transaction lasts that sees this commit: no checkpoint writes a later page into the file,
-/// and the log restarts only if all of it is in the file, to which no checkpoint then writes either.
+/// The snapshot is valid as long as a read transaction that sees this commit lasts: no checkpoint writes a later page
+/// into the file, and the log restarts only if all of it is in the file, to which no checkpoint then writes either.
 ///
 /// Source: SQLite, "WAL-mode File Format", sections 2.3.1 and 4.
 struct LiveSnapshot {
@@ -18,14 +18,14 @@ struct LiveSnapshot {
 
     /// Reads the content of the log.
     ///
-    /// Nobody may commit meanwhile.
+    /// No connection may commit meanwhile.
     ///
     /// - Parameters:
     ///   - earlier: The previous snapshot. Its transaction still lasts, so each commit since then is in the log.
     ///   - pin: A connection in a transaction on this commit.
     ///   - database: The file, which stays open as long as the snapshot exists.
-    /// - Throws: ``StoreError`` with `corrupt` if the file has no header, ``DamagedPage`` if the log does not contain
-    ///   what SQLite reports.
+    /// - Throws: ``StoreError`` with the code `corrupt` if the file has no header; ``DamagedPage`` if the log does not
+    ///   contain what SQLite reports.
     init(
         after earlier: LiveSnapshot?, _ pin: Connection, _ database: DatabaseFile, _ paths: DatabasePaths
     ) throws {
@@ -57,8 +57,8 @@ struct LiveSnapshot {
         self.changed = earlier == nil ? nil : changed
     }
 
-    /// Returns the pages that were written since a transaction of an earlier launch; `nil` if the log no longer shows
-    /// them.
+    /// Returns the pages that were written since a transaction of an earlier launch; `nil` if the log no longer
+    /// contains them.
     ///
     /// - Parameter earlier: The end of that transaction.
     func pagesWritten(since earlier: LogHeader.TransactionEnd?) throws -> Set<UInt32>? {
@@ -84,7 +84,8 @@ struct SnapshotPages: PageSource {
         guard page >= 1, page <= pageCount else { return nil }
         if let log, let offset = offsets[page],
             let bytes = try log.lend(at: offset, count: geometry.pageSize, scratch),
-            // A log that restarts gets its new header first. Its old content was copied into the file before that.
+            // When a log restarts, its new header is written first. The old content of the log was copied into the file
+            // before that.
             try log.read(at: 16, count: 8) == salt
         {
             return bytes

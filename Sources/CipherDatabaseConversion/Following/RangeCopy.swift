@@ -3,8 +3,8 @@ internal import CipherSQLite
 
 /// Copies the changed rows of a plaintext database into its encrypted copy.
 ///
-/// Rows that are equal stay as they are. SQLite maintains the indexes, triggers do not fire, and values that a table's
-/// definition forbids are copied because the original has them.
+/// Rows that already match stay as they are. SQLite maintains the indexes, triggers do not fire, and values that a
+/// table's definition forbids are copied because the original has them.
 struct RangeCopy {
     /// A connection to the copy, with the original attached as `original`, in a transaction that sees one commit of the
     /// original.
@@ -40,7 +40,7 @@ struct RangeCopy {
         let (list, rowid) = try columns(of: table)
         guard let rowid else {
             throw DatabaseError(
-                extendedCode: DatabaseError.generic, message: "the columns of \(table) use all names of the rowid")
+                extendedCode: DatabaseError.generic, message: "columns of \(table) use every name of the rowid")
         }
         var differences = Differences()
         for range in ranges {

@@ -10,7 +10,7 @@ struct RangeProof {
 
     /// Compares the rows.
     ///
-    /// - Throws: ``StoreError`` with `proofFailed`, naming the first difference.
+    /// - Throws: ``StoreError`` with the code `proofFailed`, naming the first difference.
     func run(_ changes: [TreeMap.Change], checkCancellation: @escaping () throws -> Void) throws {
         for change in changes {
             let table = change.table.name

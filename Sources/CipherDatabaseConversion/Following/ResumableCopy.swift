@@ -4,10 +4,11 @@ internal import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
-/// The file of a copy that is made while others write to the database, and its record.
+/// The file of a copy that is made while other connections write to the database, and its record.
 ///
 /// The record is written before the first byte of the copy. The file is locked while this process makes it, so that no
-/// other run removes it. A process that is killed leaves both, and the next launch continues where it stopped.
+/// other run removes the file. A process that is killed leaves both, and the next launch continues where that process
+/// stopped.
 // Not `Sendable`: used by one thread at a time.
 final class ResumableCopy {
     private let paths: DatabasePaths
@@ -29,7 +30,7 @@ final class ResumableCopy {
 
     /// Takes the copy that an earlier launch left, if it can be continued, or creates an empty one.
     ///
-    /// - Throws: ``StoreError`` with `busy` if another store is making one; with `cancelled`; with `nameTaken`.
+    /// - Throws: ``StoreError`` with the code `busy` if another store is making a copy, `cancelled` or `nameTaken`.
     static func claim(_ paths: DatabasePaths, _ options: ConversionOptions) throws -> ResumableCopy {
         try UpgradeLock.withLock(paths, timeout: options.upgradeTimeout, cancellation: options.cancellation) {
             let folder = try paths.openFolder()
@@ -52,7 +53,7 @@ final class ResumableCopy {
                 _ = file.lock()
                 return ResumableCopy(file, record, folder, paths, options)
             } catch {
-                // The next launch uses the record to remove what cannot be removed now.
+                // If something cannot be removed now, the next launch removes it with the help of the record.
                 _ = try? Attempts(paths: paths, options: options).settle(nil)
                 throw error
             }
@@ -72,7 +73,7 @@ final class ResumableCopy {
 
     /// Records the progress of the copy.
     ///
-    /// - Parameter progress: `nil` before the copy is written to, and for a copy that equals no commit.
+    /// - Parameter progress: `nil` before the copy is written to, and for a copy that matches no commit.
     func note(_ progress: CopyProgress?) throws {
         guard progress != record.progress else { return }
         record.progress = progress
@@ -96,7 +97,7 @@ final class ResumableCopy {
 
     /// Removes the file and the record, unless the file was handed over.
     ///
-    /// The next launch removes what cannot be removed now.
+    /// If something cannot be removed now, the next launch removes it.
     func discard() {
         guard let file else { return }
         self.file = nil

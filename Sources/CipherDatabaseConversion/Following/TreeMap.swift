@@ -2,7 +2,7 @@ internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 
-/// The table of each page of a database that others write to, and the order of the leaves of each table.
+/// The table of each page of a database that other connections write to, and the order of the leaves of each table.
 ///
 /// If neither a leaf nor any overflow page of its rows has been written, the leaf has the same rows as before. The rows
 /// that may have changed are therefore those between two such leaves that have other leaves between them, or that were
@@ -17,7 +17,7 @@ struct TreeMap {
         let isKeyed: Bool
     }
 
-    /// A range of rowids above one value and below another; `nil` for no bound.
+    /// A range of rowids between two exclusive bounds; `nil` for no bound.
     struct RowIDs: Equatable {
         var above: Int64?
         var below: Int64?
@@ -32,13 +32,13 @@ struct TreeMap {
 
     /// All tables except the schema table.
     let tables: [Table]
-    /// By page: 1 for the schema, 2 for the first table and so on; 0 for any other page.
+    /// The tree of each page: 1 for the schema, 2 for the first table and so on; 0 for any other page.
     private var trees: [Int32] = []
-    /// By overflow page: the leaf whose row continues on it; 0 for any other page.
+    /// For each overflow page, the leaf whose row continues on it; 0 for any other page.
     private var owners: [UInt32] = []
-    /// By leaf: the leaf before it in its table; 0 for the first, ``unknown`` if that is not known.
+    /// For each leaf, the leaf before it in its table; 0 for the first, ``unknown`` if that is not known.
     private var before: [UInt32] = []
-    /// By tree: its last leaf, or ``unknown``.
+    /// For each tree, its last leaf, or ``unknown``.
     private var last: [UInt32]
 
     private static let unknown = UInt32.max
@@ -50,7 +50,7 @@ struct TreeMap {
     ///   - written: The pages that may have been different at an earlier commit, for which the map must also be valid.
     ///     For leaves below such a page, it is unknown whether they were neighbours then.
     ///   - checkCancellation: Throws to stop the work.
-    /// - Throws: ``DamagedPage``; what the pages throw.
+    /// - Throws: ``DamagedPage``; any error from reading the pages.
     init(
         _ snapshot: LiveSnapshot, _ tables: [Table], writtenSince written: Set<UInt32> = [],
         checkCancellation: () throws -> Void
@@ -94,8 +94,8 @@ struct TreeMap {
 
     /// Returns what has changed since the previous snapshot, apart from the schema, and updates the map.
     ///
-    /// - Parameter written: The pages that were written since.
-    /// - Throws: ``DamagedPage``; what the pages throw.
+    /// - Parameter written: The pages that were written since the previous snapshot.
+    /// - Throws: ``DamagedPage``; any error from reading the pages.
     mutating func follow(_ snapshot: LiveSnapshot, _ written: Set<UInt32>) throws -> [Change] {
         grow(snapshot.pages.pageCount)
         var (touched, changed): (Set<Int>, Set<UInt32>) = ([], written)
@@ -212,9 +212,9 @@ struct TreeMap {
     /// The gaps between the pages of one level of a tree in which other pages may have been, as far as the pages above
     /// show.
     private struct Edges {
-        /// Whether there may have been others before each page.
+        /// Whether there may have been other pages before each page.
         private(set) var mayHaveOthersBefore: [Bool] = []
-        /// Whether there may have been others after the last page.
+        /// Whether there may have been other pages after the last page.
         private(set) var mayHaveOthersAtEnd = false
 
         init() {}

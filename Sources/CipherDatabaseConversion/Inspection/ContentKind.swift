@@ -1,15 +1,15 @@
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 
-/// What the bytes of a file look like if it is not a plaintext database.
+/// The apparent kind of a file that is not a plaintext database, by its bytes.
 ///
-/// Encrypted pages look random, but random-looking bytes may be anything: only a key can tell.
+/// Encrypted pages look random, but random-looking bytes may be anything: only a key can show what they are.
 struct ContentKind {
     /// The kind of file that the first bytes indicate, in words; `nil` if they indicate nothing.
     let name: String?
     /// Whether bytes 16 to 23 are those of a database header.
     ///
-    /// SQLCipher encrypts them; other formats leave them readable.
+    /// SQLCipher encrypts these bytes; other formats leave them readable.
     let hasReadablePageSize: Bool
     /// The number of bytes at the beginning that do not look random.
     let plainStart: Int

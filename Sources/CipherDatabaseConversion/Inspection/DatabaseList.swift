@@ -1,7 +1,7 @@
 internal import CipherErrors
 internal import CipherSystemFiles
 
-/// Databases below a folder, found by names from a list that somebody else maintains.
+/// Databases below a folder, found by the names in a list that the caller does not control.
 ///
 /// A name refers to a file below the folder or is refused: symbolic links are not followed.
 package struct DatabaseList: Sendable {
@@ -12,7 +12,7 @@ package struct DatabaseList: Sendable {
 
     /// Creates a list whose names are those of files below a folder.
     ///
-    /// - Throws: ``StoreError`` if there is no such folder.
+    /// - Throws: ``StoreError`` if the folder does not exist.
     package init(in folder: String) throws {
         root = try FileSystem.resolve(folder)
         guard let status = try FileSystem.status(root), status.isDirectory else {
@@ -20,7 +20,7 @@ package struct DatabaseList: Sendable {
         }
     }
 
-    /// Returns the path of a name, which is relative to the folder, or absolute and below it.
+    /// Returns the path of a name, which is relative to the folder, or absolute and below the folder.
     ///
     /// Returns `nil` if the name refers to something outside the folder.
     package func path(of name: String) -> String? {
@@ -38,7 +38,7 @@ package struct DatabaseList: Sendable {
         return FileName.inFolder(root, String(decoding: Array(parts.joined(separator: [slash])), as: UTF8.self))
     }
 
-    /// Returns what exists at a path that ``path(of:)`` returned.
+    /// Returns the result for a path that ``path(of:)`` returned.
     package mutating func found(at path: String) -> DatabaseSearch.Found {
         var folder: FileIdentity?
         do {
@@ -65,7 +65,7 @@ package struct DatabaseList: Sendable {
         guard try FileSystem.resolve(folder).isSameName(as: folder) else {
             throw StoreError(
                 .notAFile, path: path, "a folder in this path is a symbolic link, and links are not followed",
-                advice: "give the name without the link")
+                advice: "use the name without the link")
         }
         last = (folder, status.identity)
         return status.identity
@@ -77,7 +77,7 @@ extension DatabaseSearch.Found {
     package init(refused name: String) {
         let failure = StoreError(
             .notAFile, path: name, "this name of the list does not refer to a file below the folder",
-            advice: "give names that are relative to the folder and contain no ..")
+            advice: "use names that are relative to the folder and contain no ..")
         self.init(name, .failure(failure), in: nil)
     }
 }

@@ -21,11 +21,11 @@ package struct DatabaseReader {
     /// Passes `body` a connection through which the file has been shown to be readable.
     ///
     /// - Parameters:
-    ///   - provider: Provides the key. It is asked only if the file is not plaintext.
+    ///   - provider: Provides the key. It is called only if the file is not plaintext.
     ///   - formats: The cipher settings to try on an opaque file, in the order of ``FileUnlocking``.
     ///   - body: Reads the database. It also receives the cipher format that the key opened, or `nil` for a plaintext
     ///     file.
-    /// - Throws: ``StoreError``, or what `body` throws, unchanged.
+    /// - Throws: ``StoreError``, or any error thrown by `body`, unchanged.
     package func read<Result>(
         provider: any KeyProvider, formats: [CipherSettings],
         _ body: (Connection, CipherSettings?) throws -> Result

@@ -11,24 +11,25 @@ internal import CipherSystemFiles
     internal import Darwin
 #endif
 
-/// Finds the databases in a folder and all folders below it.
+/// A search for the databases in a folder and all folders below it.
 ///
-/// A file counts as a database by its name, or by its content if the name does not decide. A name that SQLite or
-/// CipherStore gives to a file beside a database counts by content alone; if that database exists, the file is reported
-/// and not converted. Nothing is found twice, and nothing outside the folder is found: symbolic links are not followed,
-/// even if one replaces a folder meanwhile, and if a file has several hard links, the first one counts.
+/// A file is recognized as a database by its name, or by its content if the name is inconclusive. If the name is one
+/// that SQLite or CipherStore uses for a file beside a database, only the content is considered; if that database
+/// exists, the file is reported and not converted. No file is found twice, and no file outside the folder is found:
+/// symbolic links are not followed, even if one replaces a folder meanwhile, and if a file has several hard links, only
+/// the first one is used.
 package struct DatabaseSearch: IteratorProtocol, Sequence, Sendable {
-    /// Which names count as names of databases.
+    /// The names that are recognized as names of databases.
     package enum Names: Sendable {
         /// Files with the usual extensions of databases, and any other file whose content is a database.
         case usual
         /// Files that match a shell pattern.
         case matching(String)
-        /// Files with this name.
+        /// Files with exactly this name.
         case equal(String)
     }
 
-    /// What was found under a name.
+    /// A result of the search for one name.
     package struct Found: Sendable {
         package enum Kind: Sendable {
             case database
@@ -36,7 +37,7 @@ package struct DatabaseSearch: IteratorProtocol, Sequence, Sendable {
             case symbolicLink
             /// Another name (hard link) of a database that was found before.
             case otherName(of: String)
-            /// A database with a name that SQLite or CipherStore gives to a file beside the named database.
+            /// A database whose name is one that SQLite or CipherStore uses for a file beside the named database.
             case beside(database: String)
             /// The file could not be examined.
             case failure(StoreError)
@@ -48,7 +49,7 @@ package struct DatabaseSearch: IteratorProtocol, Sequence, Sendable {
         package let size: Int64
         /// The time of the last modification, in seconds and nanoseconds.
         package let modified: [Int]?
-        /// The folder in which it was found; `nil` if that folder was not found.
+        /// The folder in which the file was found; `nil` if that folder was not found.
         let folder: FileIdentity?
         fileprivate let file: FileIdentity?
 
@@ -63,7 +64,7 @@ package struct DatabaseSearch: IteratorProtocol, Sequence, Sendable {
 
         /// Returns whether the same file still has this name.
         ///
-        /// Its next upgrade removes what an earlier one left there.
+        /// The next upgrade of the file removes what an earlier upgrade left in the folder.
         package func isStillThere() throws -> Bool {
             try FileSystem.status(path, followLinks: false)?.identity == file
         }
@@ -87,11 +88,12 @@ package struct DatabaseSearch: IteratorProtocol, Sequence, Sendable {
     /// Results are returned folder by folder, ordered by name. No more than one large folder is held in memory.
     ///
     /// - Parameters:
-    ///   - begins: Which part of the folders comes first, so that several searches of one folder can start in different
-    ///     places.
-    ///   - isWanted: Whether to find a path. A refused file is not read. For a name that a file beside a database would
-    ///     have, it is called with that database's path, whether or not that database exists.
-    /// - Throws: ``StoreError`` if nothing has that name.
+    ///   - begins: The part of the folders that comes first, so that several searches of one folder can start in
+    ///     different places.
+    ///   - isWanted: Returns whether to report the file at a path. A file for which it returns `false` is not read. For
+    ///     a name that a file beside a database would have, this closure is called with the path of that database,
+    ///     whether or not that database exists.
+    /// - Throws: ``StoreError`` if there is no file or folder at the path.
     package init(
         in path: String, _ names: Names, begins: (part: Int, of: Int) = (0, 1),
         isWanted: @escaping @Sendable (String) -> Bool = { _ in true }
@@ -161,13 +163,13 @@ package struct DatabaseSearch: IteratorProtocol, Sequence, Sendable {
         found.append(Found(path, .failure(failure), in: folder))
     }
 
-    /// Returns the path of the database that a name belongs to: for a name that SQLite or CipherStore gives to a file
+    /// Returns the path of the database that a name belongs to: for a name that SQLite or CipherStore uses for a file
     /// beside a database, that database's path, whether or not it exists; otherwise the name's own path.
     private static func database(of name: String, in folder: SearchedFolder) -> String {
         FileName.inFolder(folder.path, DatabasePaths.database(besideWhich: name) ?? name)
     }
 
-    /// Returns what a file is to the search; `nil` if it is not a database.
+    /// Classifies a file for the search; returns `nil` if it is not a database.
     private mutating func kind(
         of name: String, _ path: String, _ status: FileSystem.Status, _ folder: SearchedFolder
     ) throws -> Found.Kind? {
@@ -189,7 +191,7 @@ package struct DatabaseSearch: IteratorProtocol, Sequence, Sendable {
         return first.isSameName(as: path) ? .database : .otherName(of: first)
     }
 
-    /// Records a name of a file that has several, and returns the first one.
+    /// Records a name of a file that has several names, and returns the first one.
     @discardableResult
     private mutating func noteName(_ path: String, of file: FileIdentity) -> String {
         if let first = firstNames[file] { return first }
@@ -225,7 +227,7 @@ package struct DatabaseSearch: IteratorProtocol, Sequence, Sendable {
 }
 
 extension DatabasePaths {
-    /// Creates the paths around a database that a search has found; they count only while they are in that folder.
+    /// Creates the paths around a database that a search has found; they are valid only while they are in that folder.
     package init(_ found: DatabaseSearch.Found) {
         self.init(found.path, seenIn: found.folder)
     }

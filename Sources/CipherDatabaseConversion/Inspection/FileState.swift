@@ -1,4 +1,4 @@
-/// The state of a database file, as an inspection reports it: what can be determined with the key, if one is given.
+/// The state of a database file, as an inspection reports it: what can be determined with the key, if one was passed.
 ///
 /// The inspection changes nothing.
 public enum FileState: String, Sendable, Codable {
@@ -10,7 +10,7 @@ public enum FileState: String, Sendable, Codable {
     case plaintext
     /// The file is encrypted, and the key opens it.
     case encrypted
-    /// The file is encrypted or damaged; only a key can tell.
+    /// The file is encrypted or damaged; only a key can show which.
     case opaque
     /// The journal of a writer that crashed must be rolled back before the file can be read.
     case needsRecovery

@@ -5,17 +5,17 @@ package import CipherSQLite
 /// Finds the key and the cipher format that open an encrypted file. The order in which they are tried is always the
 /// same:
 ///
-/// 1. The provider's key in the first format, which is the wanted one.
-/// 2. The previous key, if the provider has one, in every format. It is requested only if the first key does not open
-///    the file or is not available. A key is therefore never created before another one has opened the file, and a new
-///    key store locks nobody out while the file has the old key.
-/// 3. The provider's key in the other formats. Each try of a passphrase is one key derivation.
+/// 1. The provider's key in the first format, which is the target format.
+/// 2. The previous key, if the provider has one, in every format. The previous key is requested only if the first key
+///    does not open the file or is not available. A key is therefore never created before another one has opened the
+///    file, and a new key store locks no user out while the file has the old key.
+/// 3. The provider's key in the other formats. Each attempt with a passphrase is one key derivation.
 package struct FileUnlocking {
     let paths: DatabasePaths
     let provider: any KeyProvider
     /// The cipher settings that the file may have.
     ///
-    /// The first are the wanted ones.
+    /// The first are the target settings.
     let formats: [CipherSettings]
     /// Whether to roll back the journal of a writer that crashed, once a key has opened the file and not before.
     ///
@@ -41,7 +41,7 @@ package struct FileUnlocking {
         package let fileKey: FileKey
         /// Whether the app keeps the file in WAL mode.
         ///
-        /// A run that died may have changed the mode.
+        /// An interrupted run may have changed the mode.
         let isWriteAheadLog: Bool
         /// The previous key, if it is the key that opened the file.
         let previousKey: CipherKey?
@@ -51,9 +51,9 @@ package struct FileUnlocking {
 
     /// Opens the file, and passes `body` a read-only connection.
     ///
-    /// - Throws: ``StoreError`` with `keyDoesNotFit`, with `saltMissing` if the file does not hold its salt and the key
-    ///   lacks it, with `needsRecovery` if a journal is not rolled back; what the provider throws; what `body` throws,
-    ///   unchanged.
+    /// - Throws: ``StoreError`` with the code `keyDoesNotFit`, `saltMissing` if neither the file nor the key contains
+    ///   the salt, or `needsRecovery` if a journal is not rolled back; any error thrown by the provider; any error
+    ///   thrown by `body`, unchanged.
     package func run<Result>(
         _ inspector: Inspector, hasPlaintextHeader: Bool, _ body: (Connection, Unlocked) throws -> Result
     ) throws -> (file: Unlocked, result: Result) {
@@ -98,7 +98,7 @@ package struct FileUnlocking {
         _ key: CipherKey, _ formats: [CipherSettings], isPrevious: Bool, _ inspector: Inspector,
         hasPlaintextHeader: Bool, _ body: (Connection, Unlocked) throws -> Result
     ) throws -> Attempt<Result> {
-        // Only a caller that will write needs to know how a run that died changed the journal mode.
+        // Only a caller that will write needs to know how an interrupted run changed the journal mode.
         let interrupted = try rollsBackJournal ? AttemptRecord.read(paths) : nil
         for settings in formats {
             let found = try read(key, settings, inspector, hasPlaintextHeader: hasPlaintextHeader) {
@@ -137,10 +137,10 @@ package struct FileUnlocking {
 }
 
 extension StoreError {
-    /// Whether the file is undamaged as far as is known, and another key or format may open it.
+    /// Whether the file is undamaged as far as is known, and may be opened by another key or format.
     fileprivate var saysThatKeyIsAnother: Bool { code == .keyDoesNotFit || code == .saltMissing }
 
-    /// Whether the key provider failed, so that it is unknown whether the file has its key.
+    /// Whether the key provider failed, so that it is unknown whether the file has the provider's key.
     package var isOfKeyProvider: Bool {
         switch code {
         case .keyUnavailable, .keyStoreLocked, .keyStoreUnavailable, .keyMalformed, .keyFileInsecure: true

@@ -6,7 +6,7 @@ package import CipherSQLite
 package import CipherSQLiteFormat
 internal import CipherSystemFiles
 
-/// Determines what a file is.
+/// Determines the kind and the state of a file.
 ///
 /// It changes nothing, and reads the database only through SQLite's file layer.
 package struct Inspector {
@@ -35,7 +35,7 @@ package struct Inspector {
         self.isAlone = isAlone
     }
 
-    /// What a file is, without a key, by its header and its sidecars.
+    /// The kind of a file as determined without a key, by its header and its sidecars.
     ///
     /// All further decisions are based on this.
     ///
@@ -51,18 +51,18 @@ package struct Inspector {
 
     /// Examines the header and the sidecars.
     ///
-    /// The findings count only if the file is still the same afterwards: another process may replace it, or create it,
-    /// between two reads.
+    /// The findings are used only if the file is still the same afterwards: another process may replace it, or create
+    /// it, between two reads.
     ///
-    /// - Throws: ``StoreError`` with `notAFile` or `permission`, with `corrupt` if the content of a sidecar would make
-    ///   SQLite harm this file or another one, and with `busy` if the file keeps changing.
+    /// - Throws: ``StoreError`` with the code `notAFile`, `permission`, `corrupt` if the content of a sidecar would
+    ///   make SQLite harm this file or another one, or `busy` if the file keeps changing.
     package func surface() throws -> Surface {
         for number in 1...FileSystem.looks {
             let before = try paths.status()
             let surface = Result { try look() }
             let after = try paths.status()
             let isSame = before?.identity == after?.identity && (before?.size == 0) == (after?.size == 0)
-            // A file that was missing for a moment may have come back with the same inode number.
+            // A file that was briefly missing may have come back with the same inode number.
             var wasGone = false
             if case .failure(let error as DatabaseError) = surface { wasGone = error.isCannotOpen }
             if isSame, !wasGone || number == FileSystem.looks { return try surface.get() }
@@ -108,7 +108,7 @@ package struct Inspector {
             }
             if !isConverting, path == paths.sharedMemory, try FileSystem.status(path) == nil { continue }
             throw StoreError.inTheWay(
-                path, "SQLite uses this file name, and this is not a regular file", .notAFile)
+                path, "SQLite uses this file name, but this is not a regular file", .notAFile)
         }
     }
 
@@ -119,13 +119,13 @@ package struct Inspector {
     /// Inspects the file completely.
     ///
     /// - Parameters:
-    ///   - provider: Provides the key to try on an opaque file, and is asked for no other key; `nil` if there is no
+    ///   - provider: Provides the key to try on an opaque file; no other key is requested. `nil` if there is no
     ///     provider.
-    ///   - formats: The cipher settings to try, in order; each try is one key derivation.
-    /// - Throws: ``StoreError`` with `corrupt` for a plaintext file that cannot be read, `keyDoesNotFit` if a key was
-    ///   given and opens the file in none of the formats, `notAFile`, `permission`.
+    ///   - formats: The cipher settings to try, in order; each attempt is one key derivation.
+    /// - Throws: ``StoreError`` with the code `corrupt` for a plaintext file that cannot be read, `keyDoesNotFit` if a
+    ///   key was passed and opens the file in none of the formats, `notAFile` or `permission`.
     package func inspect(provider: (any KeyProvider)?, formats: [CipherSettings]) throws -> Inspection {
-        // List them before the file is opened: while it is open, a reader's own -wal and -shm may be beside it.
+        // List the sidecars before the file is opened: while it is open, a reader's own -wal and -shm may be beside it.
         let sidecars = try sidecars()
         switch try surface() {
         case .missing: return try result(.missing, sidecars)
@@ -171,8 +171,8 @@ package struct Inspector {
     package func notADatabase() throws -> String? {
         let file = try DatabaseFile(path: paths.database)
         let kind = try ContentKind(file)
-        if kind.isText { return "it holds text" }
-        if kind.isBlank { return "it holds nothing but zeros" }
+        if kind.isText { return "it contains text" }
+        if kind.isBlank { return "it contains only zeros" }
         if let name = kind.name { return "it looks like \(name)" }
         let size = try file.size()
         guard size < FileHeader.smallestPage else { return nil }
@@ -212,7 +212,7 @@ package struct Inspector {
     /// Reads an encrypted file.
     ///
     /// - Returns: `nil` if the key does not open the file in this format.
-    /// - Throws: ``StoreError`` with `needsRecovery` if a journal must be rolled back first.
+    /// - Throws: ``StoreError`` with the code `needsRecovery` if a journal must be rolled back first.
     package func readingEncrypted<Result>(
         key: CipherKey, settings: CipherSettings, hasPlaintextHeader: Bool,
         _ body: (Connection, FileKey) throws -> Result
@@ -290,7 +290,7 @@ package struct Inspector {
 
     private func cutOff(_ pages: Int, _ pageSize: Int) -> StoreError {
         .damaged(
-            paths.database, "the file is truncated: its header claims \(pages) pages of \(pageSize) bytes")
+            paths.database, "the file is truncated: its header states \(pages) pages of \(pageSize) bytes")
     }
 
     private func facts(

@@ -16,8 +16,8 @@ package struct JournalRollback {
     ///
     /// The caller holds the upgrade lock.
     ///
-    /// - Throws: ``StoreError`` with `keyDoesNotFit`, with `staleSidecar` if the journal belongs to another database,
-    ///   or with `permission` in a folder that cannot be written.
+    /// - Throws: ``StoreError`` with the code `keyDoesNotFit`, `staleSidecar` if the journal belongs to another
+    ///   database, or `permission` in a folder that cannot be written.
     func run(_ unlocked: FileKey, inspector: Inspector) throws {
         try Self.checkAccess(paths)
         guard try fits(unlocked) else { throw inspector.keyDoesNotFit() }
@@ -34,7 +34,7 @@ package struct JournalRollback {
 
     /// Checks that a journal can be rolled back.
     ///
-    /// - Throws: ``StoreError`` with `permission` if the file or its folder cannot be written.
+    /// - Throws: ``StoreError`` with the code `permission` if the file or its folder cannot be written.
     package static func checkAccess(_ paths: DatabasePaths) throws {
         guard FileSystem.canWriteInFolder(paths.folder), FileSystem.canWrite(paths.database) else {
             throw StoreError.permission(

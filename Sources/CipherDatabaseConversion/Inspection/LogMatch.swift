@@ -7,9 +7,10 @@ internal import CipherSQLiteFormat
 ///
 /// Whenever page 1 is written to the log, SQLite sets the page's change counter to one more than the value in the page
 /// that the writer had read. In an encrypted file, it interprets the encrypted bytes as that value. A checkpoint copies
-/// the page into the file unchanged. Therefore one of three statements holds: page 1 of the file is one of the log's
-/// versions; the log's first version was made from the file's page; or both were made by one connection that reread
-/// neither. In addition, the number of pages is on page 1, so a log without that page cannot change the number.
+/// the page into the file unchanged. Therefore one of the following three statements holds: page 1 of the file is one
+/// of the log's versions; the log's first version was made from the file's page; or both were made by one connection
+/// that reread neither. In addition, the number of pages is on page 1, so a log without that page cannot change the
+/// number.
 ///
 /// A log that shows neither sign is accepted; no undamaged database is refused.
 ///

@@ -8,17 +8,18 @@ internal import CipherSystemFiles
 package enum ReadOnlyAccess {
     /// Passes `body` a read-only connection.
     ///
-    /// A read-only connection to a WAL database creates a `-shm` (and an empty `-wal`) if there was none. They are
-    /// removed again, under the lock that SQLite itself takes for this, unless somebody else uses the file by then.
-    /// That lock cannot be taken on a file that cannot be written. If such a file has no log, only the file itself is
-    /// read. No lock then prevents others from writing, so the file is checked for changes afterwards.
+    /// A read-only connection to a WAL database creates a `-shm` (and an empty `-wal`) if there was none. These files
+    /// are removed again, under the lock that SQLite itself takes for this, unless another connection uses the file by
+    /// then. That lock cannot be taken on a file that cannot be written. If such a file has no log, only the file
+    /// itself is read. No lock then prevents other connections from writing, so the file is checked for changes
+    /// afterwards.
     ///
     /// Source: SQLite, "Write-Ahead Logging", section 5, "Read-Only Databases".
     ///
     /// - Parameter isAlone: Whether this process opens no other connection to the file meanwhile. In that case, the
     ///   index of a log that a killed writer left is only read; otherwise SQLite rebuilds it.
-    /// - Throws: What `body` throws, and ``StoreError`` with `busy` if another program wrote to the file while it was
-    ///   read without a lock.
+    /// - Throws: Any error thrown by `body`, and ``StoreError`` with the code `busy` if another program wrote to the
+    ///   file while it was read without a lock.
     package static func withConnection<Result>(
         _ paths: DatabasePaths, _ fileKey: FileKey?, _ extensions: SQLExtensions, busyTimeout: Duration,
         isAlone: Bool, _ body: (Connection) throws -> Result
@@ -43,8 +44,8 @@ package enum ReadOnlyAccess {
 
     /// Opens a connection.
     ///
-    /// Tries again if a log or an index that SQLite saw was gone when it opened it: the last connection of another
-    /// process removes both as it closes.
+    /// Tries again if a log or an index that SQLite found had been removed when SQLite opened it: the last connection
+    /// of another process removes both as it closes.
     private static func open(
         _ paths: DatabasePaths, _ fileKey: FileKey?, _ extensions: SQLExtensions, _ busyTimeout: Duration,
         leavesIndex: Bool
@@ -110,7 +111,8 @@ package enum ReadOnlyAccess {
         let madeLog = try !hadLog && FileSystem.size(paths.wal) == 0
         let madeSharedMemory = try !hadSharedMemory && FileSystem.exists(paths.sharedMemory)
         guard madeLog || madeSharedMemory, FileSystem.canWrite(paths.database) else { return }
-        // If the file was removed or made unwritable meanwhile, whoever did so is responsible for the files beside it.
+        // If the file was removed or made unwritable meanwhile, the program that did so is responsible for the files
+        // beside it.
         guard let file = try? DatabaseFile(path: paths.database, access: .readWrite) else { return }
         _ = try file.whileUnused {
             if madeLog, try FileSystem.size(paths.wal) == 0 { try FileSystem.removeIfPresent(paths.wal) }

@@ -2,10 +2,10 @@ internal import CipherErrors
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
-/// The actions that a `-wal` or `-journal` can make SQLite take besides restoring pages.
+/// The actions that a `-wal` or `-journal` can make SQLite perform besides restoring pages.
 ///
 /// SQLite trusts the content of these files. It extends the database to the length that a hot journal or the last
-/// commit of a log claims, even if that means terabytes of empty space. It also removes the file that a hot journal
+/// commit of a log states, even if that means terabytes of empty space. It also removes the file that a hot journal
 /// names as its super-journal, whatever that file is.
 ///
 /// Source: SQLite, "Database File Format", section 3, and "Atomic Commit In SQLite", section 5.
@@ -13,7 +13,7 @@ enum SidecarClaims {
     /// Refuses claims that no writer makes, before the database is opened.
     ///
     /// - Parameter header: The header of the database.
-    /// - Throws: ``StoreError`` with `corrupt`.
+    /// - Throws: ``StoreError`` with the code `corrupt`.
     static func check(_ paths: DatabasePaths, _ header: FileHeader) throws {
         if let journal = try SidecarFile(paths.journal) {
             if let claims = try JournalHeader(journal), claims.isHot {
@@ -41,7 +41,8 @@ enum SidecarClaims {
         guard claimed / mostGrowth > there else { return }
         throw StoreError.damaged(
             paths.database,
-            "\(FileSystem.split(sidecar.path).name) claims a database of \(claimed) bytes, but both have \(there)")
+            "\(FileSystem.split(sidecar.path).name) states a database size of \(claimed) bytes, but the two files "
+                + "together have \(there)")
     }
 
     /// Checks the super-journal name at the end of a journal of a multi-database transaction.
@@ -60,7 +61,7 @@ enum SidecarClaims {
     /// Returns whether SQLite would generate such a name: that of a database, `-mj`, and eight or nine hexadecimal
     /// digits.
     ///
-    /// SQLite reads the name up to a NUL, so a valid ending after a NUL must not count.
+    /// SQLite reads the name up to a NUL, so a valid ending after a NUL must be ignored.
     private static func isSuperJournal(_ name: [UInt8]) -> Bool {
         !name.contains(0)
             && [8, 9].contains { count in

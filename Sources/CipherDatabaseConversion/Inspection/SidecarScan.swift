@@ -42,7 +42,7 @@ package enum SidecarScan {
 
     /// Returns whether a sidecar holds any page.
     ///
-    /// Beside a database that is missing or empty, such a sidecar is all that is left of another one.
+    /// If the database is missing or empty, such a sidecar is all that is left of an earlier database.
     package static func holdsPages(_ paths: DatabasePaths) throws -> Bool {
         try any(paths) { runs in runs.contains { $0.first + $0.stride <= $0.end } }
     }
@@ -79,11 +79,11 @@ package enum SidecarScan {
         enum Finding {
             /// There are no pages.
             case nothing
-            /// There is a page of the kind that was not searched for.
+            /// There is a page of a kind other than the one searched for.
             case own
-            /// There is a page of the kind that was searched for.
+            /// There is a page of the kind searched for.
             case foreign
-            /// There are only pages that could be of either kind.
+            /// There are pages, but each of them could be of either kind.
             case unknown
         }
 
@@ -102,7 +102,7 @@ package enum SidecarScan {
             return try run.look(forPlaintext: wantPlaintext)
         }
 
-        /// Encrypted pages look random.
+        /// Searches the pages. Encrypted pages look random.
         ///
         /// Plaintext pages are recognized by page 1's magic or as well-formed b-tree pages.
         func look(forPlaintext wantPlaintext: Bool) throws -> Finding {

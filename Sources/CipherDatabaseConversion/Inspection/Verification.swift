@@ -4,7 +4,7 @@ package import CipherKeyProviders
 package import CipherSQLite
 internal import CipherSystemFiles
 
-/// The result of checking a whole database: every page's authenticity, and the structure.
+/// The result of checking a whole database: the authenticity of every page, and the structure.
 ///
 /// It contains names of tables and indexes, and no stored value.
 public struct Verification: Sendable, Encodable {
@@ -21,7 +21,7 @@ public struct Verification: Sendable, Encodable {
     public private(set) var everyPageAuthenticated = false
     /// The faults of the file, up to ``limit``.
     public private(set) var complaints: [String] = []
-    /// Whether there are more faults than the complaints list.
+    /// Whether there are more faults than ``complaints`` contains.
     public private(set) var isTruncated = false
     /// The parts that could not be checked.
     public private(set) var warnings: [String] = []
@@ -32,7 +32,7 @@ public struct Verification: Sendable, Encodable {
     /// Checks a database, and changes nothing.
     ///
     /// - Parameters:
-    ///   - provider: Provides the key. It is asked only if the file is not plaintext.
+    ///   - provider: Provides the key. It is called only if the file is not plaintext.
     ///   - formats: The cipher settings to try on an opaque file, in order.
     ///   - extensions: The app's own extensions, which may be needed to check its schema.
     ///   - busyTimeout: How long to wait for other connections to the file.
@@ -65,7 +65,7 @@ public struct Verification: Sendable, Encodable {
         state = settings != nil ? .encrypted : isEmpty ? .empty : .plaintext
         cipherCompatibility = settings?.compatibility
         // Both checks run in one transaction, so that no writer changes pages between them. The transaction ends with
-        // the connection, because a connection that met a damaged page can run nothing more.
+        // the connection, because a connection that met a damaged page can run no further statement.
         try connection.execute("BEGIN")
         if settings?.compatibility == 1 {
             warnings.append("pages of cipher format 1 cannot be authenticated")
@@ -87,7 +87,7 @@ public struct Verification: Sendable, Encodable {
                 try connection.register(Collation(name: name) { _, _ in 0 })
             }
         } catch let error as DatabaseError {
-            // A connection that met a damaged page can run nothing more, and gives no better reason.
+            // A connection that met a damaged page can run no further statement, and returns no more precise reason.
             return complain("the structure could not be checked: \(error.message)")
         }
         if try collect(SQL(text: "PRAGMA quick_check(\(Self.limit + 1))"), connection) {
@@ -101,7 +101,7 @@ public struct Verification: Sendable, Encodable {
 
     /// Checks everything that does not require opening a full-text table.
     ///
-    /// Since SQLite 3.44, the check of a whole file also calls their modules.
+    /// Since SQLite 3.44, the check of a whole file also calls the modules of virtual tables.
     private mutating func checkEachTable(_ connection: Connection, _ reason: DatabaseError) throws {
         let tables = try connection.values(
             SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")

@@ -12,7 +12,7 @@ struct Conversion {
     ///
     /// The key has already opened the file.
     let sourceKey: FileKey?
-    /// The cipher settings that the file gets; `nil` for a plaintext file.
+    /// The cipher settings of the converted file; `nil` for a plaintext file.
     let targetSettings: CipherSettings?
     /// Another database to copy instead of the file; `nil` to copy the file itself.
     var replacement: Replacement?
@@ -120,7 +120,7 @@ struct Conversion {
             report.bytesAfter = try copy.size()
             return (copy, ProvenCopy.Made(key: finished.key, missingRows: []))
         }
-        // A page that cannot be opened may be one that no row needs, so the copy is built again from the rows.
+        // A page that cannot be opened may be one that no row needs, so the copy is rebuilt from the rows.
         try copy.empty()
         return (copy, try making.make(copy, keys, owner: status, observer, &report))
     }
@@ -141,8 +141,8 @@ struct Conversion {
                 hasPlaintextHeader: sourceKey.settings.plaintextHeaderSize > 0
             ) { connection, _ in try body(connection) }
         } else if try inspector.surface() == .plaintext {
-            // If a journal must be rolled back first, the file cannot be read yet. The schema is checked again under
-            // the lock.
+            // If a journal must be rolled back first, the file cannot be read yet, and this does nothing. The schema is
+            // checked again under the lock.
             _ = try inspector.readingPlaintext { try body($0) }
         }
     }
@@ -172,23 +172,23 @@ struct Conversion {
                 error = (error as? StoreError)?.afterMergingLog() ?? error
             }
             let isSwept = (try? Leftovers.sweep(paths)) != nil
-            // If something cannot be removed or restored, the record stays so that the next launch does it.
+            // If something cannot be removed or restored, the record stays, and the next launch tries again.
             if hold?.giveBack() != false, isSwept { try? AttemptRecord.remove(paths) }
             throw (error as? DatabaseError).map { Inspector(paths).readFailure($0, during: .conversion) } ?? error
         }
     }
 
-    /// Whether to keep the original because only its indexes refer to some of its rows.
+    /// Returns whether to keep the original because only its indexes refer to some of its rows.
     ///
-    /// - Throws: ``StoreError`` with `corrupt` if the original is encrypted: a kept original would need the retired
-    ///   key.
+    /// - Throws: ``StoreError`` with the code `corrupt` if the original is encrypted: a kept original would need the
+    ///   retired key.
     private func keepsOriginal(without missing: [MissingRows]) throws -> Bool {
         guard replacement == nil, let first = missing.first else { return false }
         guard sourceKey == nil else {
             throw StoreError(
                 .corrupt, path: paths.database, first.description,
                 advice: "see what the file still contains with cipherstore recover or DatabaseConverter.recover; if "
-                    + "nothing is missing, REINDEX it and try again",
+                    + "nothing is missing, run REINDEX and try again",
                 changed: .nothing)
         }
         return true
@@ -224,7 +224,7 @@ struct Conversion {
                     "the original is kept as \(path), in plaintext: cipherstore recover or DatabaseConverter.recover "
                         + "shows what it still contains; delete it afterwards")
             }
-            report.warnings += backup.earlier.map { "\($0) existed before and is kept: it may contain plaintext too" }
+            report.warnings += backup.earlier.map { "\($0), an earlier backup, is kept: it may contain plaintext too" }
         }
         report.warnings += swap.finish(old, otherNames: otherNames)
     }

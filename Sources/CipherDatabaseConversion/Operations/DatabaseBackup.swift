@@ -3,11 +3,12 @@ package import CipherKeyProviders
 internal import CipherSQLite
 internal import CipherSystemFiles
 
-/// A proven, encrypted copy of a database under another name, made while others write to the database.
+/// A proven, encrypted copy of a database under another name, made while other connections write to the database.
 ///
-/// The backup is built and proven from one commit in a file without a name. The file then gets its name in one step
-/// that replaces nothing. A run that dies leaves either nothing or the whole backup. Only on a file system without
-/// nameless files may it leave a file named `.cipherstore-backup-` and 16 digits, which nothing reads.
+/// The backup is built and proven from one commit in a file without a name. The file is then renamed into place in one
+/// step that replaces nothing. A run that is killed leaves either nothing or the whole backup. Only on a file system
+/// without nameless files may the run leave a file whose name is `.cipherstore-backup-` and 16 digits; no program reads
+/// that file.
 package struct DatabaseBackup {
     private let source: String
     private let sourceKey: FileKey?
@@ -36,7 +37,7 @@ package struct DatabaseBackup {
 
     /// Makes the backup.
     ///
-    /// - Parameter holdingWriters: Prevents others from committing to the database.
+    /// - Parameter holdingWriters: Prevents other connections from committing to the database.
     /// - Throws: ``StoreError``. In that case nothing exists under the target's name.
     package func run(holdingWriters: @escaping () throws -> any WriterHold) throws -> EncryptionReport {
         let began = ContinuousClock.now
@@ -84,7 +85,7 @@ package struct DatabaseBackup {
                 throw StoreError(
                     .unexpectedPlaintext, path: source,
                     "the database is not encrypted, so there is no key for its backup",
-                    advice: "give the backup a key", changed: .nothing)
+                    advice: "pass a key for the backup", changed: .nothing)
             }
             // The text is parsed again so that the proof shares no key object with the builder.
             return try UpgradeKeys(key, again: CipherKey(text: key.text), settings: settings)

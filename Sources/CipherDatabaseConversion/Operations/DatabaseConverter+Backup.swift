@@ -11,30 +11,31 @@ public import CipherSystemFiles
 extension DatabaseConverter {
     // MARK: Backing up
 
-    /// Makes a proven, encrypted copy of a database under another name while others may write to the database.
+    /// Makes a proven, encrypted copy of a database under another name while other connections may write to the
+    /// database.
     ///
     /// The backup is one commit of the database. It is compared with the database row by row, as in an encryption, and
-    /// appears whole under its name, in one step that replaces nothing. It needs no `-wal` beside it. The database
+    /// appears under its name complete, in one step that replaces nothing. It needs no `-wal` beside it. The database
     /// stays as it is. In WAL mode, other connections continue to write, and the log grows meanwhile. In any other
     /// mode, writers wait for the backup, for as long as their lock timeout allows. An open ``EncryptedStore`` makes
     /// its own backups, which never cause its writers to fail.
     ///
-    /// The task can be cancelled until the backup has its name. A cancelled backup leaves nothing.
+    /// The task can be cancelled until the backup is renamed into place. A cancelled backup leaves nothing.
     ///
     /// - Parameters:
     ///   - database: The database file.
-    ///   - backup: Where to write the backup. Its directory must exist, and no file may have its name.
+    ///   - backup: The location of the backup. Its directory must exist, and no file may have its name.
     ///   - keyProvider: Provides the key of the database, on another thread. It never creates one.
     ///   - backupKeyProvider: Provides the key of the backup, and may create it; `nil` to use the key and the cipher
     ///     format of the database.
     ///   - formats: The cipher formats that the database may have, in the order in which they are tried.
-    ///   - options: The options of the run. The format is that of the backup if the backup has its own key.
+    ///   - options: The options of the run. If the backup has its own key, the format is that of the backup.
     ///   - progress: Called with the progress of the backup, on the thread that does the work.
     /// - Returns: A report of what was copied and compared. Its path is that of the backup.
-    /// - Throws: ``StoreError``, with `nameTaken` if something has the name of the backup, with `missingFile` if the
-    ///   database or the directory of the backup is missing, with `keyDoesNotFit`, with `noSpace`, with
-    ///   `unexpectedPlaintext` if the database is plaintext and the backup was given no key, with `busy` if another
-    ///   connection holds the write lock for too long; `CancellationError`.
+    /// - Throws: ``StoreError``, with the code `nameTaken` if the backup's name is taken, `missingFile` if the database
+    ///   or the directory of the backup is missing, `keyDoesNotFit`, `noSpace`, `unexpectedPlaintext` if the database
+    ///   is plaintext and no key was passed for the backup, or `busy` if another connection holds the write lock for
+    ///   too long; `CancellationError`.
     @discardableResult
     public static func backup(
         of database: URL, to backup: URL, keyProvider: any KeyProvider, backupKeyProvider: (any KeyProvider)? = nil,
@@ -53,7 +54,8 @@ extension DatabaseConverter {
     ///
     /// The cancellation stops the backup from another thread.
     ///
-    /// - Throws: ``StoreError`` as the asynchronous method does, with `cancelled` if the backup was cancelled in time.
+    /// - Throws: ``StoreError`` with the same codes as the asynchronous method, and `cancelled` if the backup was
+    ///   cancelled in time.
     @available(*, noasync, message: "await backup(of:to:keyProvider:) instead")
     @discardableResult
     public static func backupBlocking(
@@ -87,8 +89,8 @@ extension DatabaseConverter {
     /// crash, call this method again. No process may have the database open. The database keeps its cipher format,
     /// journal mode, owner and mode; its old rows are lost.
     ///
-    /// A database that cannot be opened is not replaced, because its log may contain data that nobody has seen. Move it
-    /// away together with the files beside it, and then restore where there is no database.
+    /// A database that cannot be opened is not replaced, because its log may contain data that exists nowhere else.
+    /// Move that database elsewhere together with the files beside it, and then restore again.
     ///
     /// The task can be cancelled until the copy takes the database's place.
     ///
@@ -101,10 +103,10 @@ extension DatabaseConverter {
     ///   - options: The options of the run. The format is used for a database that is missing.
     ///   - progress: Called with the progress of the run, on the thread that does the work.
     /// - Returns: A report of what was copied and compared.
-    /// - Throws: ``StoreError``, with `missingFile` if there is no backup, with `corrupt` if it is damaged, with
-    ///   `staleSidecar`, with `keyDoesNotFit` if a key opens the backup or the database in none of the formats, with
-    ///   `unexpectedPlaintext` if the database is not encrypted, with `busy` if it is in use; `CancellationError`.
-    ///   Until the swap, no row has changed.
+    /// - Throws: ``StoreError``, with the code `missingFile` if there is no backup, `corrupt` if it is damaged,
+    ///   `staleSidecar`, `keyDoesNotFit` if a key opens the backup or the database in none of the formats,
+    ///   `unexpectedPlaintext` if the database is not encrypted, or `busy` if it is in use; `CancellationError`. Until
+    ///   the swap, no row has changed.
     @discardableResult
     public static func restore(
         _ database: URL, from backup: URL, keyProvider: any KeyProvider, backupKeyProvider: (any KeyProvider)? = nil,
@@ -123,7 +125,8 @@ extension DatabaseConverter {
     ///
     /// The cancellation stops the run from another thread.
     ///
-    /// - Throws: ``StoreError`` as the asynchronous method does, with `cancelled` if the run was cancelled in time.
+    /// - Throws: ``StoreError`` with the same codes as the asynchronous method, and `cancelled` if the run was
+    ///   cancelled in time.
     @available(*, noasync, message: "await restore(_:from:keyProvider:) instead")
     @discardableResult
     public static func restoreBlocking(

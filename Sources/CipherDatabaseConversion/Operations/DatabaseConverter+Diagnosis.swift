@@ -12,21 +12,22 @@ public import CipherSystemFiles
 extension DatabaseConverter {
     // MARK: Why a database does not open
 
-    /// Finds out why a database does not open with a key ("file is not a database"), and what would open it.
+    /// Finds out why a database does not open with a key ("file is not a database"), and with which key and format it
+    /// opens.
     ///
-    /// Nothing is changed. The key is tried as given and as it may have been meant: as a raw key or a passphrase, with
+    /// Nothing is changed. The key is tried unchanged and as it may have been meant: as a raw key or a passphrase, with
     /// and without a newline, a NUL or a byte order mark, with its digits in the other case, or in another encoding.
     /// Each is tried with the key derivations of SQLCipher's formats 1 to 4, and then with every number of rounds up to
     /// a limit. Pages are authenticated, which distinguishes damage from a wrong key.
     ///
     /// - Parameters:
     ///   - database: The database file.
-    ///   - keyProvider: Provides the key if the file is not plaintext, on another thread. It never creates one. A
-    ///     provider that reads a text (a file, a variable, a credential) is asked for the text even if it is not a
-    ///     valid key. `nil` if there is no key.
-    ///   - options: The format that the file is believed to have, and how much to try.
+    ///   - keyProvider: Provides the key if the file is not plaintext, on another thread. It never creates one. If the
+    ///     provider reads text (a file, a variable, a credential), the text is read even if it is not a valid key.
+    ///     `nil` if there is no key.
+    ///   - options: The format that the file is believed to have, and the limits of the search.
     /// - Returns: The diagnosis. It has no causes if nothing prevents the file from being opened.
-    /// - Throws: ``StoreError`` with `missingFile` or `permission`, and what the key provider throws;
+    /// - Throws: ``StoreError`` with the code `missingFile` or `permission`; any error thrown by the key provider;
     ///   `CancellationError`.
     public static func diagnose(
         _ database: URL, keyProvider: (any KeyProvider)?, options: DiagnosisOptions = DiagnosisOptions()
@@ -38,7 +39,8 @@ extension DatabaseConverter {
     ///
     /// The cancellation stops the diagnosis from another thread.
     ///
-    /// - Throws: ``StoreError`` as the asynchronous method does, with `cancelled` if the diagnosis was cancelled.
+    /// - Throws: ``StoreError`` with the same codes as the asynchronous method, and `cancelled` if the diagnosis was
+    ///   cancelled.
     @available(*, noasync, message: "await diagnose(_:keyProvider:options:) instead")
     public static func diagnoseBlocking(
         _ database: URL, keyProvider: (any KeyProvider)?, options: DiagnosisOptions = DiagnosisOptions(),

@@ -21,11 +21,11 @@ extension DatabaseConverter {
     ///   - keyProvider: Provides the key as for an encryption, and may create one.
     ///   - options: The options as for the encryption. No backup is made.
     ///   - progress: Called with the progress of the proof, on the thread that does the work.
-    /// - Returns: The report that the encryption would give, with `shadow`; `alreadyEncrypted` if the file is already
-    ///   encrypted with the key.
-    /// - Throws: ``StoreError`` as the encryption would, with `missingFile`, with `needsRecovery` if the journal of a
-    ///   writer that crashed must be rolled back first, with `busy` if another connection wrote meanwhile;
-    ///   `CancellationError`.
+    /// - Returns: The report that the encryption would return, but with the outcome `shadow`; or `alreadyEncrypted` if
+    ///   the file is already encrypted with the key.
+    /// - Throws: The same errors as the encryption; also ``StoreError`` with the code `missingFile`, `needsRecovery` if
+    ///   the journal of a writer that crashed must be rolled back first, or `busy` if another connection wrote
+    ///   meanwhile; `CancellationError`.
     public static func shadowProof(
         of database: URL, keyProvider: any KeyProvider, options: ConversionOptions = ConversionOptions(),
         progress: (@Sendable (UpgradeProgress) -> Void)? = nil
@@ -39,7 +39,8 @@ extension DatabaseConverter {
     ///
     /// The cancellation stops the proof from another thread.
     ///
-    /// - Throws: ``StoreError`` as the asynchronous method does, with `cancelled` if the proof was cancelled.
+    /// - Throws: ``StoreError`` with the same codes as the asynchronous method, and `cancelled` if the proof was
+    ///   cancelled.
     @available(*, noasync, message: "await shadowProof(of:keyProvider:) instead")
     public static func shadowProofBlocking(
         of database: URL, keyProvider: any KeyProvider, options: ConversionOptions = ConversionOptions(),
@@ -67,10 +68,11 @@ extension DatabaseConverter {
     ///   - keyProvider: Provides the key if the file is encrypted, on another thread. It never creates one.
     ///   - formats: The cipher formats that the file may have, in the order in which they are tried.
     ///   - options: The collations, functions and tokenizers of the schema, without which the content of some indexes
-    ///     is not checked, and how long to wait. Everything else is ignored.
+    ///     is not checked, and how long to wait. All other options are ignored.
     /// - Returns: The result of the check. Faults inside the file are reported as complaints.
-    /// - Throws: ``StoreError`` if the file cannot be opened: with `missingFile`, `keyDoesNotFit`, `staleSidecar`, with
-    ///   `needsRecovery` if the journal of a writer that crashed must be rolled back first; `CancellationError`.
+    /// - Throws: ``StoreError`` if the file cannot be opened: with the code `missingFile`, `keyDoesNotFit`,
+    ///   `staleSidecar`, or `needsRecovery` if the journal of a writer that crashed must be rolled back first;
+    ///   `CancellationError`.
     public static func verify(
         _ database: URL, keyProvider: any KeyProvider, formats: [CipherSettings] = [CipherSettings()],
         options: ConversionOptions = ConversionOptions()
@@ -80,7 +82,7 @@ extension DatabaseConverter {
 
     /// Checks a database as ``verify(_:keyProvider:formats:options:)`` does, blocking the calling thread.
     ///
-    /// - Throws: ``StoreError`` as the asynchronous method does.
+    /// - Throws: ``StoreError`` with the same codes as the asynchronous method.
     @available(*, noasync, message: "await verify(_:keyProvider:formats:options:) instead")
     public static func verifyBlocking(
         _ database: URL, keyProvider: any KeyProvider, formats: [CipherSettings] = [CipherSettings()],
@@ -101,15 +103,15 @@ extension DatabaseConverter {
             formats: formats, extensions: options.extensions, busyTimeout: options.busyTimeout)
     }
 
-    /// Determines what a database file is, and changes nothing.
+    /// Determines the kind and the state of a database file, and changes nothing.
     ///
     /// - Parameters:
     ///   - database: The database file; it may be missing.
     ///   - keyProvider: Provides the key, on another thread, if the file can be identified only with a key. It never
     ///     creates one. Without a provider, such a file is `opaque`.
     ///   - formats: The cipher formats that the file may have, in the order in which they are tried.
-    /// - Throws: ``StoreError`` with `keyDoesNotFit` if the key opens the file in none of the formats, with `corrupt`
-    ///   for a plaintext file that cannot be read, with `notAFile` and `permission`; `CancellationError`.
+    /// - Throws: ``StoreError`` with the code `keyDoesNotFit` if the key opens the file in none of the formats,
+    ///   `corrupt` for a plaintext file that cannot be read, `notAFile` or `permission`; `CancellationError`.
     public static func inspect(
         _ database: URL, keyProvider: (any KeyProvider)? = nil, formats: [CipherSettings] = [CipherSettings()]
     ) async throws -> Inspection {
@@ -118,7 +120,7 @@ extension DatabaseConverter {
 
     /// Inspects a file as ``inspect(_:keyProvider:formats:)`` does, blocking the calling thread.
     ///
-    /// - Throws: ``StoreError`` as the asynchronous method does.
+    /// - Throws: ``StoreError`` with the same codes as the asynchronous method.
     @available(*, noasync, message: "await inspect(_:keyProvider:formats:) instead")
     public static func inspectBlocking(
         _ database: URL, keyProvider: (any KeyProvider)? = nil, formats: [CipherSettings] = [CipherSettings()]

@@ -25,7 +25,7 @@ extension DatabaseConverter {
     ///   - options: The options of the run. The format and the backup are ignored.
     ///   - progress: Called with the progress of the run, on the thread that decrypts.
     /// - Returns: A report of what was done; `alreadyPlaintext` if the file was plaintext before.
-    /// - Throws: ``StoreError``, with `missingFile`, with `keyDoesNotFit` if the file has another key or format;
+    /// - Throws: ``StoreError``, with the code `missingFile`, or `keyDoesNotFit` if the file has another key or format;
     ///   `CancellationError` if the task was cancelled in time.
     @discardableResult
     public static func decrypt(
@@ -41,7 +41,7 @@ extension DatabaseConverter {
     ///
     /// The cancellation stops the run from another thread.
     ///
-    /// - Throws: ``StoreError``, with `cancelled` if the run was cancelled in time.
+    /// - Throws: ``StoreError``, with the code `cancelled` if the run was cancelled in time.
     @available(*, noasync, message: "await decrypt(_:keyProvider:) instead")
     @discardableResult
     public static func decryptBlocking(
@@ -67,9 +67,9 @@ extension DatabaseConverter {
 
     /// Changes the key or the cipher format of an encrypted database in place.
     ///
-    /// The file is replaced in one step by its proven copy. At every moment, the whole file has the old key or the new
-    /// one. After a crash, call this method again with both keys. A file that already has the new key and format is
-    /// left as it is.
+    /// The file is replaced in one step by its proven copy. At every moment, either the whole file has the old key or
+    /// the whole file has the new one. After a crash, call this method again with both keys. A file that already has
+    /// the new key and format is left as it is.
     ///
     /// - Parameters:
     ///   - database: The database file.
@@ -80,8 +80,8 @@ extension DatabaseConverter {
     ///   - options: The options of the run. Its format is the new format of the file. The backup is ignored.
     ///   - progress: Called with the progress of the run, on the thread that converts.
     /// - Returns: A report of what was done; `alreadyRekeyed` if the file had the new key and format before.
-    /// - Throws: ``StoreError``, with `missingFile`, with `keyDoesNotFit` if neither key opens the file, with
-    ///   `keyUnchanged` if both are equal, with `unexpectedPlaintext` if the file is not encrypted; `CancellationError`
+    /// - Throws: ``StoreError``, with the code `missingFile`, `keyDoesNotFit` if neither key opens the file,
+    ///   `keyUnchanged` if both are equal, or `unexpectedPlaintext` if the file is not encrypted; `CancellationError`
     ///   if the task was cancelled in time.
     @discardableResult
     public static func changeKey(
@@ -98,7 +98,7 @@ extension DatabaseConverter {
     ///
     /// The cancellation stops the run from another thread.
     ///
-    /// - Throws: ``StoreError``, with `cancelled` if the run was cancelled in time.
+    /// - Throws: ``StoreError``, with the code `cancelled` if the run was cancelled in time.
     @available(*, noasync, message: "await changeKey(of:from:to:) instead")
     @discardableResult
     public static func changeKeyBlocking(

@@ -16,7 +16,7 @@ extension DatabaseConverter {
     /// those pages are lost, it is still restored if the shape of the row and the index entries that refer to it
     /// identify its table. Rows that cannot be assigned to one table, rows of free pages and rows that contradict their
     /// page are stored in the table `lost_and_found`, each with the reason. Indexes and full-text indexes are rebuilt.
-    /// Every row is compared with a second reading before the new database gets its name.
+    /// Every row is compared with a second reading before the new database is renamed into place.
     ///
     /// In a plaintext file, a value that was damaged in place cannot be distinguished from a correct one.
     ///
@@ -26,16 +26,16 @@ extension DatabaseConverter {
     ///   - keyProvider: Provides the key of the damaged database if it is encrypted, and of the new one.
     ///   - recoveredKeyProvider: Provides a different key for the new database, and may create it.
     ///   - template: A healthy database with the same schema, plaintext or with the key of the damaged one. It
-    ///     identifies the tables if the damaged database's own schema is lost.
+    ///     identifies the tables if the schema of the damaged database is lost.
     ///   - formats: The cipher formats that the damaged database may have, in the order in which they are tried.
     ///   - options: The options of the run. Its format is that of the new database. Its collations, functions and
     ///     tokenizers are needed if the schema uses them.
     ///   - progress: Called with the progress of the recovery, on the thread that does the work.
-    /// - Returns: A report of what was recovered and what is lost.
-    /// - Throws: ``StoreError``, with `nameTaken` if something has the name of the new database, with `missingFile`,
-    ///   with `corrupt` if the file holds no page of a database, with `keyDoesNotFit` if the key opens none of its
-    ///   pages, with `missingCollation`, with `noSpace`, with `busy` if the file changes meanwhile;
-    ///   `CancellationError`. The new file does not exist in these cases.
+    /// - Returns: A report of what was recovered and what was lost.
+    /// - Throws: ``StoreError``, with the code `nameTaken` if the name of the new database is taken, `missingFile`,
+    ///   `corrupt` if the file holds no page of a database, `keyDoesNotFit` if the key opens none of its pages,
+    ///   `missingCollation`, `noSpace`, or `busy` if the file changes meanwhile; `CancellationError`. The new file does
+    ///   not exist in these cases.
     @discardableResult
     public static func recover(
         _ database: URL, to recovered: URL, keyProvider: any KeyProvider,
@@ -55,8 +55,8 @@ extension DatabaseConverter {
     ///
     /// The cancellation stops the recovery from another thread.
     ///
-    /// - Throws: ``StoreError`` as the asynchronous method does, with `cancelled` if the recovery was cancelled in
-    ///   time.
+    /// - Throws: ``StoreError`` with the same codes as the asynchronous method, and `cancelled` if the recovery was
+    ///   cancelled in time.
     @available(*, noasync, message: "await recover(_:to:keyProvider:) instead")
     @discardableResult
     public static func recoverBlocking(
@@ -84,7 +84,7 @@ extension DatabaseConverter {
 
     // MARK: In place
 
-    /// Replaces a damaged database with what it still contains, encrypted, and keeps the damaged one beside it.
+    /// Replaces a damaged database with what it still contains, encrypted, and keeps the damaged one next to it.
     ///
     /// The new database is created as
     /// ``recover(_:to:keyProvider:recoveredKeyProvider:template:formats:options:progress:)`` creates it. The damaged
@@ -95,7 +95,8 @@ extension DatabaseConverter {
     /// database keeps its journal mode, owner and mode.
     ///
     /// A damaged plaintext database stays plaintext under its new name: delete it once you have checked that nothing is
-    /// missing. A database without damage stays as it is, plaintext or encrypted, and the report has `wasSound`.
+    /// missing. A database without damage stays as it is, plaintext or encrypted, and `wasSound` in the report is
+    /// `true`.
     ///
     /// - Parameters:
     ///   - database: The damaged database file.
@@ -106,11 +107,11 @@ extension DatabaseConverter {
     ///   - formats: The cipher formats that the damaged database may have, in the order in which they are tried.
     ///   - options: The options of the run. Its format is that of the new database.
     ///   - progress: Called with the progress of the recovery, on the thread that does the work.
-    /// - Returns: A report of what was recovered, what is lost, and the new name of the damaged database.
-    /// - Throws: ``StoreError``, with `missingFile`, with `corrupt` if no table definition can be read, with
-    ///   `keyDoesNotFit` if the key opens no page, with `engineTooOld` if the file's format is newer than the engine's,
-    ///   with `staleSidecar` if an undamaged file has another database's log or journal beside it, with `permission` if
-    ///   the folder cannot be written or does not support hard links, with `noSpace`, with `busy` if somebody uses the
+    /// - Returns: A report of what was recovered, what was lost, and the new name of the damaged database.
+    /// - Throws: ``StoreError``, with the code `missingFile`, `corrupt` if no table definition can be read,
+    ///   `keyDoesNotFit` if the key opens no page, `engineTooOld` if the file's format is newer than the engine's,
+    ///   `staleSidecar` if an undamaged file has another database's log or journal beside it, `permission` if the
+    ///   folder cannot be written or does not support hard links, `noSpace`, or `busy` if another connection uses the
     ///   file; `CancellationError`. The file is unchanged in these cases.
     @discardableResult
     public static func recover(
@@ -129,8 +130,8 @@ extension DatabaseConverter {
     ///
     /// The cancellation stops the recovery from another thread.
     ///
-    /// - Throws: ``StoreError`` as the asynchronous method does, with `cancelled` if the recovery was cancelled in
-    ///   time.
+    /// - Throws: ``StoreError`` with the same codes as the asynchronous method, and `cancelled` if the recovery was
+    ///   cancelled in time.
     @available(*, noasync, message: "await recover(inPlace:keyProvider:) instead")
     @discardableResult
     public static func recoverBlocking(

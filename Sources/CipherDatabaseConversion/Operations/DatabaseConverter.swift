@@ -35,8 +35,8 @@ public enum DatabaseConverter {
     ///     read.
     ///   - progress: Called with the progress of the upgrade, on the thread that encrypts.
     /// - Returns: A report of what was done; `alreadyEncrypted` if the file was encrypted before.
-    /// - Throws: ``StoreError``, with `keyDoesNotFit` if the file has another key; `CancellationError` if the task was
-    ///   cancelled in time.
+    /// - Throws: ``StoreError``, with the code `keyDoesNotFit` if the file has another key; `CancellationError` if the
+    ///   task was cancelled in time.
     @discardableResult
     public static func encrypt(
         _ database: URL, keyProvider: any KeyProvider, options: ConversionOptions = ConversionOptions(),
@@ -51,7 +51,7 @@ public enum DatabaseConverter {
     ///
     /// The cancellation stops the upgrade from another thread.
     ///
-    /// - Throws: ``StoreError``, with `cancelled` if the upgrade was cancelled in time.
+    /// - Throws: ``StoreError``, with the code `cancelled` if the upgrade was cancelled in time.
     @available(*, noasync, message: "await encrypt(_:keyProvider:) instead")
     @discardableResult
     public static func encryptBlocking(
@@ -72,7 +72,8 @@ public enum DatabaseConverter {
 
     /// Returns the checked options of one run.
     ///
-    /// - Throws: ``StoreError`` with `configuration` for an invalid cipher format or one that cannot be written.
+    /// - Throws: ``StoreError`` with the code `configuration` for an invalid cipher format or one that cannot be
+    ///   written.
     static func checked(
         _ options: ConversionOptions, _ database: URL, _ progress: (@Sendable (UpgradeProgress) -> Void)?,
         _ cancellation: UpgradeCancellation?
@@ -93,7 +94,7 @@ public enum DatabaseConverter {
         guard !formats.isEmpty else {
             throw StoreError(
                 .configuration, path: try database.requiredPath(), "the list of cipher formats to try is empty",
-                advice: "give at least one format, or omit the list")
+                advice: "specify at least one format, or omit the list")
         }
         for fault in formats.compactMap({ $0.fault() }) {
             throw StoreError.cipherFormat("\(fault)", path: try database.requiredPath())

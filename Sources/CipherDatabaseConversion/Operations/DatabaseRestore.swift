@@ -7,7 +7,7 @@ internal import CipherSystemFiles
 ///
 /// The backup is checked first, page by page, and is never written. Its copy is built beside the database with the
 /// database's key, is compared with the backup, and replaces the database as in an encryption: at every instant, the
-/// name holds the whole old database or the whole new one.
+/// file at the database's name is the whole old database or the whole new one.
 package struct DatabaseRestore {
     private let upgrade: EncryptionUpgrade
     private let backup: DatabasePaths
@@ -22,10 +22,10 @@ package struct DatabaseRestore {
     ///   - backup: The backup, encrypted or plaintext.
     ///   - backupProvider: Provides the backup's key; `nil` to use the database's provider.
     ///   - paths: The paths of the database.
-    ///   - provider: Provides the key of the database. The new database has the key that it provides during the
-    ///     restore.
+    ///   - provider: Provides the key of the database. The new database has the key that this provider returns during
+    ///     the restore.
     ///   - formats: The cipher settings that the current database may have, in the order in which they are tried.
-    ///   - backupFormats: The cipher settings that the backup may have, in the same way.
+    ///   - backupFormats: The cipher settings that the backup may have, in the order in which they are tried.
     ///   - options: The options of the run. Its format is used if there is no database yet.
     package init(
         of backup: String, backupProvider: (any KeyProvider)?, to paths: DatabasePaths, provider: any KeyProvider,
@@ -43,7 +43,7 @@ package struct DatabaseRestore {
 
     /// Restores the backup.
     ///
-    /// - Parameter check: Throws to refuse a backup.
+    /// - Parameter check: A closure that throws to refuse a backup.
     /// - Throws: ``StoreError``. Until the swap, no row of the database has changed.
     package func run(_ check: (Connection) throws -> Void = { _ in }) throws -> EncryptionReport {
         try checkNames()
@@ -56,7 +56,7 @@ package struct DatabaseRestore {
                     throw StoreError(
                         .unexpectedPlaintext, path: paths.database,
                         "the database to be replaced by the backup is not encrypted",
-                        advice: "encrypt it first, or move it away together with its -wal and -journal",
+                        advice: "encrypt it first, or move it elsewhere together with its -wal and -journal",
                         changed: .nothing)
                 case .opaque(let hasPlaintextHeader):
                     try replace(by: replacement, inspector, hasPlaintextHeader: hasPlaintextHeader)
@@ -73,7 +73,7 @@ package struct DatabaseRestore {
         guard !SmallFile.isSame(backup.database, paths.database) else {
             throw StoreError(
                 .nameTaken, path: backup.database, "the backup is the database itself",
-                advice: "give the path of a backup", changed: .nothing)
+                advice: "pass the path of a backup", changed: .nothing)
         }
     }
 
@@ -97,7 +97,7 @@ package struct DatabaseRestore {
     ///
     /// Without that connection, another one could be the last to close, which would merge a log into the file.
     ///
-    /// Once the database has been replaced, nothing fails any more: its copy was compared with the backup before.
+    /// Once the database has been replaced, no failure throws: the copy was compared with the backup before.
     private func readingBackup(
         _ check: (Connection) throws -> Void, _ body: (Conversion.Replacement) throws -> EncryptionReport
     ) throws -> EncryptionReport {
@@ -114,7 +114,7 @@ package struct DatabaseRestore {
                 }
             }
         } catch {
-            report?.warnings.append("the database was replaced; afterwards the backup could not be read: \(error)")
+            report?.warnings.append("the database was replaced, but afterwards the backup could not be read: \(error)")
             guard report != nil else { throw error }
         }
         guard let report else { throw StoreError.missingFile(backup.database) }
@@ -152,7 +152,8 @@ package struct DatabaseRestore {
         } catch let error as StoreError where [.keyDoesNotFit, .corrupt, .staleSidecar].contains(error.code) {
             throw StoreError(
                 error.code, path: error.path, error.detail,
-                advice: "check the key; to restore anyway, move the database away together with its -wal and -journal",
+                advice: "check the key; to restore anyway, move the database elsewhere together with its -wal and "
+                    + "-journal",
                 changed: .nothing, underlying: error.underlying)
         }
     }

@@ -36,7 +36,7 @@ package struct Decryption {
             switch content {
             case .empty: return try EncryptionReport(unchanged: .alreadyPlaintext, paths)
             case .plaintext:
-                // A run that died after its commit may have left cleanup work.
+                // A run that was interrupted after its commit may have left cleanup work.
                 let told = try Attempts(paths: paths, options: options).settle(nil)
                 var report = try EncryptionReport(unchanged: .alreadyPlaintext, paths)
                 report.warnings += told
@@ -47,7 +47,7 @@ package struct Decryption {
                 ).run(inspector, hasPlaintextHeader: hasPlaintextHeader) { connection, _ in
                     (try? HistoryTable.stamp(connection)) ?? nil
                 }
-                // Without this entry, the app's next launch would assume that somebody else put the plaintext file
+                // Without this entry, the app's next launch would assume that another program put the plaintext file
                 // there.
                 let isStamped = stamp == .encrypted
                 return try decrypt(

@@ -4,10 +4,10 @@ package import CipherSQLite
 extension EncryptionUpgrade {
     /// Runs `body`.
     ///
-    /// If that finds damage and the options ask for recovery, recovers the database in place.
+    /// If `body` finds damage and the options request recovery, recovers the database in place.
     ///
-    /// The caller holds the upgrade lock. If the key does not open the file, the first page counts as damaged if the
-    /// key opens other pages or if other pages are plaintext. Otherwise the file has another key, and the error of
+    /// The caller holds the upgrade lock. If the key does not open the file, the first page is considered damaged if
+    /// the key opens other pages or if other pages are plaintext. Otherwise the file has another key, and the error of
     /// `body` is thrown.
     ///
     /// - Parameters:
@@ -30,7 +30,7 @@ extension EncryptionUpgrade {
         }
     }
 
-    /// What an error says about the file.
+    /// The state of the file that an error suggests.
     private enum Doubt {
         case damaged
         /// The file is damaged, or it has another key.
@@ -53,7 +53,7 @@ extension EncryptionUpgrade {
 }
 
 extension DatabaseError {
-    /// Whether SQLite reports this for a damaged file, including for rows that a damaged UNIQUE index has let in.
+    /// Whether SQLite reports this error for a damaged file, including for rows that a damaged UNIQUE index has let in.
     fileprivate var mayBeDamage: Bool { isCorrupt || isTooBig || isUniqueViolation }
 }
 

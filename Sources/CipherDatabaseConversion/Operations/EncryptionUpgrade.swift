@@ -53,8 +53,8 @@ package struct EncryptionUpgrade {
         try recovery.run(finishing: InPlaceRecovery.stamp).report
     }
 
-    /// Does everything that ``run()`` does up to the swap, discards the copy, and reports as ``run()`` would, with
-    /// `shadow`.
+    /// Does everything that ``run()`` does up to the swap, discards the copy, and returns the report of ``run()`` with
+    /// the outcome `shadow`.
     ///
     /// The database and its sidecars stay as they are. A file that is already encrypted with the key is reported as
     /// such.
@@ -74,8 +74,8 @@ package struct EncryptionUpgrade {
         }
     }
 
-    /// Returns the step that records the encryption in the history of a file that CipherStore left as plaintext on
-    /// purpose.
+    /// Returns the step that records the encryption in the history of a file that CipherStore intentionally left as
+    /// plaintext.
     ///
     /// If the file cannot be read, the conversion reports why.
     private func stamping(_ inspector: Inspector) -> ((Connection) throws -> Void)? {
@@ -154,9 +154,9 @@ package struct EncryptionUpgrade {
         return true
     }
 
-    /// Requests the key again, as the provider would give it to the next opening of the file.
+    /// Requests the key again, as the next opening of the file would.
     ///
-    /// It must be the same key.
+    /// The key must be the same as `first`.
     func keyAskedAgain(_ first: CipherKey) throws -> CipherKey {
         try provider.keyAskedAgain(first, database: paths.database)
     }

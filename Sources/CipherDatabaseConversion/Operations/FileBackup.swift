@@ -3,7 +3,7 @@ package import CipherKeyProviders
 package import CipherSQLite
 internal import CipherSystemFiles
 
-/// A backup of a database that is not open in this process; others may have it open.
+/// A backup of a database that is not open in this process; other processes may have it open.
 package struct FileBackup {
     private let paths: DatabasePaths
     private let provider: any KeyProvider
@@ -13,7 +13,7 @@ package struct FileBackup {
     private let options: ConversionOptions
 
     /// - Parameters:
-    ///   - provider: Provides the key of the database. It is asked only if the database is encrypted.
+    ///   - provider: Provides the key of the database. It is called only if the database is encrypted.
     ///   - formats: The cipher settings that the database may have, in the order in which they are tried.
     ///   - target: The name of the backup.
     ///   - backupProvider: Provides the key of the backup; `nil` to use the key and the format of the database.
@@ -35,8 +35,8 @@ package struct FileBackup {
     ///
     /// - Throws: ``StoreError``. In that case nothing exists under the target's name.
     package func run() throws -> EncryptionReport {
-        // A read-only connection stays open until the end. Otherwise another one could be the last to close, which
-        // would merge the log into the file.
+        // A read-only connection stays open until the end. Otherwise another connection could be the last to close,
+        // which would merge the log into the file.
         try StoreError.typing(paths.database) {
             try DatabaseReader(options.inspector(paths)).readOpened(provider: provider, formats: formats) {
                 [paths, options] _, fileKey in

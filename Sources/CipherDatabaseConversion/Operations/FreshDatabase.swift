@@ -15,11 +15,11 @@ package struct FreshDatabase {
         self.isEncrypted = isEncrypted
     }
 
-    /// Builds the database and gives it its name, unless something else has taken that name by then.
+    /// Builds the database and renames it into place, unless another file has taken its name by then.
     ///
     /// - Parameter fill: Brings the empty database to the current version.
-    /// - Returns: The file's key, or `nil` for a plaintext file; what `fill` returned; warnings about an empty file
-    ///   that was replaced.
+    /// - Returns: The file's key, or `nil` for a plaintext file; the value that `fill` returned; and warnings about an
+    ///   empty file that was replaced.
     package func publish<Report>(
         _ fill: (Connection) throws -> Report
     ) throws -> (FileKey?, Report, warnings: [String]) {
@@ -35,9 +35,9 @@ package struct FreshDatabase {
         }
     }
 
-    /// Makes a database, syncs it and gives it its name, unless something else has taken that name by then.
+    /// Makes a database, syncs it and renames it into place, unless another file has taken its name by then.
     ///
-    /// - Returns: What `make` returned; warnings about an empty file that was replaced.
+    /// - Returns: The value that `make` returned, and warnings about an empty file that was replaced.
     func place<Made>(_ make: (NewFile) throws -> Made) throws -> (made: Made, warnings: [String]) {
         try checkFolder()
         let folder = try paths.openFolder()
@@ -74,7 +74,7 @@ package struct FreshDatabase {
             try ConnectionProfile.scratch.with(extensions: upgrade.options.extensions).apply(to: connection)
             return try fill(connection)
         }
-        // The key that the provider gives to the next launch must open the file.
+        // The key that the provider returns at the next launch must open the file.
         let again = try key.map { try upgrade.keyAskedAgain($0) }
         let reader = try ConnectionProfile.plain(.readOnly).with(key: again, format: settings)
             .open(copy.path, through: copy.layer())
@@ -111,7 +111,7 @@ package struct FreshDatabase {
         for path in [paths.wal, paths.sharedMemory, paths.journal] { try FileSystem.removeIfPresent(path) }
     }
 
-    /// Replaces a file of 0 bytes, which is a database to SQLite and which another program may be about to write.
+    /// Replaces a file of 0 bytes. SQLite treats it as a database, and another program may be about to write to it.
     private func replaceEmptyFile(
         _ status: FileSystem.Status, _ copy: NewFile, _ copyName: String
     ) throws -> [String] {

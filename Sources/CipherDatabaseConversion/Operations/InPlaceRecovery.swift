@@ -5,11 +5,11 @@ package import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
-/// Replaces a damaged database with what it still contains, and keeps the damaged one beside it.
+/// Replaces a damaged database with what it still contains, and keeps the damaged one next to it.
 ///
 /// The damaged file is never opened by SQLite and never written. The new one is built and proven as by
-/// ``DatabaseRecovery``, and takes the name as the copy of an encryption does: at every instant, the file at the
-/// database's name is the whole damaged database or the whole recovered one. In the second case, the damaged one
+/// ``DatabaseRecovery``, and is renamed into place as the copy of an encryption is: at every instant, the file at the
+/// database's name is the whole damaged database or the whole recovered one. In the second case, the damaged file
 /// already has its other name.
 package struct InPlaceRecovery {
     private let paths: DatabasePaths
@@ -29,7 +29,7 @@ package struct InPlaceRecovery {
         package let wasPlaintext: Bool
         fileprivate let report: RecoveryReport
 
-        /// The detail for the history table, for users who never saw the report because the launch failed after the
+        /// The detail for the history table, for users who did not see the report because the launch failed after the
         /// swap.
         package var detail: String {
             let kept = "kept as \(FileSystem.split(report.source).name)"
@@ -60,8 +60,8 @@ package struct InPlaceRecovery {
 
     /// Recovers the database under the upgrade lock, or leaves the file as it is if nothing is damaged.
     ///
-    /// - Parameter check: Throws to refuse the recovered database.
-    /// - Throws: ``StoreError`` as ``run(finishing:)`` does.
+    /// - Parameter check: A closure that throws to refuse the recovered database.
+    /// - Throws: The same errors as ``run(finishing:)``.
     package func runLocked(checking check: Finishing? = nil) throws -> RecoveryReport {
         if let status = try paths.status() { try FileSystem.checkRegular(status, paths.database) }
         try paths.checkInputs(of: provider)
@@ -104,7 +104,7 @@ package struct InPlaceRecovery {
         }
     }
 
-    /// Finishes or removes what a run that died left beside an undamaged file.
+    /// Finishes or removes what an interrupted run left beside an undamaged file.
     ///
     /// - Returns: Warnings for the report.
     private func settle() throws -> [String] {
@@ -128,9 +128,9 @@ package struct InPlaceRecovery {
     ///
     /// The caller holds the upgrade lock.
     ///
-    /// - Throws: ``StoreError``, with `keyDoesNotFit` if the key opens no page of the file, with `corrupt` if no table
-    ///   definition can be read, with `noSpace`, with `busy`; what `finishing` throws. In these cases the damaged file
-    ///   still has its name, its log and its journal.
+    /// - Throws: ``StoreError``, with the code `keyDoesNotFit` if the key opens no page of the file, `corrupt` if no
+    ///   table definition can be read, `noSpace` or `busy`; any error thrown by `finishing`. In these cases the damaged
+    ///   file still has its name, its log and its journal.
     package func run(finishing: Finishing) throws -> (report: EncryptionReport, fileKey: FileKey) {
         let began = ContinuousClock.now
         let observer = UpgradeObserver(
@@ -234,8 +234,8 @@ package struct InPlaceRecovery {
         return try self.recovery(authenticated).open()
     }
 
-    /// Refuses a file without damage if something else is wrong: a newer format, another database's log, or, if nobody
-    /// requested a recovery, a definition that a newer SQLite may have written.
+    /// Refuses a file without damage if something else is wrong: a newer format, another database's log, or, if no
+    /// recovery was requested, a definition that a newer SQLite may have written.
     private func checkDamage(
         _ recovery: DatabaseRecovery, _ opened: DatabaseRecovery.Opened, _ observer: UpgradeObserver
     ) throws {
@@ -244,7 +244,8 @@ package struct InPlaceRecovery {
                 .engineTooOld, path: paths.database,
                 "the file has format \(header.readVersion), but SQLite \(Engine.current.sqliteVersion) reads formats "
                     + "up to 2",
-                advice: "link a newer SQLCipher; if the number is damaged, recover to another name", changed: .nothing)
+                advice: "link a newer SQLCipher; if the format number is damaged, recover into a new file",
+                changed: .nothing)
         }
         guard opened.damaged.hasForeignSidecar || isAutomatic else { return }
         let survey = try recovery.survey(opened, observer)
@@ -252,7 +253,7 @@ package struct InPlaceRecovery {
         if isAutomatic, let rejected = survey.rejected, try !survey.hasDamage() {
             throw StoreError(
                 .corrupt, path: paths.database,
-                "the definition of \(rejected.definition) cannot be read (\(rejected.reason)), although no page is "
+                "the definition of \(rejected.definition) could not be read (\(rejected.reason)), although no page is "
                     + "damaged: a newer SQLite may have written it",
                 advice: "link a newer SQLCipher, or \(StoreError.damageAdvice)", changed: .nothing)
         }
@@ -268,7 +269,7 @@ package struct InPlaceRecovery {
     private var nothingTold: StoreError {
         StoreError(
             .corrupt, path: paths.database,
-            "no table definition can be read, so no row can be assigned to its table",
+            "no table definition could be read, so no row can be assigned to its table",
             advice: "recover with a healthy database of the same schema as the template", changed: .nothing)
     }
 
@@ -298,7 +299,7 @@ package struct InPlaceRecovery {
 
     /// Leaves the damaged file as it was.
     ///
-    /// If something cannot be removed or restored, the record stays so that the next launch does it.
+    /// If something cannot be removed or restored, the record stays, and the next launch tries again.
     private func undo() {
         guard (try? Leftovers.sweep(paths)) != nil else { return }
         try? AttemptRecord.remove(paths)

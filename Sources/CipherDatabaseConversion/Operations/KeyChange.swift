@@ -3,7 +3,7 @@ package import CipherKeyProviders
 package import CipherSQLite
 internal import CipherSystemFiles
 
-/// Changes an encrypted file, which one of its keys has opened, to the wanted key and format.
+/// Changes an encrypted file, which one of its keys has opened, to the target key and format.
 ///
 /// The provider holds both keys until the change is durable. A crash can therefore never leave a file that neither key
 /// opens.
@@ -12,7 +12,7 @@ package struct KeyChange {
     package let provider: any KeyProvider
     /// The cipher settings that the file may have.
     ///
-    /// The first are the wanted ones.
+    /// The first are the target settings.
     package let formats: [CipherSettings]
     package let options: ConversionOptions
 
@@ -27,12 +27,12 @@ package struct KeyChange {
 
     private var wanted: CipherSettings { formats[0] }
 
-    /// Returns whether the file's key or format differs from the wanted one.
+    /// Returns whether the file's key or format differs from the target key or format.
     func isNeeded(for file: FileUnlocking.Unlocked) -> Bool {
         file.hasPreviousKey || file.fileKey.settings != wanted
     }
 
-    /// Converts a file that was opened with the previous key, or in another format, to the wanted key and format.
+    /// Converts a file that was opened with the previous key, or in another format, to the target key and format.
     ///
     /// - Parameter finishing: Changes the proven copy before it replaces the file.
     package func convert(
@@ -63,26 +63,26 @@ package struct KeyChange {
         return true
     }
 
-    /// Tells the provider that the previous key is no longer needed, for a file that has the wanted key.
+    /// Notifies the provider, for a file that has the target key, that the previous key is no longer needed.
     ///
-    /// The provider is told only once the name of the new file is on disk: before that, a power loss may bring back the
-    /// old file, which needs the old key. It is not told if both keys are equal, because it would then delete the only
-    /// key.
+    /// The provider is notified only once the name of the new file is on disk: before that, a power loss may bring back
+    /// the old file, which needs the old key. The provider is not notified if both keys are equal, because it would
+    /// then delete the only key.
     ///
-    /// - Returns: A warning if something went wrong. Nothing is lost then: the next opening tells the provider again.
+    /// - Returns: A warning if this failed. In that case nothing is lost: the next opening notifies the provider again.
     package func retirePreviousKey() -> String? {
         do {
             guard let previous = try provider.checkedPreviousKey(database: paths.database) else { return nil }
             guard try provider.checkedKey(for: .existing, database: paths.database) != previous else {
                 return
-                    "the previous key is kept, because it equals the new one: give the rotation a different new key, "
+                    "the previous key is kept, because it equals the new one: use a different new key in the rotation, "
                     + "or end the rotation"
             }
             guard try FileSystem.syncFolder(of: paths.database) else { return nil }
             try provider.previousKeyIsObsolete(database: paths.database)
             return nil
         } catch let error as StoreError {
-            return "the previous key is still kept; the next opening tells the provider again: \(error)"
+            return "the previous key is still kept; the next opening notifies the provider again: \(error)"
         } catch {
             return "the previous key is still kept: the provider failed with \(type(of: error))"
         }
@@ -90,7 +90,7 @@ package struct KeyChange {
 
     /// Refuses a change from a key to the same one.
     ///
-    /// - Throws: ``StoreError`` with `keyUnchanged`.
+    /// - Throws: ``StoreError`` with the code `keyUnchanged`.
     func checkKeysDiffer() throws {
         let previous: CipherKey?
         let key: CipherKey
@@ -98,7 +98,7 @@ package struct KeyChange {
             previous = try provider.checkedPreviousKey(database: paths.database)
             key = try provider.checkedKey(for: .existing, database: paths.database)
         } catch is StoreError {
-            // The next request to the provider reports what is wrong.
+            // The next request to the provider reports the error.
             return
         }
         guard previous != key else { throw StoreError.keyUnchanged(paths) }
@@ -109,6 +109,6 @@ extension StoreError {
     static func keyUnchanged(_ paths: DatabasePaths) -> StoreError {
         StoreError(
             .keyUnchanged, path: paths.database, "the new key equals the old one",
-            advice: "give a different new key, or none if only the format is to change", changed: .nothing)
+            advice: "pass a different new key, or none to change only the format", changed: .nothing)
     }
 }

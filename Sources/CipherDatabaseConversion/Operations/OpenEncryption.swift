@@ -4,11 +4,13 @@ package import CipherKeyProviders
 internal import CipherSQLite
 package import CipherSystemFiles
 
-/// Encrypts a plaintext database while others read and write it. Most of the work is done before anybody has to wait.
+/// Encrypts a plaintext database while other connections read and write it. Most of the work is done before any other
+/// call has to wait.
 ///
-/// ``prepare(_:resting:holdingWriters:)`` builds a proven copy, or continues with the copy that a killed launch left,
-/// and applies later changes to it. ``finish(_:_:)`` copies the remaining changes and puts the copy in the file's place
-/// as an upgrade does, while no connection is open. If the run ends before that, ``end()`` removes everything.
+/// ``prepare(_:resting:holdingWriters:)`` builds a proven copy, or continues with the copy left by a launch that was
+/// killed, and applies later changes to it. ``finish(_:_:)`` copies the remaining changes and puts the copy in the
+/// file's place as an upgrade does, while no connection is open. If the run ends before that, ``end()`` removes
+/// everything.
 // Unchecked but safe across threads: the steps run one after another, and each one starts after the previous one ended.
 package final class OpenEncryption: @unchecked Sendable {
     private let paths: DatabasePaths
@@ -68,16 +70,17 @@ package final class OpenEncryption: @unchecked Sendable {
         copy = nil
     }
 
-    // MARK: While others write
+    // MARK: While other connections write
 
     /// Builds and proves the copy if there is none, and applies changes to it until few are left.
     ///
     /// - Parameters:
     ///   - cancellation: Stops the preparation.
-    ///   - resting: Called repeatedly while nobody waits for this run. It may take its time.
-    ///   - holdingWriters: Prevents others from committing.
-    /// - Throws: ``StoreError``, with `noSpace`, with `corrupt` if the database is damaged, with `cancelled`, with
-    ///   `busy` if another try may succeed.
+    ///   - resting: A closure that is called repeatedly while no other call waits for this run. It may take a long
+    ///     time.
+    ///   - holdingWriters: Prevents other connections from committing.
+    /// - Throws: ``StoreError``, with the code `noSpace`, `corrupt` if the database is damaged, `cancelled`, or `busy`
+    ///   if another attempt may succeed.
     package func prepare(
         _ cancellation: UpgradeCancellation, resting: @escaping @Sendable () -> Void,
         holdingWriters: @escaping () throws -> any WriterHold
@@ -112,8 +115,8 @@ package final class OpenEncryption: @unchecked Sendable {
             } catch is FollowingCopy.SchemaChanged {
                 state = .absent
             } catch  where state.isOfEarlierLaunch && !Self.isOfTheMoment(error) {
-                // The copy is discarded, whatever is wrong with it. If the database itself is at fault, the next build
-                // reports that.
+                // The copy is discarded, whatever its fault. If the database itself is at fault, the next build reports
+                // that.
                 try observer.checkCancellation()
                 state = .absent
             }
@@ -161,7 +164,7 @@ package final class OpenEncryption: @unchecked Sendable {
 
     /// Checks whether the last step could be done now.
     ///
-    /// - Throws: ``StoreError`` with `busy` if another process has the file open, as far as the system can tell.
+    /// - Throws: ``StoreError`` with the code `busy` if another process is known to have the file open.
     package func checkUse() throws {
         guard let status = try FileSystem.status(paths.database) else { throw StoreError.missingFile(paths.database) }
         guard case .others(let processes) = OriginalFile(paths.database, status).otherUsers(), !processes.isEmpty else {
@@ -179,7 +182,7 @@ package final class OpenEncryption: @unchecked Sendable {
         for _ in 0..<Self.mostRounds {
             try observer.checkCancellation()
             let round = try copy.follow(proving: false, observer, holdingWriters: holdingWriters)
-            // Data synced now need not be synced while others wait.
+            // Data synced now need not be synced while other calls wait.
             try copy.sync()
             guard round.pages > Self.fewPages, round.pages < before else { return }
             before = round.pages
@@ -199,19 +202,20 @@ package final class OpenEncryption: @unchecked Sendable {
         return observer
     }
 
-    /// The share of the whole work that is done while others write.
+    /// The share of the whole work that is done while other connections write.
     private static let aheadShare = 0.95
 
     // MARK: Alone with the file
 
-    /// Copies what has changed since then, and puts the copy in the file's place.
+    /// Copies what has changed since the preparation, and puts the copy in the file's place.
     ///
     /// No connection of this process may be open to the file.
     ///
     /// - Parameters:
-    ///   - fileKey: `nil` at first; set to the key of the copy.
+    ///   - fileKey: The key of the file: `nil` at first, and set to the key of the copy.
     ///   - cancellation: Stops the step, if the copy has not taken the file's place yet.
-    /// - Throws: ``StoreError``, with `busy` if anybody has the file open. Until the swap, no row has changed.
+    /// - Throws: ``StoreError``, with the code `busy` if another connection has the file open. Until the swap, no row
+    ///   has changed.
     package func finish(_ fileKey: inout FileKey?, _ cancellation: UpgradeCancellation) throws -> EncryptionReport {
         var options = options
         options.cancellation = UpgradeCancellation(anyOf: [cancellation] + (options.cancellation.map { [$0] } ?? []))
@@ -229,7 +233,7 @@ package final class OpenEncryption: @unchecked Sendable {
             let outcome = try options.withLockedFile(paths) { inspector, content in
                 guard case .plaintext = content else {
                     throw StoreError.busy(
-                        paths.database, "another program has encrypted the database meanwhile", retry: .now)
+                        paths.database, "another program has since encrypted the database", retry: .now)
                 }
                 hasBegun = true
                 try copy.settle(

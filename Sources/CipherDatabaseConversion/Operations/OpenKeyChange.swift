@@ -3,7 +3,8 @@ package import CipherKeyProviders
 internal import CipherSQLite
 package import CipherSystemFiles
 
-/// Changes the key of a database while others read and write it. Most of it is copied before anybody has to wait.
+/// Changes the key of a database while other connections read and write it. Most of the database is copied before any
+/// other call has to wait.
 ///
 /// ``prepare(_:_:)`` copies the pages and compares them. ``finish(_:_:)`` copies what has changed since then, as an
 /// offline key change does, while no connection is open. If the run ends before that, nothing is left of it.
@@ -14,7 +15,7 @@ package final class OpenKeyChange: @unchecked Sendable {
     private let provider: any KeyProvider
     private let options: ConversionOptions
     private let keys: UpgradeKeys
-    /// The copy; `nil` if the format or the file system does not allow it.
+    /// The copy; `nil` if the format or the file system does not support this method.
     ///
     /// Everything is then copied in the last step.
     private var copy: ResealedCopy?
@@ -28,10 +29,10 @@ package final class OpenKeyChange: @unchecked Sendable {
     /// Requests the key, which the provider creates if there is none.
     ///
     /// - Parameters:
-    ///   - source: The key that has opened the file. Its format stays.
+    ///   - source: The key that has opened the file. The file keeps its format.
     ///   - provider: Provides the new key.
-    ///   - options: How long to wait.
-    /// - Throws: ``StoreError``, with `keyUnchanged` if the file already has the key.
+    ///   - options: The timeouts.
+    /// - Throws: ``StoreError``, with the code `keyUnchanged` if the file already has the key.
     package init(
         _ paths: DatabasePaths, _ source: FileKey, to provider: any KeyProvider, options: ConversionOptions
     ) throws {
@@ -53,15 +54,15 @@ package final class OpenKeyChange: @unchecked Sendable {
 
     deinit { keys.cancel() }
 
-    // MARK: While others write
+    // MARK: While other connections write
 
     /// Copies the database and the changes made meanwhile, until few are left.
     ///
     /// - Parameters:
     ///   - cancellation: Stops the preparation.
     ///   - checkpoint: Checkpoints the log into the file, as far as possible.
-    /// - Throws: ``StoreError``, with `busy` if another process has the file open, with `noSpace`, with `cancelled`;
-    ///   what `checkpoint` throws.
+    /// - Throws: ``StoreError``, with the code `busy` if another process has the file open, `noSpace` or `cancelled`;
+    ///   any error thrown by `checkpoint`.
     package func prepare(_ cancellation: UpgradeCancellation, _ checkpoint: () throws -> Void) throws {
         guard ResealedCopy.canBeMade(of: source.settings) else { return try waitForOthers(cancellation) }
         try StoreError.typing(paths.database, during: .conversion) {
@@ -71,7 +72,7 @@ package final class OpenKeyChange: @unchecked Sendable {
         }
     }
 
-    /// Copies what has changed since the last time, as ``prepare(_:_:)`` does.
+    /// Copies what has changed since the last call, as ``prepare(_:_:)`` does.
     package func catchUp(_ cancellation: UpgradeCancellation, _ checkpoint: () throws -> Void) throws {
         guard let copy else { return }
         try StoreError.typing(paths.database, during: .conversion) {
@@ -90,7 +91,7 @@ package final class OpenKeyChange: @unchecked Sendable {
         var before = Int.max
         for number in 0..<Self.mostPasses {
             let pass = try pass(copy, cancellation, checkpoint, share: number == 0 ? 0 : 1)
-            // Data synced now need not be synced while others wait.
+            // Data synced now need not be synced while other calls wait.
             try copy.sync()
             guard pass.changed > Self.fewPages, pass.changed < before else { break }
             before = pass.changed
@@ -115,7 +116,7 @@ package final class OpenKeyChange: @unchecked Sendable {
         }
     }
 
-    /// The share of the whole work that is done while others write.
+    /// The share of the whole work that is done while other connections write.
     private static let aheadShare = 0.9
 
     /// Waits until no other process has the file open, because that would make the last step fail.
@@ -136,17 +137,18 @@ package final class OpenKeyChange: @unchecked Sendable {
 
     // MARK: Alone with the file
 
-    /// Copies what has changed since then, and puts the copy in the file's place.
+    /// Copies what has changed since the preparation, and puts the copy in the file's place.
     ///
     /// No connection of this process may be open to the file.
     ///
     /// - Parameters:
     ///   - fileKey: The key of the file; set to the key of the copy.
     ///   - cancellation: Stops the step, if the copy has not taken the file's place yet.
-    /// - Throws: ``StoreError``, with `busy` if anybody has the file open. Until the swap, no row has changed.
+    /// - Throws: ``StoreError``, with the code `busy` if another connection has the file open. Until the swap, no row
+    ///   has changed.
     package func finish(_ fileKey: inout FileKey?, _ cancellation: UpgradeCancellation) throws -> EncryptionReport {
         guard fileKey?.key == source.key else {
-            throw StoreError.busy(paths.database, "the store has changed the database's key meanwhile", retry: .now)
+            throw StoreError.busy(paths.database, "the store has since changed the database's key", retry: .now)
         }
         var options = options
         options.keepBackup = false
@@ -170,9 +172,9 @@ package final class OpenKeyChange: @unchecked Sendable {
             totalBytes: update.totalBytes)
     }
 
-    /// Tells the provider that the file has the new key, once that is on disk.
+    /// Notifies the provider that the file has the new key, once the new file is on disk.
     ///
-    /// - Returns: A warning if something went wrong. Nothing is lost then.
+    /// - Returns: A warning if this failed. In that case nothing is lost.
     package func retirePreviousKey() -> String? {
         KeyChange(paths: paths, provider: provider, formats: [source.settings], options: options).retirePreviousKey()
     }

@@ -4,8 +4,8 @@ package import CipherSQLite
 
 /// Changes the key, the salt or the cipher format of an encrypted database.
 ///
-/// The file is rebuilt and proven, as in an encryption upgrade. A crash leaves it with one key or the other, and
-/// another run with both keys completes the change.
+/// The file is rebuilt and proven, as in an encryption upgrade. After a crash, the file has either the old key or the
+/// new one, and another run with both keys completes the change.
 package struct Rekeying {
     private let paths: DatabasePaths
     private let change: KeyChange
@@ -31,17 +31,17 @@ package struct Rekeying {
             formats: [newSettings] + formats.filter { $0 != newSettings }, options: options)
     }
 
-    /// Changes the key, or confirms that it is already changed.
+    /// Changes the key, or confirms that it has already been changed.
     ///
-    /// - Throws: ``StoreError``, with `keyDoesNotFit` if neither key opens the file, and with `keyUnchanged` if they
-    ///   are equal. Until the swap, no row has changed.
+    /// - Throws: ``StoreError``, with the code `keyDoesNotFit` if neither key opens the file, and `keyUnchanged` if
+    ///   they are equal. Until the swap, no row has changed.
     package func run() throws -> EncryptionReport {
         try paths.checkInputs(of: change.provider)
         return try options.withLockedFile(paths) { inspector, content in
             guard case .opaque(let hasPlaintextHeader) = content else {
                 throw StoreError(
                     .unexpectedPlaintext, path: paths.database, "the file is not encrypted, so it has no key to change",
-                    advice: "encrypt it", changed: .nothing)
+                    advice: "encrypt the file instead", changed: .nothing)
             }
             try change.checkKeysDiffer()
             let (file, _) = try FileUnlocking(

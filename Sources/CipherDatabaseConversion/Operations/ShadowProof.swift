@@ -5,10 +5,10 @@ internal import CipherSystemFiles
 
 /// The encryption upgrade without its last step: the copy is built, proven and migrated as usual, and then discarded.
 ///
-/// The database, its sidecars and their times stay as they are. A real upgrade brings the file to rest first, which
-/// writes to it. Here, one read transaction is held open instead, and commits by others are detected at the end. In
-/// rollback mode, that transaction makes writers wait. In WAL mode, writers continue, and the proof does not cover what
-/// they changed.
+/// The database, its sidecars and their timestamps stay as they are. A real upgrade brings the file to rest first,
+/// which writes to it. Here, one read transaction is held open instead, and commits by other connections are detected
+/// at the end. In rollback mode, that transaction makes writers wait. In WAL mode, writers continue, and the proof does
+/// not cover what they changed.
 package struct ShadowProof {
     package let upgrade: EncryptionUpgrade
     package let inspector: Inspector
@@ -25,8 +25,8 @@ package struct ShadowProof {
     /// The caller holds the upgrade lock.
     ///
     /// - Parameter rehearse: Changes the proven copy as the upgrade would before it replaced the file.
-    /// - Throws: ``StoreError`` as the upgrade does; with `needsRecovery` if a journal would have to be rolled back
-    ///   first, and with `busy` if another connection wrote meanwhile.
+    /// - Throws: The same errors as the upgrade; also ``StoreError`` with the code `needsRecovery` if a journal would
+    ///   have to be rolled back first, or `busy` if another connection wrote meanwhile.
     package func run(_ rehearse: ((Connection) throws -> Void)? = nil) throws -> EncryptionReport {
         let began = ContinuousClock.now
         let options = upgrade.options
@@ -49,7 +49,7 @@ package struct ShadowProof {
             let keys = try UpgradeKeys(key, again: try upgrade.keyAskedAgain(key), settings: options.format)
             defer { keys.cancel() }
             report.warnings += try Leftovers.sweep(paths)
-            // Nobody else sees this copy, and nothing is left of it whatever happens.
+            // No other process sees this copy, and nothing is left of it whatever happens.
             let copy = try NewFile(withoutNameIn: folder, path: paths.database)
             try observer.locating {
                 try observer.begin(.quiescing)
@@ -75,8 +75,8 @@ package struct ShadowProof {
         return report
     }
 
-    /// Returns a warning if somebody has the file open: it cannot be upgraded now, but its shadow proof is still
-    /// possible.
+    /// Returns a warning if another connection has the file open: the file cannot be upgraded now, but its shadow proof
+    /// is still possible.
     private func inUse(_ status: FileSystem.Status) throws -> String? {
         do {
             let ownership = try SoleOwnership.find(OriginalFile(paths.database, status), timeout: .zero)

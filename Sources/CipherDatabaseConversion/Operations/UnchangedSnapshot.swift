@@ -2,14 +2,14 @@ internal import CipherErrors
 internal import CipherSQLite
 
 extension Connection {
-    /// Runs `body` on one state of a file that others may write to.
+    /// Runs `body` on a consistent snapshot of a file that other connections may write to.
     ///
     /// The open transaction has a second purpose: the builder's connection, which can write, is not the last one to
     /// close and therefore does not checkpoint the log.
     ///
     /// - Parameter moment: The time during which another connection may have written, for the error message.
-    /// - Throws: What `body` throws, with SQLite's failures as ``StoreError``; ``StoreError`` with `busy` if another
-    ///   connection wrote.
+    /// - Throws: Any error thrown by `body`, with SQLite's failures as ``StoreError``; ``StoreError`` with the code
+    ///   `busy` if another connection wrote.
     func whileUnchanged<Output>(
         _ paths: DatabasePaths, _ moment: String, _ body: () throws -> Output
     ) throws -> Output {

@@ -17,7 +17,8 @@ package struct Vacuum {
 
     /// Replaces the file with its copy.
     ///
-    /// - Throws: ``StoreError``, with `busy` if anybody has the file open. Until the swap, no row has changed.
+    /// - Throws: ``StoreError``, with the code `busy` if another connection has the file open. Until the swap, no row
+    ///   has changed.
     package func run() throws -> EncryptionReport {
         try options.withLockedFile(paths) { inspector, content in
             try Conversion(

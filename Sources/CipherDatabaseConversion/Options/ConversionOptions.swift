@@ -2,7 +2,8 @@ package import CipherKeyProviders
 public import CipherSQLite
 package import CipherSystemFiles
 
-/// The options for encrypting or decrypting a database or changing its key, and how long to wait for others.
+/// The options for encrypting or decrypting a database or changing its key, including how long to wait for other
+/// connections.
 public struct ConversionOptions: Sendable {
     /// The cipher format of the new file.
     ///
@@ -18,8 +19,8 @@ public struct ConversionOptions: Sendable {
     ///
     /// Full-text tables can be copied without them.
     public var tokenizers: [Tokenizer] = []
-    /// Whether the plaintext file is kept beside the encrypted one as `NAME-plaintext`, or as `NAME-plaintext-2` and so
-    /// on if that name is taken.
+    /// Whether the plaintext file is kept next to the encrypted one as `NAME-plaintext`, or as `NAME-plaintext-2` and
+    /// so on if that name is taken.
     public var keepBackup = false
     /// How the copy is compared with the original.
     public var proof = ProofReader.records
@@ -34,9 +35,9 @@ public struct ConversionOptions: Sendable {
     public var busyTimeout: Duration = .seconds(5)
     /// How long to wait for another upgrade of a database in the same directory, in this process or another.
     public var upgradeTimeout: Duration = .seconds(120)
-    /// How long to wait for each answer of the key provider, which may have to prompt the user.
+    /// How long to wait for each response of the key provider, which may have to prompt the user.
     public var keyTimeout: Duration = .seconds(120)
-    /// Whether a missing file counts as a database without tables instead of an error.
+    /// Whether a missing file is treated as a database without tables instead of an error.
     package var createsMissingFile = false
     package var progress: (@Sendable (UpgradeProgress) -> Void)?
     package var cancellation: UpgradeCancellation?
@@ -57,7 +58,7 @@ public struct ConversionOptions: Sendable {
         Inspector(paths, extensions: extensions, busyTimeout: busyTimeout, isAlone: isAlone)
     }
 
-    /// Returns a provider whose answers are waited for no longer than ``keyTimeout``.
+    /// Returns a provider that waits for each response no longer than ``keyTimeout``.
     package func waiting(for provider: any KeyProvider) -> any KeyProvider {
         TimeLimitedKeyProvider(provider, timeout: keyTimeout, cancellation: cancellation)
     }

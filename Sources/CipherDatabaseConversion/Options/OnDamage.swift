@@ -1,7 +1,7 @@
 /// What to do with a damaged database.
 ///
-/// Damage in indexes, the free list or the pointer map affects no rows, and causes no loss if the copy builds its own.
-/// Other damage may lose rows, and only ``recover`` continues after it.
+/// Damage to indexes, the free list or the pointer map affects no rows, and causes no loss if these are built anew for
+/// the copy. Other damage may lose rows, and only ``recover`` continues after it.
 public enum OnDamage: String, Sendable, CaseIterable {
     /// Throws an error with the code `corrupt`, which names the damaged indexes.
     ///
@@ -14,8 +14,8 @@ public enum OnDamage: String, Sendable, CaseIterable {
     /// encryption keeps the plaintext original as a backup, whose name is in ``EncryptionReport/backup``, and warns; a
     /// conversion of an encrypted file is refused with `corrupt`.
     ///
-    /// Rows that a damaged UNIQUE index should have prevented are refused, with the index and the number of keys. Rows
-    /// that cannot be read are refused with `corrupt`.
+    /// If a damaged UNIQUE index has let duplicate rows in, the database is refused, and the error names the index and
+    /// the number of keys. If rows cannot be read, the database is refused with `corrupt`.
     case rebuildIndexes
     /// Does the same as ``rebuildIndexes``, and recovers the database if that is not enough. The damaged file is kept
     /// beside the new one as `NAME-damaged`, with the `-wal` or `-journal` that it had. A new database takes its place,

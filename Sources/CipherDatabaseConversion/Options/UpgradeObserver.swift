@@ -5,7 +5,7 @@ package import CipherSystemFiles
 ///
 /// It is used by one thread at a time, except for ``isCancelled``.
 package final class UpgradeObserver {
-    /// The share of the whole work at the end of each stage, as measured with a chat database.
+    /// The share of the whole work that is done at the end of each stage, as measured with a chat database.
     private static let ends: [UpgradeStage: Double] = [
         .quiescing: 0.02, .building: 0.60, .proving: 0.94, .migrating: 0.97, .swapping: 1,
     ]

@@ -11,15 +11,15 @@ package import CipherSystemFiles
 
 /// The number of unfinished conversions of a file, the files that they created, and the state to restore.
 ///
-/// The record is written before the first change, and removed whenever a run ends while its process is alive. Only a
-/// kill leaves it. It has three purposes: a launch that a watchdog kills each time is not repeated forever; a database
-/// that was in WAL mode returns to WAL mode even if the launch that left that mode died; and the next run knows which
-/// files CipherStore created. The names of those files have a random part that is recorded before they are created, so
-/// no other file is ever mistaken for one of them.
+/// The record is written before the first change, and removed whenever a run ends while its process is alive. The
+/// record remains only if the process is killed. It has three purposes: a launch that a watchdog kills each time is not
+/// repeated forever; a database that was in WAL mode returns to WAL mode even if the launch that left that mode was
+/// killed; and the next run knows which files CipherStore created. The names of those files have a random part that is
+/// recorded before they are created, so no other file is ever mistaken for one of them.
 ///
-/// The record itself is created without any permissions, and gets them once it is written. A file without permissions
-/// that is no larger than a record is the only file that is removed without being listed in a record. Later, the record
-/// is overwritten in place; it is shorter than a sector.
+/// The record itself is created without any permissions, which are set once it is written. A file that has no
+/// permissions and is no larger than a record is the only kind of file that is removed without being listed in a
+/// record. Later, the record is overwritten in place; it is shorter than a sector.
 ///
 /// Files are identified by their inodes, and all of them are in the database's folder. The device number is not used,
 /// because it may change when the machine restarts.
@@ -55,7 +55,7 @@ package struct AttemptRecord: Equatable {
     package func copyName(_ paths: DatabasePaths) -> String { paths.copyPrefix + token }
     package func unfinishedBackupName(_ paths: DatabasePaths) -> String { paths.unfinishedBackupPrefix + token }
 
-    /// Returns the database to which a name belongs, if the name has the form that a conversion gives its files.
+    /// Returns the database to which a name belongs, if the name has the form of the names of a conversion's files.
     static func database(besideWhich name: String) -> String? {
         guard isToken(name.utf8.suffix(tokenLength)) else { return nil }
         let stem = name.utf8.dropLast(tokenLength)
@@ -75,7 +75,7 @@ package struct AttemptRecord: Equatable {
 
     // MARK: On disk
 
-    /// The file that has the record's name.
+    /// The kind of file that has the record's name.
     enum Found: Equatable {
         case nothing
         /// A record whose creation was not finished.
@@ -93,8 +93,8 @@ package struct AttemptRecord: Equatable {
         do {
             descriptor = try folder.openFile(paths.attemptName, forWriting: false)
         } catch let error as StoreError where error.code == .permission {
-            // The file belongs to another user, and only that user can tell what it is. It concerns only runs that
-            // convert the file.
+            // The file belongs to another user, and only that user can read it. It concerns only runs that convert the
+            // file.
             return .stranger
         }
         guard let descriptor else { return .nothing }
@@ -141,7 +141,7 @@ package struct AttemptRecord: Equatable {
         try write(descriptor, paths)
         // The owner of the database runs the next launch. If the ownership cannot be changed, it stays with this user.
         if let owner { _ = fchown(descriptor, owner.owner, owner.group) }
-        guard fchmod(descriptor, 0o600) == 0 else { throw FileSystem.failure("be given its mode", paths.attempt) }
+        guard fchmod(descriptor, 0o600) == 0 else { throw FileSystem.failure("be assigned its mode", paths.attempt) }
         guard syncToDisk(descriptor) else { throw FileSystem.failure("be synced", paths.attempt) }
         try folder.sync()
     }
@@ -181,13 +181,13 @@ package struct AttemptRecord: Equatable {
         return file
     }
 
-    /// Records a copy, and then gives it its name if it was created without one.
+    /// Records a copy, and then creates its name if the copy was created without one.
     mutating func adopt(_ file: NewFile, _ folder: Folder, _ paths: DatabasePaths) throws {
         copy = file.identity.inode
         try write(folder, paths)
         guard try !file.hasName(copyName(paths)) else { return }
         guard file.appear(as: copyName(paths)) == true else {
-            throw FileSystem.failure("be given its name", paths.database)
+            throw FileSystem.failure("be linked to its name", paths.database)
         }
     }
 
@@ -195,7 +195,8 @@ package struct AttemptRecord: Equatable {
 
     private var text: String {
         func word(_ inode: UInt64?) -> String { inode.map { "\($0)" } ?? "-" }
-        // The second line ends with a newline even if nothing follows, so that torn data after it leaves it intact.
+        // The second line ends with a newline even if nothing follows, so that torn data after that line leaves the
+        // line intact.
         let text =
             "\(Self.signature)\n\(attempts) \(wasWriteAheadLog ? "wal" : "delete") \(token) "
             + "\(word(original)) \(word(copy)) \(keptAs.map { "kept-\($0)" } ?? "-")\n"
@@ -208,7 +209,7 @@ package struct AttemptRecord: Equatable {
         let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         guard lines[0].elementsEqual(Self.signature.utf8) else { return nil }
         let words = lines.dropFirst().first?.split(separator: UInt8(ascii: " ")) ?? []
-        // An older release writes five words.
+        // Older releases write five words.
         guard words.count == 5 || words.count == 6, Self.isToken(words[2]) else {
             // A power loss may have torn the record. No file had been created under its names by then.
             guard let record = try? AttemptRecord(attempts: 1, original: nil) else { return nil }

@@ -3,12 +3,12 @@ internal import CipherErrors
 extension StoreError {
     /// Returns the error for a sidecar that does not belong to the file.
     ///
-    /// - Parameter sidecar: The sidecar, as the advice calls it.
+    /// - Parameter sidecar: The name of the sidecar in the advice.
     static func staleSidecar(_ paths: DatabasePaths, _ detail: String, _ sidecar: String) -> StoreError {
         StoreError(
             .staleSidecar, path: paths.database, detail,
-            advice: "restore the file and its \(sidecar) from the same copy, or move the \(sidecar) away if it is the "
-                + "older one", changed: .nothing)
+            advice: "restore the file and its \(sidecar) from the same copy, or move the \(sidecar) elsewhere if it is "
+                + "the older one", changed: .nothing)
     }
 
     /// Reports errors about the copy under the database's path, because users do not know the copy.

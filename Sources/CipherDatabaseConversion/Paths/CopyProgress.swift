@@ -10,21 +10,21 @@ struct CopyProgress: Equatable {
     /// The last transaction in the log that the copy contains; `nil` if the log cannot distinguish it from another one.
     var end: LogHeader.TransactionEnd?
 
-    /// Returns `nil` if the system cannot distinguish its boots.
+    /// Creates the progress; `nil` if the system cannot distinguish its boots.
     init?(end: LogHeader.TransactionEnd?) {
         guard let boot = FileSystem.bootIdentity() else { return nil }
         self.boot = boot
         self.end = end?.isSealed == true ? end : nil
     }
 
-    /// Whether the system has not restarted since, so that the copy is as it was written.
+    /// Whether the system has not restarted since, so that all data written to the copy is in it.
     var isOfThisStart: Bool { boot == FileSystem.bootIdentity() }
 
     // MARK: As text
 
     var text: String { "\(boot) \(end?.text ?? "-")" }
 
-    /// Returns `nil` if the text has another form.
+    /// Parses the text of a record; `nil` if the text has another form.
     init?(text: String) {
         let words = text.split(separator: " ")
         guard words.count == 2 else { return nil }

@@ -8,10 +8,10 @@ extension DatabasePaths {
         [wal, sharedMemory, journal, attempt, FileName.sibling(backupName(1), of: database)]
     }
 
-    /// Refuses an input file of the run that has such a name, whatever path was given for it.
+    /// Refuses an input file of the run that has one of these names, whatever path leads to it.
     ///
     /// - Parameter source: An input of the run, such as a key provider.
-    /// - Throws: ``StoreError`` with `nameTaken`.
+    /// - Throws: ``StoreError`` with the code `nameTaken`.
     package func checkInputs(of source: Any) throws {
         guard let source = source as? any InputFiles else { return }
         try checkInputs(source.inputFiles(for: database))
@@ -24,7 +24,7 @@ extension DatabasePaths {
                 .nameTaken, path: file,
                 "this run needs the file, but its name is \(FileSystem.split(name).name), and a file of that name is "
                     + "overwritten and removed together with the database's own files",
-                advice: "give it another name", changed: .nothing)
+                advice: "choose another name for it", changed: .nothing)
         }
     }
 }

@@ -3,11 +3,11 @@ package import CipherSystemFiles
 
 /// The names around one database.
 ///
-/// The file names are the complete upgrade state: which of them exist shows how far the upgrade came.
+/// The file names are the complete upgrade state: which of them exist shows how far the upgrade got.
 package struct DatabasePaths: Sendable {
     /// The path of the database, without symbolic links.
     package let database: String
-    /// The folder in which a search found the database; `nil` for a path given by the caller.
+    /// The folder in which a search found the database; `nil` for a path specified by the caller.
     private let seenFolder: FileIdentity?
 
     package init(_ path: String) throws {
@@ -15,7 +15,8 @@ package struct DatabasePaths: Sendable {
         seenFolder = nil
     }
 
-    /// Creates the names around a database that was found in a folder; they count only while they are in that folder.
+    /// Creates the names around a database that was found in a folder; they are valid only while they are in that
+    /// folder.
     init(_ database: String, seenIn folder: FileIdentity?) {
         self.database = database
         seenFolder = folder
@@ -69,7 +70,7 @@ package struct DatabasePaths: Sendable {
         return first
     }
 
-    /// Returns the files beside the database that have a backup's name.
+    /// Returns the files beside the database whose names are those of backups.
     package func backups() throws -> [String] { try kept(backupName(1)) }
 
     /// Returns the damaged originals that are kept beside the database, each with the log and journal that it had.
@@ -88,8 +89,8 @@ package struct DatabasePaths: Sendable {
 
     /// Returns the status of the database; `nil` if it does not exist.
     ///
-    /// - Throws: ``StoreError`` with `busy` if a link has replaced the file that a search found, because it would lead
-    ///   out of the searched folder. Another regular file in its place still belongs to that folder.
+    /// - Throws: ``StoreError`` with the code `busy` if a link has replaced the file that a search found, because the
+    ///   link would lead out of the searched folder. Another regular file in its place still belongs to that folder.
     func status() throws -> FileSystem.Status? {
         guard let seenFolder else { return try FileSystem.status(database) }
         // A new link may have the inode number of the removed folder.
@@ -127,7 +128,7 @@ package struct DatabasePaths: Sendable {
 
     /// Opens the folder.
     ///
-    /// - Throws: ``StoreError`` with `busy` if it is not the folder that was searched.
+    /// - Throws: ``StoreError`` with the code `busy` if the folder is not the one that was searched.
     package func openFolder() throws -> Folder {
         let opened = try Folder(folder)
         guard let seenFolder else { return opened }

@@ -1,14 +1,14 @@
 internal import CipherErrors
 internal import CipherSystemFiles
 
-/// A file that gets its name once it is complete.
+/// A file that is renamed into place once it is complete.
 final class UnpublishedFile {
     let content: NewFile
     private let target: DatabasePaths
     /// The temporary name, if the file system does not support nameless files.
     private let temporaryName: String?
 
-    /// Refuses a name that is taken, or that is one of the database's own.
+    /// Refuses a name that is taken, or that belongs to the database itself or a file beside it.
     ///
     /// - Parameter source: The path of the database from which the new one is made, without symbolic links.
     static func checkName(_ target: DatabasePaths, in folder: Folder, besides source: String) throws {
@@ -19,7 +19,7 @@ final class UnpublishedFile {
         {
             throw StoreError(
                 .nameTaken, path: target.database, "a file of this name beside the database is treated as a part of it",
-                advice: "give the new file another name", changed: .nothing)
+                advice: "choose another name for the new file", changed: .nothing)
         }
         for path in [target.wal, target.journal, target.sharedMemory] where try FileSystem.exists(path) {
             throw StoreError.inTheWay(path, "SQLite would treat this file as a part of the new one")
@@ -41,7 +41,7 @@ final class UnpublishedFile {
         }
     }
 
-    /// Gives the file its name, which must be free.
+    /// Renames the file into place; its name must be free.
     ///
     /// - Returns: Warnings for the report.
     func publish() throws -> [String] {
@@ -59,7 +59,7 @@ final class UnpublishedFile {
     private func appear() throws -> Bool {
         guard let temporaryName else {
             guard let isFree = content.appear(as: target.name) else {
-                throw FileSystem.failure("be given its name", target.database)
+                throw FileSystem.failure("be linked to its name", target.database)
             }
             return isFree
         }
@@ -71,7 +71,7 @@ final class UnpublishedFile {
         return try content.folder.renameIfFree(temporaryName, to: target.name)
     }
 
-    /// Removes the file if it did not get its name.
+    /// Removes the file if it was not published.
     func remove() {
         guard let temporaryName, (try? content.hasName(temporaryName)) == true else { return }
         _ = try? content.folder.removeIfPresent(temporaryName)
@@ -81,7 +81,7 @@ final class UnpublishedFile {
 extension StoreError {
     fileprivate static func targetTaken(_ target: DatabasePaths) -> StoreError {
         StoreError(
-            .nameTaken, path: target.database, "a file of this name already exists, and the new file replaces nothing",
-            advice: "give the new file another name, or move that file away", changed: .nothing)
+            .nameTaken, path: target.database, "a file of this name already exists and is not replaced",
+            advice: "choose another name for the new file, or move that file elsewhere", changed: .nothing)
     }
 }

@@ -11,19 +11,19 @@ package import CipherSystemFiles
 
 /// Prevents other processes, and other jobs of this process, from inspecting and upgrading the same file.
 ///
-/// Across processes it is a `flock` on the folder's descriptor: it is exclusive, ends with the process and leaves
+/// Across processes it is a `flock` on the folder's descriptor: the lock is exclusive, ends with the process and leaves
 /// nothing behind. A process holds it once for all of its jobs in that folder, and separates the jobs from each other
 /// by file. Jobs that follow each other without a gap would lock out every other process, so the lock has turns: when a
-/// turn is over, no further job joins, and the lock stays free for a moment. A job that a key provider or a hook starts
-/// within another job joins in any case, because the other job may wait for it; on the same file it is refused.
-/// POSIX record locks (`fcntl`) are what SQLite itself uses, so they are never used here.
+/// turn is over, no further job joins, and the lock stays free briefly. A job that a key provider or a hook starts
+/// within another job joins in any case, because the other job may wait for it; if it is on the same file, it is
+/// refused. POSIX record locks (`fcntl`) are what SQLite itself uses, so they are never used here.
 // Unchecked but safe across threads: `folders`, `free` and `files` are accessed only under `lock`.
 package final class UpgradeLock: @unchecked Sendable {
     /// How long further jobs may join.
     private let turn: Duration
     /// How long the lock then stays free.
     ///
-    /// Others try to take it every hundredth of a second.
+    /// Other processes try to take it every hundredth of a second.
     private static let gap = Duration.milliseconds(30)
 
     /// The bytes of a path, because two paths that are equal as characters can be different folders.
@@ -39,7 +39,7 @@ package final class UpgradeLock: @unchecked Sendable {
     private static let shared = UpgradeLock()
     private let lock = Lock()
     private var folders: [Name: Held] = [:]
-    /// The folders whose lock is left to others, and until when.
+    /// The folders whose lock is left to other processes, and until when.
     private var free: [Name: ContinuousClock.Instant] = [:]
     private var files: [Name: EnclosingJobs.Job] = [:]
 
@@ -49,7 +49,7 @@ package final class UpgradeLock: @unchecked Sendable {
 
     /// Runs `body` with the shared lock of this process held.
     ///
-    /// - Throws: ``StoreError`` as ``withLock(_:timeout:cancellation:_:)`` of an instance does.
+    /// - Throws: The same errors as ``withLock(_:timeout:cancellation:_:)`` of an instance.
     package static func withLock<Result>(
         _ paths: DatabasePaths, timeout: Duration, cancellation: UpgradeCancellation? = nil, _ body: () throws -> Result
     ) throws -> Result {
@@ -61,8 +61,8 @@ package final class UpgradeLock: @unchecked Sendable {
     /// - Parameters:
     ///   - timeout: How long to wait for the lock.
     ///   - cancellation: Stops the waiting.
-    /// - Throws: ``StoreError`` with `busy` after that time, with `cancelled`, or with `misuse` if a job on the file
-    ///   waits for this one. That is not detected for work that code of the app starts in a task or on a separate
+    /// - Throws: ``StoreError`` with the code `busy` after the timeout, `cancelled`, or `misuse` if a job on the file
+    ///   waits for this one. Such a wait is not detected for work that the app's code starts in a task or on a separate
     ///   thread.
     package func withLock<Result>(
         _ paths: DatabasePaths, timeout: Duration, cancellation: UpgradeCancellation? = nil, _ body: () throws -> Result
@@ -157,6 +157,6 @@ package final class UpgradeLock: @unchecked Sendable {
         StoreError(
             .busy, path: paths.database,
             "another upgrade of a database in this folder is running, in this process or another",
-            advice: "wait for it to end and try again")
+            advice: "wait until that upgrade has ended and try again")
     }
 }

@@ -12,13 +12,13 @@ package struct Attempts {
         self.options = options
     }
 
-    /// Counts this attempt, unless too many attempts have not finished.
+    /// Counts this attempt, or throws if too many attempts have not finished.
     ///
     /// - Parameters:
     ///   - original: The file that is converted.
     ///   - isWriteAheadLog: Whether the file is in WAL mode now.
     ///   - made: The record of a copy that was made ahead of time; `nil` if there is none.
-    /// - Throws: ``StoreError`` with `repeatedFailure`.
+    /// - Throws: ``StoreError`` with the code `repeatedFailure`.
     package func next(
         _ original: FileIdentity, isWriteAheadLog: Bool, goingOnWith made: AttemptRecord? = nil
     ) throws -> AttemptRecord {
@@ -30,7 +30,7 @@ package struct Attempts {
         return record
     }
 
-    /// Refuses what ``next(_:isWriteAheadLog:)`` would refuse, and counts nothing.
+    /// Throws the error that ``next(_:isWriteAheadLog:)`` would throw, and counts nothing.
     package func check() throws { _ = try last() }
 
     /// Returns the record of an attempt that did not finish; `nil` if there is none.
@@ -54,7 +54,7 @@ package struct Attempts {
         return try LogKeeper(paths.database, options)
     }
 
-    /// Restores the journal mode, after a run that died, of a plaintext file that is to be opened as it is.
+    /// Restores, after an interrupted run, the journal mode of a plaintext file that is to be opened as it is.
     ///
     /// - Returns: Warnings for the report.
     package func giveBackJournalMode() throws -> [String] {
@@ -84,15 +84,15 @@ package struct Attempts {
             }
             try AttemptRecord.remove(paths)
         } catch {
-            told.append("files of this run could not be removed; the next launch tries again: \(error)")
+            told.append("temporary files of this run could not be removed; the next launch tries again: \(error)")
         }
         return told
     }
 
     /// Removes the journal of a change of the journal mode that was killed before it had written anything to the file.
     ///
-    /// SQLite finds that this journal is not hot and leaves it in place. In WAL mode, which uses no journal, it would
-    /// stay forever.
+    /// SQLite finds that this journal is not hot and leaves it in place. In WAL mode, which uses no journal, the
+    /// journal would stay forever.
     private func removeSpentJournal(_ key: FileKey?) throws {
         guard try FileSystem.exists(paths.journal) else { return }
         let connection = try Self.connection(paths, key, busyTimeout: options.busyTimeout)
@@ -111,7 +111,7 @@ package struct Attempts {
         _ = try connection.value(String.self, "PRAGMA journal_mode = DELETE")
     }
 
-    /// Finishes the cleanup after a run that died, for a file that is to stay as it is.
+    /// Finishes the cleanup after an interrupted run, for a file that is to stay as it is.
     ///
     /// Returns warnings for the report.
     ///
@@ -137,7 +137,7 @@ package struct Attempts {
         }
         do {
             _ = try journalMode("PRAGMA journal_mode = WAL")
-            // SQLite answers `wal` even if the header could not be written. Only a new connection shows the real mode.
+            // SQLite returns `wal` even if the header could not be written. Only a new connection shows the real mode.
             let mode = try journalMode("PRAGMA journal_mode") ?? "none"
             guard mode == "wal" else { return "the journal mode is \(mode)" }
             // Without this, a power loss may bring back the journal of this change after the record of the change has

@@ -1,17 +1,17 @@
 internal import CipherSQLite
 internal import CipherSystemFiles
 
-/// A copy of a database that was made while others wrote to the database, and that is finished once the database is at
-/// rest.
+/// A copy of a database that was made while other connections wrote to the database, and that is finished once the
+/// database is at rest.
 protocol CopyMadeAhead: AnyObject {
     /// The record of the copy on disk; `nil` while the copy has no name.
     var record: AttemptRecord? { get }
 
     /// Finishes the copy of a database at rest, and proves that it is equal.
     ///
-    /// - Parameter database: The file, to which nobody can write.
-    /// - Returns: `nil` if the whole copy must be built again.
-    /// - Throws: ``StoreError``, with `proofFailed` if the copy differs; ``DatabaseError``; ``KeyError``.
+    /// - Parameter database: The file, to which no connection can write.
+    /// - Returns: `nil` if the whole copy must be rebuilt.
+    /// - Throws: ``StoreError``, with the code `proofFailed` if the copy differs; ``DatabaseError``; ``KeyError``.
     func finish(from database: DatabaseFile, _ observer: UpgradeObserver) throws -> FinishedCopy?
 
     /// Hands over the file, because SQLite must not open it while it is open here.

@@ -1,7 +1,7 @@
 internal import CipherErrors
 internal import CipherSQLiteFormat
 
-/// The kinds of file with which a conversion can begin: those of ``Inspector/Surface`` that are not always refused.
+/// The kinds of file with which a conversion can begin: the cases of ``Inspector/Surface`` that are not always refused.
 ///
 /// Operations therefore need not handle a missing file or a sidecar of another database.
 package enum FileContent {
@@ -13,8 +13,8 @@ package enum FileContent {
 extension ConversionOptions {
     /// Inspects a file under the upgrade lock, and runs `body` with the result.
     ///
-    /// - Throws: What `body` throws, with SQLite's failures as ``StoreError``; ``StoreError`` if there is no file, if a
-    ///   sidecar of another copy is beside it, or if the lock could not be taken in time.
+    /// - Throws: Any error thrown by `body`, with SQLite's failures as ``StoreError``; ``StoreError`` if the file is
+    ///   missing, if a sidecar of another copy is beside it, or if the lock could not be taken in time.
     package func withLockedFile<Result>(
         _ paths: DatabasePaths, _ body: (Inspector, FileContent) throws -> Result
     ) throws -> Result {
@@ -43,7 +43,8 @@ extension Inspector {
     /// Returns whether the file is in WAL mode.
     ///
     /// - Parameter fileKey: The file's key; `nil` for a plaintext file.
-    /// - Throws: ``StoreError``, with `keyDoesNotFit` if the file has another key or is of another kind.
+    /// - Throws: ``StoreError``, with the code `keyDoesNotFit` if the file has another key or is of another kind than
+    ///   `content` states.
     func isWriteAheadLog(_ content: FileContent, _ fileKey: FileKey?) throws -> Bool {
         guard let fileKey else { return try header().isWriteAheadLog }
         guard case .opaque(let hasPlaintextHeader) = content,

@@ -1,16 +1,16 @@
 internal import CipherErrors
 internal import CipherSystemFiles
 
-/// The files that an earlier run left when it died.
+/// The files that an interrupted run left.
 ///
 /// Only files whose names the run had recorded before it created them are included, and of these only files with a
 /// known inode. They contain nothing that is missing from the database: a copy that did not become the database is
 /// unproven or equal to it, and an original that was replaced was proven equal to its replacement.
 package enum Leftovers {
-    /// Removes the leftovers.
+    /// Removes these files.
     ///
     /// - Returns: Warnings about files that were not removed because they belong to another program.
-    /// - Throws: ``StoreError`` with `busy` if a store is making the copy at this moment.
+    /// - Throws: ``StoreError`` with the code `busy` if a store is currently making the copy.
     @discardableResult
     package static func sweep(_ paths: DatabasePaths) throws -> [String] {
         let folder = try paths.openFolder()
@@ -27,9 +27,11 @@ package enum Leftovers {
         }
     }
 
-    /// Returns the log or journal to a damaged database, if an in-place recovery had set it aside when it died.
+    /// Returns the log or journal to a damaged database, if an in-place recovery was interrupted after it had set that
+    /// file aside.
     ///
-    /// This must happen before anything reads the database, because its content is complete only with these files.
+    /// This must happen before anything reads the database, because the content of the database is complete only with
+    /// these files.
     ///
     /// - Returns: Warnings about files that could not be returned.
     @discardableResult
@@ -54,7 +56,8 @@ package enum Leftovers {
             retry: .afterClosing)
     }
 
-    /// Returns whether a process is making the copy: it keeps the copy locked while others write to the database.
+    /// Returns whether a process is making the copy: it keeps the copy locked while other connections write to the
+    /// database.
     private static func isBeingMade(
         _ record: AttemptRecord, _ folder: Folder, _ paths: DatabasePaths
     ) throws -> Bool {
@@ -77,12 +80,13 @@ package enum Leftovers {
         guard isOurs else {
             return [
                 "\(folder.path(of: name)) is a file that another program put in the database's place while it was "
-                    + "being replaced: compare it with the database, and move it away"
+                    + "being replaced: compare it with the database, and move it elsewhere"
             ]
         }
         if database == record.copy, try !DamagedOriginal.isKept(name, record, folder, paths) {
             return [
-                "\(folder.path(of: name)) is the damaged database; another program has taken its name: move it away"
+                "\(folder.path(of: name)) is the damaged database; another program has taken its name: move that "
+                    + "file elsewhere"
             ]
         }
         try folder.removeIfPresent(name)

@@ -5,7 +5,7 @@ internal import CipherSQLiteFormat
 /// Checks a database together with its log, before a checkpoint merges them.
 ///
 /// If a log belongs to another copy and ``LogMatch`` cannot detect that, the merged trees mostly contradict each other.
-/// If the file alone has no such fault, the log is refused.
+/// If the file alone has no such contradiction, the log is refused.
 struct MergedLogCheck {
     let paths: DatabasePaths
     /// The key of the file; `nil` for a plaintext file.
@@ -16,7 +16,7 @@ struct MergedLogCheck {
     /// Refuses a log that damages the file, before anything is written.
     ///
     /// - Parameter connection: A connection that reads the file with its log.
-    /// - Throws: ``StoreError`` with `staleSidecar`.
+    /// - Throws: ``StoreError`` with the code `staleSidecar`.
     func check(_ connection: Connection) throws {
         guard let log = try SidecarFile(paths.wal), let header = try LogHeader(log),
             try header.pagesAtCommit(in: log) > 0, try !isSound(header, log, connection),
@@ -32,11 +32,11 @@ struct MergedLogCheck {
                 + "another copy of the file", "-wal")
     }
 
-    /// Returns whether the page reader finds no fault, which takes a fraction of SQLite's time.
+    /// Returns whether the page reader finds no fault, which takes a fraction of the time of SQLite's check.
     ///
-    /// Otherwise SQLite does the check.
+    /// If the result is `false`, SQLite must check the file.
     ///
-    /// - Parameter connection: A connection in a transaction, or the only one that writes.
+    /// - Parameter connection: A connection in a transaction, or the only connection that writes.
     private func isSound(_ header: LogHeader, _ log: SidecarFile, _ connection: Connection) throws -> Bool {
         guard key == nil, let versions = try header.committedPages(in: log),
             try connection.value(Int64.self, "PRAGMA page_count") == Int64(versions.pageCount)

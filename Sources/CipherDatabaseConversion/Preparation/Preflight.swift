@@ -59,7 +59,7 @@ package struct Preflight {
             throw StoreError(
                 .permission, path: paths.database,
                 "this user is not in the file's group, and the encrypted file must have the same group",
-                advice: "run as a member of the group, or give the file one of this user's groups (chgrp)")
+                advice: "run as a member of the group, or change the file's group to one of this user's (chgrp)")
         }
         let content = try content ?? status.size + (FileSystem.size(paths.wal) ?? 0)
         try Self.checkRoom(for: content, settings, paths, besides: keepBackup ? content : 0)
@@ -77,7 +77,7 @@ package struct Preflight {
                 .nameTaken, path: paths.database,
                 "the name is too long for the upgrade: it needs names of \(length) bytes beside it, and the file "
                     + "system allows \(longest)",
-                advice: "give the database a name of at most \(longest - DatabasePaths.longestAddition) bytes",
+                advice: "choose a name of at most \(longest - DatabasePaths.longestAddition) bytes for the database",
                 changed: .nothing)
         }
         guard try AttemptRecord.find(folder, paths) != .stranger else { throw AttemptRecord.nameTaken(paths) }
@@ -85,7 +85,7 @@ package struct Preflight {
 
     /// Refuses a file that is itself a mount point.
     ///
-    /// It cannot be replaced, but the system reports that only on the attempt.
+    /// Such a file cannot be replaced, but the system reports that only when the replacement is attempted.
     private func checkMount(_ folder: Folder, _ status: FileSystem.Status) throws {
         guard try MountPoint.isOne(paths.database, status, in: folder) else { return }
         throw StoreError(
@@ -96,13 +96,13 @@ package struct Preflight {
 
     /// Checks the free space.
     ///
-    /// The copy is about as large as the copied data, plus what encryption adds to each page.
+    /// The copy is about as large as the copied data, plus the bytes that encryption adds to each page.
     ///
     /// - Parameters:
     ///   - content: The number of bytes to copy.
     ///   - settings: The settings of the copy; `nil` for a plaintext copy.
     ///   - paths: The paths of the file that the copy will become.
-    ///   - more: The number of bytes that are written in addition.
+    ///   - more: The number of bytes that are written besides the copy.
     static func checkRoom(
         for content: Int64, _ settings: CipherSettings?, _ paths: DatabasePaths, besides more: Int64 = 0
     ) throws {
@@ -130,7 +130,7 @@ package struct Preflight {
         try Self.checkSchema(connection, paths.database)
     }
 
-    /// Does the same for the database at a path.
+    /// Checks the schema of the database at a path, as ``checkSchema(_:)`` does.
     static func checkSchema(_ connection: Connection, _ path: String) throws {
         try SchemaEntryCheck.check(connection)
         let missing = try SchemaCollations.missing(connection)

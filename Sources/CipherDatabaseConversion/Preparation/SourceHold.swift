@@ -5,8 +5,8 @@ package import CipherSystemFiles
 
 /// The source file at rest: it has no log and no journal, and is write-locked until it becomes a ``ReplacedFile``.
 ///
-/// Others may read meanwhile, but nobody can write. The lock belongs to the file descriptor and not to a connection,
-/// because it may outlive the run, and a connection would keep the key in memory.
+/// Other connections may read meanwhile, but none can write. The lock belongs to the file descriptor and not to a
+/// connection, because it may outlive the run, and a connection would keep the key in memory.
 package final class SourceHold {
     private let connection: Connection
     private let lock: DatabaseFile
@@ -23,8 +23,8 @@ package final class SourceHold {
     /// This rolls back a hot journal.
     ///
     /// - Parameters:
-    ///   - identity: The identity of the file, as opposed to whatever may have its name by now.
-    ///   - ownership: Whether nobody else had the file open.
+    ///   - identity: The identity of the file, because another file may have its name by now.
+    ///   - ownership: Whether this process was the only one that had the file open.
     ///   - key: The key that has opened the file; `nil` for a plaintext file.
     ///   - wasWriteAheadLog: Whether the app keeps the file in WAL mode.
     package init(
@@ -40,8 +40,8 @@ package final class SourceHold {
         lock = try DatabaseFile(path: paths.database, access: .readWrite)
         // Nothing else in this process has the file open, so the open file must be this descriptor's.
         guard identity.isOpenHere() else { throw identity.replaced() }
-        // Leaving WAL mode requires that nobody else uses the file. This is checked first, because a checkpoint writes
-        // the file before it is refused.
+        // Leaving WAL mode requires that no other connection uses the file. This is checked first, because a checkpoint
+        // writes the file before SQLite refuses to leave the mode.
         if wasWriteAheadLog, lock.whileUnused(timeout: busyTimeout, {}) == nil { throw Self.busy(paths) }
         connection = try ConnectionProfile.settling(Connection.size(paths.database)).with(key, extensions)
             .open(paths.database, busyTimeout: busyTimeout)
@@ -50,7 +50,8 @@ package final class SourceHold {
 
     /// Brings the file to rest and locks it.
     ///
-    /// - Throws: ``StoreError`` with `busy` while another connection has it open in WAL mode or is writing.
+    /// - Throws: ``StoreError`` with the code `busy` while another connection has the file open in WAL mode or is
+    ///   writing.
     package func settle() throws {
         for _ in 0..<10 {
             try leaveWriteAheadLog()
@@ -74,8 +75,8 @@ package final class SourceHold {
 
     /// Leaves WAL mode, so that SQLite merges the log into the file while it has the file locked exclusively.
     ///
-    /// A checkpoint before that would run while others use the file, and could lose what one of them commits meanwhile:
-    /// ``Checkpointer``.
+    /// A checkpoint before that would run while other connections use the file, and could lose what one of them commits
+    /// meanwhile: ``Checkpointer``.
     private func leaveWriteAheadLog() throws {
         if try connection.value(String.self, "PRAGMA journal_mode") != "wal" {
             // When it changes from PERSIST to DELETE, SQLite removes the obsolete journal that an app in PERSIST or
@@ -89,16 +90,16 @@ package final class SourceHold {
 
     /// Removes an empty `-wal`, and a `-shm` without a log, which copied folders can contain.
     ///
-    /// In rollback mode and under the write lock, nobody can be using them.
+    /// In rollback mode and under the write lock, no connection can be using them.
     private func removeStraySidecars() throws {
         guard try !isWriteAheadLog() else { return }
         if try FileSystem.size(paths.wal) == 0 { try FileSystem.removeIfPresent(paths.wal) }
         if try !FileSystem.exists(paths.wal) { try FileSystem.removeIfPresent(paths.sharedMemory) }
     }
 
-    /// Returns whether the header says rollback mode and no sidecar exists.
+    /// Returns whether the header states rollback mode and no sidecar exists.
     ///
-    /// The answer is reliable only while the lock is held.
+    /// The result is reliable only while the lock is held.
     private func isAtRest() throws -> Bool {
         // A transaction rereads the header, which may have changed since the last one.
         try connection.execute("BEGIN")
@@ -108,7 +109,7 @@ package final class SourceHold {
         return try !isWriteAheadLog && !paths.hasSidecar()
     }
 
-    /// Returns what the header says.
+    /// Returns whether the header states WAL mode.
     ///
     /// SQLite itself reads the header of an encrypted file, under the lock.
     private func isWriteAheadLog() throws -> Bool {
@@ -126,10 +127,11 @@ package final class SourceHold {
         try preflight.checkSchema(connection)
     }
 
-    /// The file, for reading its bytes under the lock.
+    /// The file, whose bytes can be read under the lock.
     package var file: DatabaseFile { lock }
 
-    /// Whether the file has changed since it was at rest: a program that uses locks of another kind has written to it.
+    /// Whether the file has changed since it was at rest, because a program that uses another kind of lock has written
+    /// to it.
     var isChanged: Bool {
         guard let stateAtRest else { return false }
         return (try? identity.state(start: lock.read(at: 0, count: OriginalFile.State.length)) == stateAtRest) != true
@@ -137,18 +139,18 @@ package final class SourceHold {
 
     /// Releases the lock, and restores the journal mode of the file.
     ///
-    /// - Returns: Whether that succeeded: another process may be using the file by then.
+    /// - Returns: Whether the journal mode was restored: another process may be using the file by then.
     package func giveBack() -> Bool {
         end()
-        // A file that another program has put in its place is not changed.
+        // If another program has put a different file in its place, that file is not changed.
         guard wasWriteAheadLog, identity.hasItsName else { return true }
         return Attempts.restoreWriteAheadLog(paths, key, busyTimeout: busyTimeout) == nil
     }
 
-    /// Locks everybody out of the file, which is about to lose its name.
+    /// Locks all other connections out of the file, which is about to lose its name.
     ///
-    /// - Parameter check: Throws to stop the waiting.
-    /// - Throws: ``StoreError`` with `busy` if somebody opened the file meanwhile or is reading it.
+    /// - Parameter check: A closure that throws to stop the waiting.
+    /// - Throws: ``StoreError`` with the code `busy` if another connection opened the file meanwhile or is reading it.
     package func becomeOldFile(checking check: () throws -> Void = {}) throws -> ReplacedFile {
         connection.close()
         guard let stateAtRest else { throw Self.busy(paths) }

@@ -7,14 +7,15 @@ internal import CipherSQLite
 struct UpgradeKeys {
     /// The key of the copy, for the builder.
     let building: BackgroundTask<FileKey>
-    /// The provider's second answer, unchanged.
+    /// The key that the provider returned the second time, unchanged.
     let again: CipherKey
-    /// The key derived from the second answer, so that the proof shares no key object with the builder.
+    /// The key derived from the one that the provider returned the second time, so that the proof shares no key object
+    /// with the builder.
     let proving: BackgroundTask<CipherKey>
 
     /// - Parameters:
-    ///   - key: The provider's first answer.
-    ///   - again: The provider's second answer, which must be equal.
+    ///   - key: The key that the provider returned first.
+    ///   - again: The key that the provider returned when it was asked again, which must be equal.
     ///   - salt: The salt of an existing copy; `nil` for a new one.
     init(_ key: CipherKey, again: CipherKey, settings: CipherSettings, salt: SecretBytes? = nil) throws {
         let salt = try key.salt ?? salt ?? SecretBytes.random(count: CipherKey.saltLength)
@@ -33,9 +34,9 @@ struct UpgradeKeys {
 }
 
 extension KeyProvider {
-    /// Requests the key again, as the provider would give it to the next opening of the file.
+    /// Requests the key again, as the next opening of the file would.
     ///
-    /// It must be the same key.
+    /// The key must be the same as `first`.
     func keyAskedAgain(_ first: CipherKey, database: String) throws -> CipherKey {
         let again = try checkedKey(for: .existing, database: database)
         guard again == first else {

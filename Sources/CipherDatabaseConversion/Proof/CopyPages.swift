@@ -12,8 +12,8 @@ extension EncryptedPages where Sealed == FilePages<ReadBytes> {
     /// Opens a copy for reading by one thread.
     ///
     /// - Parameter key: The raw key with the file's salt.
-    /// - Throws: ``DamagedPage`` if the file does not end with a whole page; ``KeyError`` for a key without its salt,
-    ///   or if the cryptographic library fails; ``DatabaseError`` if the file cannot be read.
+    /// - Throws: ``DamagedPage`` if the file does not end with a whole page; ``KeyError`` if the key lacks its salt or
+    ///   the cryptographic library fails; ``DatabaseError`` if the file cannot be read.
     package convenience init(of file: DescriptorFile, key: CipherKey) throws {
         let settings = CipherSettings(compatibility: 4)
         let size = try file.size()

@@ -7,12 +7,12 @@ internal import CipherSystemFiles
 /// It shares no connection, key object or plan with the builder.
 ///
 /// Two workers read both files completely: every row of every table and every entry of every index, bit by bit and in
-/// order. Each page of the copy is authenticated as it is read: by ``RecordProof``, or by SQLCipher for comparisons
-/// with SQL. Rows are compared by the position of their columns, and each table and index is identified by its root
-/// page, so a confusion of names cannot hide a difference.
+/// order. Each page of the copy is authenticated as it is read: by ``RecordProof``, or by SQLCipher in comparisons with
+/// SQL. Rows are compared by the position of their columns, and each table and index is identified by its root page, so
+/// a confusion of names cannot hide a difference.
 package struct CopyProof {
     let original: ProofConnection
-    /// The copy, opened with the key as the provider gave it when it was asked again.
+    /// The copy, opened with the key that the provider returned when it was asked again.
     let copy: ProofConnection
     /// The copy, opened with the derived key, so that the second worker need not wait for a derivation.
     let copyWithDerivedKey: ProofConnection
@@ -69,9 +69,9 @@ package struct CopyProof {
         var records: [(root: Int64, layout: RecordLayout?)] = []
         /// The tables whose definition may forbid values that they contain.
         var constrained: [SchemaName] = []
-        /// Whether some part remains that only SQLite's own check can compare.
+        /// Whether parts remain that only SQLite's own check can compare.
         var needsIntegrityCheck = false
-        /// The tables with an index that only that check compares with the rows.
+        /// The tables with an index that only SQLite's own check compares with the rows.
         var uncompared: [SchemaName] = []
 
         /// The number of tables and indexes that have not been compared yet.
@@ -90,8 +90,8 @@ package struct CopyProof {
 
     /// Compares the copy with the original.
     ///
-    /// - Throws: ``StoreError`` with `proofFailed`, naming the first difference, or with `corrupt` if the original is
-    ///   so damaged that it cannot be copied; ``DamagedIndexes`` if a copy with rebuilt indexes is needed.
+    /// - Throws: ``StoreError`` with the code `proofFailed`, naming the first difference, or `corrupt` if the original
+    ///   is so damaged that it cannot be copied; ``DamagedIndexes`` if a copy with rebuilt indexes is needed.
     package func run() throws -> Outcome {
         let observer = observer
         let source = try original.open { observer.isCancelled }
@@ -109,7 +109,7 @@ package struct CopyProof {
             guard let complaint = complaints.first else { throw error }
             throw StoreError(
                 .corrupt, path: original.path,
-                "the original is damaged, so its copy does not equal it (integrity_check: \(complaint))",
+                "the original is damaged, so its copy does not match it (integrity_check: \(complaint))",
                 advice: StoreError.damageAdvice,
                 changed: .nothing)
         }
@@ -117,7 +117,7 @@ package struct CopyProof {
 
     private func compare(_ source: Connection) throws -> Outcome {
         let began = ContinuousClock.now
-        // Without a log, nobody can write to the original while this transaction lasts.
+        // Without a log, no connection can write to the original while this transaction lasts.
         if !source.isInTransaction { try source.pinSnapshot() }
         let plan = try makePlan(source)
         let progress = ProofProgress(observer)
@@ -129,7 +129,7 @@ package struct CopyProof {
         let records =
             try reader == .records
             ? RecordProof(plan.tables, original: original, copy: copyWithDerivedKey, source) : nil
-        // A small file is compared before a second worker could start.
+        // The comparison of a small file ends before a second worker could start.
         let isLarge = try FileSystem.size(original.path) ?? 0 >= 1 << 20
         let recordHelper = (isLarge ? records : nil).map { records in
             BackgroundTask("record proof") { cancellation in
@@ -203,15 +203,15 @@ package struct CopyProof {
             }
         }
         outcome.warnings += try forbiddenValues(plan, within: began.duration(to: .now))
-        outcome.warnings += unchecked.map { "could not be compared with the rows: \($0)" }
+        outcome.warnings += unchecked.map { "not compared with the rows: \($0)" }
         outcome.warnings += healed.map { "rebuilt from the rows: \($0)" }
         outcome.warnings += complaints.filter { !$0.hasPrefix("NULL value in ") }.map { "integrity_check: \($0)" }
     }
 
     /// Returns the values that the definitions of tables forbid and their rows nevertheless contain, except for NULL.
     ///
-    /// - Parameter time: The duration of the comparison. A CHECK can run for hours, so it gets no more than the same
-    ///   time again.
+    /// - Parameter time: The duration of the comparison. A CHECK can run for hours, so the check may take no longer
+    ///   than the comparison did.
     private func forbiddenValues(_ plan: Plan, within time: Duration) throws -> [String] {
         guard !plan.constrained.isEmpty else { return [] }
         let observer = observer
@@ -277,7 +277,8 @@ package struct CopyProof {
         return plan
     }
 
-    /// Does one worker's share: from the first table up or from the last one down, until the workers meet.
+    /// Does one worker's share of the comparison: from the first table up or from the last one down, until the workers
+    /// meet.
     ///
     /// Only one worker can walk through an index. One of the workers therefore compares the indexes first, and the
     /// tables with which it then helps balance the load.
@@ -360,7 +361,7 @@ package struct CopyProof {
     }
 }
 
-/// The number of bytes that both workers have compared. One of the workers reports it.
+/// The number of bytes that both workers have compared. One of the workers reports the number.
 // Unchecked but safe across threads: `bytes` is accessed only under `lock`, and `observer` is used only by the one
 // worker that reports.
 private final class ProofProgress: @unchecked Sendable {
@@ -386,7 +387,7 @@ private final class ProofProgress: @unchecked Sendable {
 extension StoreError {
     static func proof(_ path: String, _ difference: String) -> StoreError {
         StoreError(
-            .proofFailed, path: path, "the encrypted copy does not equal the original: \(difference)",
-            advice: "the copy was discarded; report this with the schema", changed: .nothing)
+            .proofFailed, path: path, "the encrypted copy does not match the original: \(difference)",
+            advice: "the copy was discarded; this is a bug: please report it with the schema", changed: .nothing)
     }
 }

@@ -24,9 +24,9 @@ package struct Fingerprints: Equatable, Sendable {
 
 /// A fingerprint of some values, by storage class and bytes: equal values have equal fingerprints.
 ///
-/// Numbers count by their value, because a record stores a REAL without a fraction as an integer. A record and a
+/// Numbers are compared by value, because a record stores a REAL without a fraction as an integer. A record and a
 /// statement with the same values have the same fingerprint. It is valid within one process and compares values of one
-/// file only, because text counts in the encoding of the database.
+/// file only, because text is fingerprinted in the encoding of the database.
 struct ValueFingerprint {
     private var hasher = Hasher()
 

@@ -18,7 +18,7 @@ final class IndexComparison: @unchecked Sendable {
     /// The root page of the index in the original.
     let root: Int64
     private let sql: SQL
-    /// The same query without an order.
+    /// The query for the entries, without an order.
     private let query: SQL
     private let path: String
 
@@ -95,7 +95,7 @@ final class IndexComparison: @unchecked Sendable {
     /// Returns the query for the entry with these values, which searches the index.
     func lookup(_ values: [SQL]) -> SQL { "\(query) WHERE \(layout.condition(values))" }
 
-    /// Returns why the original's index is damaged, once the index and the rows have been read; `nil` if it is
+    /// Describes the damage to the original's index, once the index and the rows have been read; `nil` if the index is
     /// undamaged.
     ///
     /// - Parameter rows: The fingerprints of the entries that the rows require.

@@ -79,7 +79,7 @@ struct IndexLayout: Sendable {
     }
 
     /// Returns the positions of the index's columns among those that ``TableReading/rows(rowid:_:)`` reads; `nil` if
-    /// one of them is not stored or cannot be read together with the others.
+    /// one of them is not stored or cannot be read together with the other columns.
     func columns(of reading: TableReading) -> [Int32]? {
         let hasRowID = reading.rowid != nil
         guard !(hasRowID && reading.isWide) else { return nil }

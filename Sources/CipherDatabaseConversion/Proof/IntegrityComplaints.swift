@@ -3,11 +3,12 @@ internal import CipherSQLite
 
 /// The results of SQLite's `integrity_check` for a database.
 ///
-/// Files of real and healthy apps have complaints (such as NULL in a NOT NULL column). The copy must therefore only
-/// have no more complaints than the original. Source: SQLite, "PRAGMA integrity_check".
+/// Files of real and healthy apps have complaints (such as NULL in a NOT NULL column). The copy must therefore have no
+/// more complaints than the original, but may have as many.
+/// Source: SQLite, "PRAGMA integrity_check".
 struct IntegrityComplaints: Sendable, Equatable {
-    /// The messages without their numbers, and how often each occurred: row and page numbers differ between equal
-    /// databases.
+    /// The messages without their numbers, and how often each message occurred: row and page numbers differ between
+    /// equal databases.
     private(set) var kinds: [String: Int] = [:]
     /// The indexes that the messages name, or whose b-trees they name.
     private(set) var indexes: Set<String> = []
@@ -24,7 +25,7 @@ struct IntegrityComplaints: Sendable, Equatable {
     /// Runs the check.
     ///
     /// - Parameter tables: The tables with indexes that nothing else has compared with the rows. A table that cannot be
-    ///   checked prevents the check of the others, unless each is checked separately.
+    ///   checked prevents the check of the other tables, unless each is checked separately.
     init(_ connection: Connection, tables: [SchemaName] = []) throws {
         // Constraints on values concern the rows, and the rows are compared.
         try connection.execute("PRAGMA ignore_check_constraints = ON")
@@ -67,7 +68,7 @@ struct IntegrityComplaints: Sendable, Equatable {
             try nameIndexes(of: roots, connection)
             return nil
         } catch let error as DatabaseError where error.isCorrupt {
-            // An index's root page may not be an index page, for example. The messages before the error count.
+            // An index's root page may not be an index page, for example. The messages before the error are used.
             damage = error
             try nameIndexes(of: roots, connection)
             return nil
@@ -83,7 +84,7 @@ struct IntegrityComplaints: Sendable, Equatable {
 
     /// Returns the first complaint that `original` does not have as often.
     ///
-    /// If the check of the original ended early, complaints about values do not count: the rows have been compared, and
+    /// If the check of the original ended early, complaints about values are ignored: the rows have been compared, and
     /// their values are equal.
     func firstBeyond(_ original: IntegrityComplaints) -> String? {
         if let damage { return damage.message }

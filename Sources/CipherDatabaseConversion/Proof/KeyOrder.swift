@@ -21,7 +21,7 @@ struct KeyOrder: Sendable {
         let isDescending: Bool
         /// Whether the column belongs to the key.
         ///
-        /// Two entries of a UNIQUE index must not be equal in all columns of the key. equal.
+        /// Two entries of a UNIQUE index must not be equal in all columns of the key.
         let isKey: Bool
 
         init(_ collation: Collation, isDescending: Bool, isKey: Bool) {
@@ -86,9 +86,9 @@ struct KeyOrder: Sendable {
         }
     }
 
-    /// Compares exactly.
+    /// Compares an integer and a real number exactly.
     ///
-    /// A conversion of the integer would round it.
+    /// Converting the integer to a real number would round it.
     private static func compare(_ integer: Int64, _ real: Double) -> Int {
         if real < -0x1p63 { return 1 }
         if real >= 0x1p63 { return -1 }
@@ -119,7 +119,7 @@ struct KeyOrder: Sendable {
 }
 
 extension KeyOrder.Cell {
-    /// Stores a value beyond its row, in memory that is reused.
+    /// Stores a copy of a value that outlives the row, in memory that is reused.
     fileprivate mutating func take(_ value: RecordValue) {
         switch value {
         case .null: content = .null

@@ -13,7 +13,7 @@ struct LongRow {
 
     /// Returns the first column that differs; `nil` if the row is equal.
     ///
-    /// - Parameter progress: Called repeatedly with the number of bytes since the last call. It throws to stop the
+    /// - Parameter progress: Called repeatedly with the number of bytes since the last call. It may throw to stop the
     ///   comparison.
     func firstDifference(_ pair: ConnectionPair, _ progress: (Int64) throws -> Void) throws -> TableColumns.Stored? {
         try reading.columns.stored.first { try !isEqual($0, pair, progress) }

@@ -2,7 +2,7 @@ internal import CipherCatalog
 internal import CipherErrors
 internal import CipherSQLite
 
-/// The counts of what one worker has compared of a table.
+/// The counts of the rows and entries that one worker has compared in a table.
 struct Tally: Sendable {
     private(set) var rows: Int64 = 0
     /// The entries that the rows require, by index.
@@ -18,7 +18,7 @@ struct Tally: Sendable {
         for (index, fingerprint) in fingerprints.enumerated() { add(fingerprint, to: index) }
     }
 
-    /// Counts a row whose entries are added one by one.
+    /// Counts a row whose entries are added separately.
     mutating func addRow() { rows += 1 }
 
     mutating func add(_ fingerprint: UInt64, to index: Int) { entries[index].add(fingerprint) }

@@ -1,17 +1,17 @@
 internal import CipherSQLite
 
 // The proof has its own code for asking SQLite about tables and indexes and for comparing names. The builder uses
-// CipherCatalog: a fault in shared code would affect both the copy and what it is compared with.
+// CipherCatalog: a fault in shared code would affect both the copy and the data with which it is compared.
 
 /// The columns of a table that are stored on disk.
 package struct TableColumns: Sendable {
     /// A column whose value is stored.
     package struct Stored: Sendable {
         package let name: SchemaName
-        /// Its position among all columns of the table, from 0.
+        /// The column's position among all columns of the table, from 0.
         package let position: Int
         package let isNotNull: Bool
-        /// Whether it is part of the primary key.
+        /// Whether the column is part of the primary key.
         package let isInKey: Bool
     }
 

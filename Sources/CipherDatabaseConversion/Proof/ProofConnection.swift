@@ -10,9 +10,9 @@ package struct ProofConnection: Sendable {
     let extensions: SQLExtensions
     /// How long to wait for other connections to the file.
     let busyTimeout: Duration
-    /// The file of the copy, whose name need not lead to it; `nil` for the original.
+    /// The file of the copy, which may have no name or another one; `nil` for the original.
     var copy: NewFile?
-    /// Connections that were opened ahead of time and see one commit; `nil` if nobody writes to the file.
+    /// Connections that were opened ahead of time and see one commit; `nil` if no other connection writes to the file.
     private var pinned: PinnedConnections?
 
     package init(
@@ -27,7 +27,7 @@ package struct ProofConnection: Sendable {
         self.copy = copy
     }
 
-    /// Whether it is a plaintext file to which nobody can write meanwhile.
+    /// Whether the file is plaintext and no other connection can write to it meanwhile.
     var isAtRestAndPlaintext: Bool { key == nil && pinned == nil }
 
     /// Opens the file.
@@ -35,7 +35,7 @@ package struct ProofConnection: Sendable {
     /// `isCancelled` is called repeatedly while a statement runs.
     ///
     /// - Parameters:
-    ///   - mode: The mode. SQLite omits CHECK constraints from the schema of a file that it may only read.
+    ///   - mode: The access mode. SQLite omits CHECK constraints from the schema of a file that it may only read.
     ///   - steps: The number of instructions of SQLite's virtual machine between two calls of `isCancelled`.
     func open(
         _ mode: Connection.Mode = .readOnly, askingEvery steps: Int32 = 100_000, isCancelled: @escaping () -> Bool
@@ -56,7 +56,7 @@ package struct ProofConnection: Sendable {
 
     /// Returns these settings with all connections that a proof needs already open, each in a transaction.
     ///
-    /// Nobody may commit to the file until this returns. Later commits are not seen.
+    /// No connection may commit to the file until this returns. Later commits are not seen.
     func pinning() throws -> ProofConnection {
         func pin(_ mode: Connection.Mode) throws -> Connection {
             let connection = try open(mode)

@@ -39,9 +39,9 @@ final class RecordProof: @unchecked Sendable {
     /// Returns `nil` if the files cannot be read in this way; SQL then compares them.
     ///
     /// The copy must have SQLCipher 4's default format, and the original must be plaintext and at rest. `source` holds
-    /// the original in a transaction, and without a log nobody can write to it meanwhile.
+    /// the original in a transaction, and without a log no other connection can write to it meanwhile.
     ///
-    /// - Throws: ``StoreError`` with `proofFailed` if the copy is damaged; ``DatabaseError``, ``KeyError``.
+    /// - Throws: ``StoreError`` with the code `proofFailed` if the copy is damaged; ``DatabaseError``, ``KeyError``.
     init?(_ tables: [Table], original: ProofConnection, copy: ProofConnection, _ source: Connection) throws {
         guard original.isAtRestAndPlaintext, let file = copy.copy, let key = copy.key, key.form == .rawWithSalt,
             CopyPages.canOpen(copy.settings), source.isInTransaction,
@@ -61,7 +61,7 @@ final class RecordProof: @unchecked Sendable {
             return try SchemaEntry.all(in: pages, claims: claims) { throw $0 }
         }
         guard originals.map(\.rowid) == copies.map(\.rowid) else { return nil }
-        // The content of a tree is identified by its root, which a damaged schema may give to two entries.
+        // The content of a tree is identified by its root, which two entries of a damaged schema may share.
         let standing = originals.map(\.rootPage).filter { $0 != 0 }
         guard Set(standing).count == standing.count else { return nil }
         let roots = zip(originals, copies).map { (original: $0.rootPage, copy: $1.rootPage) }
@@ -90,11 +90,11 @@ final class RecordProof: @unchecked Sendable {
         return try FilePages(ReadBytes(size: file.size()) { try file.fill($1, at: $0) })
     }
 
-    /// Does one worker's share until all work is done.
+    /// Does one worker's share of the work until all work is done.
     ///
-    /// - Parameter progress: Called repeatedly with the number of bytes since the last call. It throws to stop the
+    /// - Parameter progress: Called repeatedly with the number of bytes since the last call. It may throw to stop the
     ///   comparison.
-    /// - Throws: ``StoreError`` with `proofFailed`. Every worker throws the same error.
+    /// - Throws: ``StoreError`` with the code `proofFailed`. Every worker throws the same error.
     func work(_ progress: @escaping (Int64) throws -> Void) throws {
         do {
             guard let pages = try Self.pages(of: original) else { throw CancellationError() }
@@ -143,7 +143,7 @@ final class RecordProof: @unchecked Sendable {
     ///
     /// All workers must have finished.
     ///
-    /// - Throws: ``StoreError`` with `proofFailed`.
+    /// - Throws: ``StoreError`` with the code `proofFailed`.
     func settle(_ pair: ConnectionPair, _ progress: @escaping (Int64) throws -> Void) throws {
         for tree in trees where tree.isUndecided {
             if try RecordSamples(tree).areEqual(pair, progress) { tree.settle() } else { tree.leaveToSQL() }
@@ -157,7 +157,7 @@ final class RecordProof: @unchecked Sendable {
         guard isEveryPageClaimedOnce else {
             throw StoreError.proof(original.path, "a page is used twice")
         }
-        // Trees left to SQL were not read completely. The engine checks free pages and those of a pointer map.
+        // Trees left to SQL were not read completely. The engine checks free pages and the pages of a pointer map.
         guard trees.allSatisfy(\.isUndecided), try pair.copy.value(Int.self, "PRAGMA freelist_count") == 0,
             try pair.copy.value(Int.self, "PRAGMA auto_vacuum") == 0
         else { return }
@@ -172,7 +172,7 @@ final class RecordProof: @unchecked Sendable {
 extension StoreError {
     /// Runs `body`, and converts a damaged page of the copy into an error that describes the damage.
     ///
-    /// - Parameter body: Receives a variable for the pages that it reads.
+    /// - Parameter body: A closure that receives a variable, in which it sets the pages that it reads.
     fileprivate static func aboutPages<Result>(
         _ path: String, _ body: (inout CopyPages?) throws -> Result
     ) throws -> Result {

@@ -12,7 +12,7 @@ struct RecordSamples {
     private let tree: RecordTree
     /// The maximum number of steps of SQLite's virtual machine for a search.
     ///
-    /// It takes some for each of up to 2,000 columns.
+    /// A search takes several steps for each of up to 2,000 columns.
     private static let mostSteps = 200_000
 
     init(_ tree: RecordTree) {
@@ -22,7 +22,7 @@ struct RecordSamples {
     /// Compares the samples.
     ///
     /// - Returns: `false` if SQLite cannot look up the samples in the original.
-    /// - Throws: ``StoreError`` with `proofFailed` if a sample differs in the copy.
+    /// - Throws: ``StoreError`` with the code `proofFailed` if a sample differs in the copy.
     func areEqual(_ pair: ConnectionPair, _ progress: @escaping (Int64) throws -> Void) throws -> Bool {
         switch tree.content {
         case .rows(let walk, let layout): try areEqual(walk.reading, layout, pair, progress)

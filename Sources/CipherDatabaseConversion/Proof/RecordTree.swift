@@ -13,9 +13,9 @@ final class RecordTree: @unchecked Sendable {
 
     /// The samples that SQLCipher also reads.
     struct Samples: Sendable {
-        /// Rows of which every value is compared.
+        /// The rowids of rows of which every value is compared.
         var rows: [Int64] = []
-        /// Long rows, of which only the leaf is read.
+        /// The rowids of long rows, of which only the leaf is read.
         var leaves: [Int64] = []
         /// Entries of an index, or rows of a WITHOUT ROWID table, as the SQL of their values.
         var entries: [[SQL]] = []
@@ -57,7 +57,7 @@ final class RecordTree: @unchecked Sendable {
             if case .rows(_, let layout) = content { Findings(indexes: layout.indexes.count) } else { Findings() }
     }
 
-    /// Whether no difference has been found yet, and nothing that the records cannot decide.
+    /// Whether neither a difference nor anything that the records cannot decide has been found yet.
     var isUndecided: Bool { lock.withLock { isEqual } }
 
     /// Leaves the tree to the comparison with SQL.

@@ -55,8 +55,8 @@ struct RecordWorker {
     /// Does a unit of work.
     ///
     /// - Returns: The parts into which the unit was divided, which are still to be done.
-    /// - Throws: ``StoreError`` with `proofFailed` if the copy is damaged or not authentic; what reading a file and
-    ///   `progress` throw.
+    /// - Throws: ``StoreError`` with the code `proofFailed` if the copy is damaged or not authentic; any error from
+    ///   reading a file; any error thrown by `progress`.
     mutating func run(_ unit: Unit) throws -> [Unit] {
         isReadingOriginal = false
         do {
@@ -343,7 +343,7 @@ struct RecordWorker {
     }
 }
 
-/// Selects one in a hundred at random.
+/// Selects one item in a hundred at random.
 private struct Sampler {
     private var skipped = Int.random(in: 0..<100)
 

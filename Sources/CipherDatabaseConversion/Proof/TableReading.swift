@@ -3,8 +3,8 @@ package import CipherSQLite
 
 /// The queries with which the proof reads the rows of one table: by the position of the columns, never by their names.
 ///
-/// The builder names columns. If a name meant something else than intended, it would mean the same to a proof that also
-/// used it, and both would agree on a wrong value.
+/// The builder names columns. If a name meant something other than intended, it would mean the same to a proof that
+/// also used it, and both would agree on a wrong value.
 package struct TableReading: Sendable {
     let table: SchemaName
     /// The name of a primary key that is the table's own b-tree.
@@ -33,7 +33,7 @@ package struct TableReading: Sendable {
     /// SQLite uses the definition text of an entry, while comparisons by name use the name in the entry. If the two
     /// differ, one table would be compared twice and another never.
     ///
-    /// - Throws: ``StoreError`` with `corrupt`.
+    /// - Throws: ``StoreError`` with the code `corrupt`.
     func check(root: Int64, _ connection: Connection) throws {
         guard try connection.rootPages(of: "SELECT 1 FROM \(source)") == [root] else {
             throw StoreError.damaged(
@@ -66,8 +66,7 @@ package struct TableReading: Sendable {
             from: all, hasRowID: rowid != nil)
     }
 
-    /// Returns a query for the row of a rowid as ``rows(rowid:_:)`` reads it, with NULL in place of the unwanted
-    /// columns.
+    /// Returns a query for the row of a rowid as ``rows(rowid:_:)`` reads it, with NULL in place of all other columns.
     func row(_ rowid: String, _ condition: SQL, only wanted: Set<Int32>) -> SQL {
         let list = columns.stored.enumerated().map { index, column in
             wanted.contains(Int32(index + 1)) ? Self.name(column.position) : "NULL"

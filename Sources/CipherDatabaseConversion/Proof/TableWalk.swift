@@ -14,7 +14,7 @@ package final class TableWalk: @unchecked Sendable {
     package enum Direction { case up, down }
 
     let reading: TableReading
-    /// For each index, the positions of its columns in the rows that are read.
+    /// The positions of each index's columns in the rows that are read.
     private let indexColumns: [[Int32]]
     private let path: String
 
@@ -76,7 +76,7 @@ package final class TableWalk: @unchecked Sendable {
 
     /// Walks until the end or until it meets the other worker.
     ///
-    /// - Parameter progress: Called repeatedly with the number of bytes since the last call. It throws to stop the
+    /// - Parameter progress: Called repeatedly with the number of bytes since the last call. It may throw to stop the
     ///   walk.
     package func walk(_ direction: Direction, _ pair: ConnectionPair, progress: @escaping (Int64) throws -> Void) throws
     {

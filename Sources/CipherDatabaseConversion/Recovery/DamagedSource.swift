@@ -21,9 +21,9 @@ struct DamagedSource {
     ///
     /// - Parameters:
     ///   - sizes: The page geometry of a healthy database with the same schema, for use if the header is lost.
-    ///   - provider: Provides the key. It is asked only if the file is not plaintext.
+    ///   - provider: Provides the key. It is called only if the file is not plaintext.
     ///   - formats: The cipher settings that the file may have, in the order in which they are tried.
-    /// - Throws: ``StoreError`` with `missingFile`, with `corrupt` if no page is one of a database, with
+    /// - Throws: ``StoreError`` with the code `missingFile`, `corrupt` if no page is one of a database, or
     ///   `keyDoesNotFit` if the key opens no page.
     init(_ paths: DatabasePaths, sizes: PageGeometry?, provider: any KeyProvider, formats: [CipherSettings]) throws {
         guard let status = try paths.status() else { throw StoreError.missingFile(paths.database) }
@@ -42,7 +42,7 @@ struct DamagedSource {
         guard size >= 512 else {
             throw StoreError(
                 .corrupt, path: paths.database, "the file contains no complete page, so there is nothing to recover",
-                advice: "check that this is the file, or restore a backup", changed: .nothing)
+                advice: "check that this is the right file, or restore a backup", changed: .nothing)
         }
         let start = try FileHeader(of: bytes)
         if let start, start.isPlaintext, let geometry = start.geometry {
@@ -106,7 +106,7 @@ struct DamagedSource {
             let versions = try header.originalPages(in: journal, pageSize: geometry.pageSize)
         {
             if versions.pageSize == geometry.pageSize {
-                notes.append("the journal of a writer that crashed was read: its transaction is left out")
+                notes.append("the journal of a writer that crashed was read: its transaction is not included")
                 return (versions, journal)
             }
             notes.append("the journal has pages of a different size and was not read")

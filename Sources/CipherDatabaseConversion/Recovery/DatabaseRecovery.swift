@@ -8,8 +8,8 @@ internal import CipherSystemFiles
 /// Creates a new, encrypted database from what a damaged one still contains.
 ///
 /// The damaged file and the files beside it are only read. The new one is built and proven in a file without a name,
-/// which then gets its name in one step that replaces nothing. Every row is compared with a second reading of the
-/// damaged file.
+/// which is then renamed into place in one step that replaces nothing. Every row is compared with a second reading of
+/// the damaged file.
 package struct DatabaseRecovery {
     private let source: DatabasePaths
     private let provider: any KeyProvider
@@ -25,7 +25,7 @@ package struct DatabaseRecovery {
 
     /// - Parameters:
     ///   - source: The damaged database.
-    ///   - provider: Provides the key of the damaged database. It is asked only if that database is encrypted.
+    ///   - provider: Provides the key of the damaged database. It is called only if that database is encrypted.
     ///   - formats: The cipher settings that the damaged database may have, in the order in which they are tried.
     ///   - target: The name of the new database.
     ///   - targetProvider: Provides the key of the new database, and may create it; `nil` to use the provider of the
@@ -111,8 +111,8 @@ package struct DatabaseRecovery {
 
     /// Opens the damaged database.
     ///
-    /// - Throws: ``StoreError`` as ``DamagedSource/init(_:sizes:provider:formats:)`` does, and for the template as for
-    ///   any database that is read.
+    /// - Throws: The same errors as ``DamagedSource/init(_:sizes:provider:formats:)``, and for the template the same
+    ///   errors as for any database that is read.
     func open() throws -> Opened {
         let marks = try FileMarks(source)
         let template =
@@ -130,8 +130,8 @@ package struct DatabaseRecovery {
             key, again: try targetProvider.keyAskedAgain(key, database: target.database), settings: options.format)
     }
 
-    /// Fills a new file with the content of the damaged database, proves it, and checks whether anybody wrote to the
-    /// damaged one meanwhile.
+    /// Fills a new file with the content of the damaged database, proves it, and checks whether another connection
+    /// wrote to the damaged one meanwhile.
     func fill(
         _ file: NewFile, _ opened: Opened, _ keys: UpgradeKeys, _ observer: UpgradeObserver
     ) throws -> RecoveryReport {
@@ -243,7 +243,7 @@ package struct DatabaseRecovery {
             try connection.forEachRow("PRAGMA cipher_integrity_check") { throw failure(try $0.get(at: 0)) }
         }
         let found = try complaints(connection)
-        // Values that violate a definition were in the damaged database. The structure was created by this run.
+        // Values that violate a definition come from the damaged database. The structure was created by this run.
         let ofValues = [
             "NULL value in ", "CHECK constraint failed in ", "non-unique entry in index ", "unable to validate ",
         ]
@@ -293,12 +293,12 @@ package struct DatabaseRecovery {
 
     private func failure(_ detail: String) -> StoreError {
         StoreError(
-            .proofFailed, path: target.database, "the new database does not equal what was read: \(detail)",
+            .proofFailed, path: target.database, "the new database does not match what was read: \(detail)",
             advice: "check the disk and try again", changed: .nothing)
     }
 }
 
-/// The marks that show whether somebody wrote to a database or the files beside it.
+/// The marks that show whether a database or the files beside it were written to.
 struct FileMarks: Equatable {
     private let marks: [String]
     /// The size of the database and of its log, in bytes.
@@ -314,7 +314,7 @@ struct FileMarks: Equatable {
 
     /// Checks that nothing has changed.
     ///
-    /// - Throws: ``StoreError`` with `busy` if somebody wrote to the files.
+    /// - Throws: ``StoreError`` with the code `busy` if another connection wrote to the files.
     func check(_ paths: DatabasePaths) throws {
         guard try FileMarks(paths) == self else {
             throw StoreError.busy(

@@ -23,7 +23,7 @@ struct EncryptedSource {
 
     /// Opens the file.
     ///
-    /// - Throws: ``StoreError`` with `keyDoesNotFit` if the key opens no page in any of the formats.
+    /// - Throws: ``StoreError`` with the code `keyDoesNotFit` if the key opens no page in any of the formats.
     func open(_ provider: any KeyProvider, _ formats: [CipherSettings]) throws -> DamagedSource {
         let key = try provider.checkedKey(for: .existing, database: paths.database)
         if let found = try open(key, formats) { return found }
@@ -36,7 +36,7 @@ struct EncryptedSource {
             .keyDoesNotFit, path: paths.database,
             "the key opens no page of this file: it is encrypted with another key or in another cipher format, or "
                 + "none of its pages is undamaged",
-            advice: "check the key; if the beginning of the file is lost, give the key with the file's salt, as "
+            advice: "check the key; if the beginning of the file is lost, pass the key with the file's salt, as "
                 + "x'96 hex digits'", changed: .nothing)
     }
 
@@ -56,8 +56,8 @@ struct EncryptedSource {
                 let alone = try EncryptedPages(
                     DamagedPages(bytes, geometry, versions: nil, in: sidecar), key: raw, settings: settings)
                 if let versions {
-                    // The file beside the database, including its key, may belong to another database. The database
-                    // file itself must have a page with this key.
+                    // The log or journal beside the database may belong to another database, and the key may be the key
+                    // of that database. The database file itself must have a page with this key.
                     guard try bytes.size < Int64(settings.pageSize) || opensAny(alone, settings) else { continue }
                     // A log whose checksums are correct but whose pages are not authentic belongs to another database.
                     let isOwn = try versions.offsets.keys.contains { try Self.opens($0, pages, settings) }
@@ -77,7 +77,7 @@ struct EncryptedSource {
     private func source(_ pages: EncryptedPages<some PageSource>, _ notes: [String]) throws -> DamagedSource {
         let header = try DamagedSource.header(of: pages)
         let size = pages.geometry.pageSize
-        // SQLCipher 4 reserves as many bytes in the older formats as in its own.
+        // In the older formats, SQLCipher 4 reserves as many bytes as in its own.
         let known = [pages.geometry.pageSize - pages.geometry.usableSize, 80].compactMap {
             PageGeometry(pageSize: size, reserved: $0)
         }
@@ -106,7 +106,7 @@ struct EncryptedSource {
         StoreError(
             .saltMissing, path: paths.database,
             "a file with a readable header does not contain its salt, so the salt must come with the key",
-            advice: "give the key as x'96 hex digits', raw key and salt", changed: .nothing)
+            advice: "pass the key in the form x'96 hex digits', raw key and salt", changed: .nothing)
     }
 
     private func opensAny(_ pages: some PageSource, _ settings: CipherSettings) throws -> Bool {
@@ -116,7 +116,7 @@ struct EncryptedSource {
 
     /// Returns whether a page is authentic.
     ///
-    /// In format 1, which authenticates nothing, the page must look like one of a database.
+    /// In format 1, which authenticates nothing, the page must look like a database page.
     private static func opens(_ number: UInt32, _ pages: some PageSource, _ settings: CipherSettings) throws -> Bool {
         let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: settings.pageSize, alignment: 16)
         defer { memory.deallocate() }

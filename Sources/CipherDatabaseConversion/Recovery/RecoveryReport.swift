@@ -1,4 +1,4 @@
-/// A report of what a recovery restored, and what is lost.
+/// A report of what a recovery restored and what was lost.
 ///
 /// It contains names of tables and indexes, and no stored value.
 public struct RecoveryReport: Sendable, Codable, Equatable {
@@ -21,10 +21,10 @@ public struct RecoveryReport: Sendable, Codable, Equatable {
     /// The rows that could not be assigned to a table.
     public struct LostAndFound: Sendable, Codable, Equatable {
         /// The name of the table that contains them: `lost_and_found`, or `cipherstore_lost_and_found` after an
-        /// in-place recovery; with a number appended if the schema has that name.
+        /// in-place recovery; with a number appended if the schema already uses that name.
         public var name: String
-        /// The number of rows whose table is unknown, that may have been deleted, or whose rowid or key another row
-        /// has.
+        /// The number of rows whose table is unknown, that may have been deleted, or whose rowid or key is that of
+        /// another row.
         public var orphanedRows: Int
         /// The number of rows from free pages, and of rows to which no index of their table refers any more.
         public var deletedRows: Int

@@ -29,7 +29,7 @@ struct RecoverySummary {
             rows: tables.reduce(0) { $0 + $1.rows }, bytesBefore: 0, bytesAfter: 0, seconds: 0)
     }
 
-    /// Returns whether there is no sign of a row of a table that was not recovered.
+    /// Returns whether nothing indicates that a row of a table was not recovered.
     private func hasAllRows(_ number: Int) -> Bool {
         let found = findings.tables[number]
         guard !recovered.rebuilt.contains(number) else { return true }
@@ -82,15 +82,16 @@ struct RecoverySummary {
         if findings.isSchemaDamaged {
             notes.append(
                 hasTemplate
-                    ? "pages of the schema are damaged; the given definitions replace the missing ones"
+                    ? "pages of the schema are damaged; definitions from the template or the configuration replace "
+                        + "the missing ones"
                     : "pages of the schema are damaged: rows of tables whose definitions are lost are in "
-                        + "lost_and_found, unless a healthy database of the same schema is given as a template, or a "
+                        + "lost_and_found, unless a healthy database of the same schema is used as a template, or a "
                         + "configuration")
         }
         if findings.isFreeListDamaged { notes.append("the list of free pages is damaged") }
         for rejected in forms.rejected {
             notes.append(
-                "the definition of \(rejected.entry.type) \(rejected.entry.name) cannot be read and was left out: "
+                "the definition of \(rejected.entry.type) \(rejected.entry.name) could not be read and was left out: "
                     + rejected.reason)
         }
         return notes + recovered.generalNotes

@@ -12,8 +12,8 @@ struct SchemaTemplate {
 
     /// Reads a template.
     ///
-    /// - Parameter provider: Provides the template's key. It is asked only if the template is encrypted.
-    /// - Throws: ``StoreError`` as for any database that is read.
+    /// - Parameter provider: Provides the template's key. It is called only if the template is encrypted.
+    /// - Throws: The same errors as for any database that is read.
     init(_ path: String, provider: any KeyProvider, formats: [CipherSettings], _ options: ConversionOptions) throws {
         let paths = try DatabasePaths(path)
         (entries, encoding, geometry) = try StoreError.typing(paths.database) {
@@ -31,9 +31,9 @@ struct SchemaTemplate {
         }
     }
 
-    /// Creates the template from the schema that a closure creates in an empty database in memory.
+    /// Creates the template from the schema that a closure creates in an empty in-memory database.
     ///
-    /// - Throws: ``StoreError`` with `missingCollation` and similar codes; what the closure throws.
+    /// - Throws: ``StoreError`` with the code `missingCollation` or a similar one; any error thrown by the closure.
     init(_ extensions: SQLExtensions, madeBy make: (Connection) throws -> Void) throws {
         let connection = try MemoryDatabase().connect(.migrating.with(extensions: extensions))
         defer { connection.close() }

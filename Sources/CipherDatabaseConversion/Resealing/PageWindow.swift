@@ -40,7 +40,7 @@ final class PageWindow: PageSource {
     ///
     /// - Parameters:
     ///   - pages: At most ``capacity`` pages.
-    ///   - fill: Fills a buffer from an offset on. It returns `false` if the file ends before.
+    ///   - fill: Fills a buffer from an offset on. It returns `false` if the file ends before the buffer is full.
     /// - Returns: Whether the file has all of these pages.
     func fill(
         _ pages: Range<UInt32>, _ fill: (UnsafeMutableRawBufferPointer, Int64) throws -> Bool
@@ -66,7 +66,8 @@ final class PageWindow: PageSource {
             second: bytes.loadUnaligned(fromByteOffset: start + 8, as: UInt64.self))
     }
 
-    /// Returns whether a page, which must be in the window, contains only zeros, so that nobody has written it yet.
+    /// Returns whether a page, which must be in the window, contains only zeros, which means that it has not been
+    /// written yet.
     func isUnwritten(_ page: UInt32) -> Bool {
         guard self[page] == .unwritten else { return false }
         let bytes = bytes(of: page)
@@ -97,12 +98,12 @@ struct PageMark: Equatable {
     ///
     /// The mark begins where the HMAC begins.
     static let distance = 64
-    /// The mark of a page that nobody has written.
+    /// The mark of a page that has not been written yet.
     static let unwritten = PageMark(first: 0, second: 0)
 }
 
 extension UnsafeRawBufferPointer {
-    /// Returns whether both buffers have the same bytes.
+    /// Returns whether both buffers contain the same bytes.
     func equals(_ other: UnsafeRawBufferPointer) -> Bool {
         guard let start = baseAddress, let otherStart = other.baseAddress, count == other.count else { return false }
         return memcmp(start, otherStart, count) == 0

@@ -5,13 +5,14 @@ internal import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
-/// A copy of an encrypted database with another key, made page by page while others write to the database.
+/// A copy of an encrypted database with another key, made page by page while other connections write to the database.
 ///
-/// Until the last pass, the copy does not correspond to one commit. A page counts as copied as long as the database has
-/// it with the mark that it had when it was compared, no matter how and by whom the page was written since. The next
-/// pass finds whatever a pass missed. The last pass reads a database at rest, to which nobody can write.
+/// Until the last pass, the copy does not correspond to one commit. A page is considered copied as long as its mark in
+/// the database is the one that it had when it was compared, no matter how or by which process the page has been
+/// written since. The next pass finds everything that a pass missed. The last pass reads a database at rest, to which
+/// no connection can write.
 ///
-/// Until then, the copy has no name, so that a process that dies leaves nothing.
+/// Until then, the copy has no name, so that a process that is killed leaves nothing.
 // Not `Sendable`: used by one thread.
 final class ResealedCopy: CopyMadeAhead {
     /// The file; `nil` once it has been handed over.
@@ -90,8 +91,8 @@ final class ResealedCopy: CopyMadeAhead {
     /// Copies the pages that have changed since the previous pass, and compares them.
     ///
     /// - Parameters:
-    ///   - database: The file, to which others may write.
-    ///   - advance: Called with the number of bytes of the file that were examined. It throws to stop the pass.
+    ///   - database: The file, to which other connections may write.
+    ///   - advance: Called with the number of bytes of the file that were examined. It may throw to stop the pass.
     /// - Throws: ``DatabaseError`` if a file cannot be read or written; ``KeyError``.
     func update(from database: DatabaseFile, _ advance: (Int64) throws -> Void) throws -> Pass {
         var pass = Pass()
@@ -119,7 +120,7 @@ final class ResealedCopy: CopyMadeAhead {
 
     /// The objects of one pass.
     ///
-    /// A page that was authenticated together with others is remembered during the pass.
+    /// If several pages are authenticated together, they are remembered during the pass.
     private struct Workers {
         let sealing: SealedPages
         let source: EncryptedPages<PageWindow>
@@ -207,9 +208,10 @@ final class ResealedCopy: CopyMadeAhead {
 
     // MARK: Proving
 
-    /// Lets SQLCipher authenticate every compared page, with the key that its provider gave when it was asked again.
+    /// Lets SQLCipher authenticate every compared page, with the key that its provider returned when it was asked
+    /// again.
     ///
-    /// - Throws: ``StoreError`` with `proofFailed`; ``DatabaseError``.
+    /// - Throws: ``StoreError`` with the code `proofFailed`; ``DatabaseError``.
     func authenticate(checking isCancelled: @escaping () -> Bool) throws {
         guard Engine.current.hasCipherIntegrityCheck else { return }
         let connection = try connect(keys.again)
@@ -218,7 +220,7 @@ final class ResealedCopy: CopyMadeAhead {
         try connection.forEachRow("PRAGMA cipher_integrity_check") { row in
             let complaint = try row.get(String.self, at: 0)
             let number = complaint.split(separator: " ").last.flatMap { Int($0) }
-            // Pages that nobody has written, or that have not been compared yet, are not sealed.
+            // Pages that have not been written, or have not been compared yet, are not sealed.
             if let number, number >= 1, number <= compared.count, !isSealed(number) {
                 return
             }
@@ -231,17 +233,17 @@ final class ResealedCopy: CopyMadeAhead {
 
     /// Finishes the copy of a database at rest, and lets SQLCipher read its schema.
     ///
-    /// - Parameter database: The file, to which nobody can write.
+    /// - Parameter database: The file, to which no connection can write.
     /// - Returns: The key of the copy, and the number of its tables; `nil` if the database has pages that its key does
     ///   not open, or that contain only zeros.
-    /// - Throws: ``StoreError`` with `proofFailed`; ``DatabaseError``; ``KeyError``.
+    /// - Throws: ``StoreError`` with the code `proofFailed`; ``DatabaseError``; ``KeyError``.
     func finish(from database: DatabaseFile, _ observer: UpgradeObserver) throws -> FinishedCopy? {
         let pass = try update(from: database) {
             observer.update(bytes: $0)
             try observer.checkCancellation()
         }
         if let page = pass.differing { throw StoreError.proof(path, "page \(page) differs") }
-        // A page of zeros may be one that nobody has written, or one that the disk has lost.
+        // A page of zeros may be one that was never written, or one that the disk has lost.
         let lockPage = Int(PageGeometry.lockPage(PageSealer.pageSize))
         guard pass.unreadable == 0, compared.indices.allSatisfy({ isSealed($0 + 1) || $0 + 1 == lockPage }) else {
             return nil

@@ -2,11 +2,11 @@ internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSystemFiles
 
-/// The plaintext file that is kept beside the encrypted one if the caller requests it.
+/// The plaintext file that is kept next to the encrypted one if the caller requests it.
 ///
 /// An app's database may be encrypted, decrypted and encrypted again, and each time the file is a different one.
-/// Nothing shows whether an existing backup is superseded, so nothing is replaced: the backup gets the first free one
-/// of the names ``DatabasePaths/backupName(_:)``, unless a run that died has already made this very backup.
+/// Nothing shows whether an existing backup is superseded, so nothing is replaced: the backup takes the first free one
+/// of the names ``DatabasePaths/backupName(_:)``, unless an interrupted run has already made this very backup.
 struct Backup {
     let paths: DatabasePaths
     private static let chunk = 1 << 20

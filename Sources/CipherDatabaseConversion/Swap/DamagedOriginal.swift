@@ -1,12 +1,12 @@
 internal import CipherErrors
 package import CipherSystemFiles
 
-/// The damaged file that a recovered one replaces, kept beside it with its log or journal.
+/// The damaged file that a recovered one replaces, kept next to the recovered file with its log or journal.
 ///
-/// The file gets its second name (a hard link) before the recovered file is built, so that it is never without a name.
-/// Its log or journal is renamed right before the swap: SQLite looks for both by the database's name, and would write
-/// them into the new file. If a crash happens between the two steps, the next run finds the number of the name in the
-/// record, and undoes both.
+/// A second name (a hard link) of the file is created before the recovered file is built, so that the damaged file
+/// always has a name. Its log or journal is renamed right before the swap: SQLite looks for both by the database's
+/// name, and would write them into the new file. If a crash happens between the two steps, the next run finds the
+/// number of the name in the record, and undoes both.
 package struct DamagedOriginal {
     private let paths: DatabasePaths
     private let folder: Folder
@@ -16,17 +16,17 @@ package struct DamagedOriginal {
     private static let sidecars = ["-wal", "-journal"]
 
     private var name: String { paths.damagedName(number) }
-    /// The path under which it is kept.
+    /// The path under which the damaged file is kept.
     var path: String { FileName.sibling(name, of: paths.database) }
 
     // MARK: Keeping
 
-    /// Gives the damaged file the first of its names that is free, and whose log and journal names are free.
+    /// Creates the second name of the damaged file: the first that is free and whose log and journal names are free.
     ///
     /// - Parameters:
-    ///   - original: The identity of the damaged file, as opposed to whatever may have its name by now.
-    ///   - record: The record, in which the name is noted before the file gets it.
-    /// - Throws: ``StoreError`` with `permission` if the file system does not support hard links.
+    ///   - original: The identity of the damaged file, because another file may have its name by now.
+    ///   - record: The record, to which the name is added before it is created.
+    /// - Throws: ``StoreError`` with the code `permission` if the file system does not support hard links.
     package static func keep(
         _ paths: DatabasePaths, _ folder: Folder, _ original: FileIdentity, _ record: inout AttemptRecord
     ) throws -> DamagedOriginal {
@@ -67,9 +67,9 @@ package struct DamagedOriginal {
         return true
     }
 
-    /// Gives the log and the journal the names under which SQLite finds them beside the kept file.
+    /// Renames the log and the journal so that SQLite finds them beside the kept file.
     ///
-    /// Nobody may have the file open. The index of the log will be recreated.
+    /// No connection may have the file open. The index of the log will be recreated.
     package func takeSidecars() throws {
         var isMoved = false
         for ending in Self.sidecars where try folder.status(paths.name + ending) != nil {
@@ -79,7 +79,7 @@ package struct DamagedOriginal {
             isMoved = true
         }
         try folder.removeIfPresent(paths.name + "-shm")
-        // The swap must not reach the disk before this.
+        // The swap must not reach the disk before these renames.
         if isMoved { try folder.sync() }
     }
 
@@ -88,7 +88,7 @@ package struct DamagedOriginal {
     /// Restores the kept name of the damaged file if a power loss has removed it, on a file system that does not make
     /// names durable.
     ///
-    /// - Parameter name: The name that the swap gave it.
+    /// - Parameter name: The name of the damaged file after the swap.
     /// - Returns: Whether the file has its kept name, so that the other name can be removed.
     static func isKept(_ name: String, _ record: AttemptRecord, _ folder: Folder, _ paths: DatabasePaths) throws -> Bool
     {
@@ -126,7 +126,7 @@ package struct DamagedOriginal {
             guard try folder.renameIfFree(name + ending, to: paths.name + ending) else {
                 return [
                     "\(path + ending) belongs to \(paths.database), but another program has created a file with its "
-                        + "name: compare them, and move it back"
+                        + "name: compare the two, and move the first one back"
                 ]
             }
             isMoved = true

@@ -10,7 +10,7 @@ package import CipherSystemFiles
     internal import Darwin
 #endif
 
-/// The file that the copy replaces, locked so that nobody can read or write it any more.
+/// The file that the copy replaces, locked so that no other connection can read or write it any more.
 ///
 /// A connection that has the file open when it loses its name continues to use the names of the new file's journal and
 /// log. It would roll back that journal into the old file and delete it, or copy that log into the old file and mark it
@@ -18,9 +18,9 @@ package import CipherSystemFiles
 /// can.
 package final class ReplacedFile {
     private enum Hold {
-        /// Nobody else has the file open.
+        /// No other process or connection has the file open.
         case lease(LeasedFile)
-        /// It is unknown whether somebody else has the file open, for this reason.
+        /// It is unknown, for this reason, whether another process has the file open.
         case lock(DatabaseFile, reason: String)
     }
 
@@ -34,9 +34,9 @@ package final class ReplacedFile {
     /// - Parameters:
     ///   - reserved: A file with a write lock on the database. No other connection of this process may be open to it.
     ///   - state: The state of the file when the copy was begun.
-    ///   - timeout: How long to wait for others to close the file or to finish reading it.
-    ///   - check: Throws to stop the waiting for others to close the file.
-    /// - Throws: ``StoreError`` with `busy` if somebody opened the file meanwhile, or is reading it.
+    ///   - timeout: How long to wait for other connections to close the file or to finish reading it.
+    ///   - check: A closure that throws to stop waiting for other connections to close the file.
+    /// - Throws: ``StoreError`` with the code `busy` if another connection opened the file meanwhile, or is reading it.
     package init(
         _ paths: DatabasePaths, _ identity: OriginalFile, _ ownership: SoleOwnership, reserved: DatabaseFile,
         state: OriginalFile.State, timeout: Duration, checking check: () throws -> Void = {}
@@ -50,7 +50,7 @@ package final class ReplacedFile {
             hold = .lock(reserved, reason: reason)
             return
         }
-        // A lease requires that this is the only descriptor. A process that wrote in between has changed the state.
+        // A lease requires that this is the only descriptor. If a process wrote in between, the state has changed.
         reserved.close()
         switch try SoleOwnership.waiting(timeout, identity, checking: check) {
         case .granted(let leased):
@@ -59,7 +59,7 @@ package final class ReplacedFile {
         case .inUse(let users): throw users.busy(paths.database)
         case .unavailable(let reason):
             throw StoreError.busy(
-                paths.database, "the system can no longer tell whether the database is open elsewhere: \(reason)",
+                paths.database, "it is no longer known whether the database is open elsewhere: \(reason)",
                 retry: .now)
         }
     }
@@ -78,7 +78,8 @@ package final class ReplacedFile {
             paths, identity, ownership, reserved: file, state: try identity.state(start: []), timeout: timeout)
     }
 
-    /// Returns whether the file is unchanged since the copy was made, has no sidecar, and nobody is about to open it.
+    /// Returns whether the file is unchanged since the copy was made, has no sidecar, and no process is about to open
+    /// it.
     package func isAsItWas() throws -> Bool {
         let isSame: Bool
         switch hold {
@@ -89,7 +90,7 @@ package final class ReplacedFile {
         return try isSame && !paths.hasSidecar()
     }
 
-    /// Releases the lock if nobody can have the nameless file open.
+    /// Releases the lock if no other process can have the nameless file open.
     ///
     /// Otherwise keeps it as long as this process lives.
     ///
@@ -168,13 +169,14 @@ final class KeptFiles: @unchecked Sendable {
 
     /// Checks the limit before the next file is converted.
     ///
-    /// - Throws: ``StoreError`` with `busy` if the limit is reached.
+    /// - Throws: ``StoreError`` with the code `busy` if the limit is reached.
     func checkRoom(_ path: String) throws {
         let count = lock.withLock { files.count }
         guard count >= Int(getdtablesize()) / 2 else { return }
         throw StoreError(
             .busy, path: path,
-            "this process keeps \(count) old files locked, because others may have them open, and cannot keep more",
-            advice: "convert the rest in another process", changed: .nothing)
+            "this process keeps \(count) old files locked, because other processes may have them open, and cannot "
+                    + "keep more",
+            advice: "convert the remaining files in another process", changed: .nothing)
     }
 }

@@ -9,13 +9,13 @@ struct Swap {
     let copyName: String
     /// The file that is replaced.
     ///
-    /// It must be kept open, so that no other file gets its inode.
+    /// It must be kept open, so that no other file can reuse its inode number.
     let original: FileIdentity
     private var folder: Folder { copy.folder }
 
     /// Copies the metadata of the original file to the copy.
     ///
-    /// Returns warnings about what the system refused.
+    /// Returns warnings about metadata that could not be copied.
     func applyMetadata() throws -> [String] {
         let status = try current()
         try copy.setOwner(status.owner, status.group)
@@ -36,7 +36,7 @@ struct Swap {
     /// two files exchange their names, so that a file that another program puts in the database's place at that moment
     /// is not lost.
     ///
-    /// - Parameter old: The original, which is replaced by this.
+    /// - Parameter old: The original, which this replaces.
     /// - Returns: The number of other names (hard links) of the original.
     @discardableResult
     func commit(_ old: ReplacedFile) throws -> Int {
@@ -60,13 +60,14 @@ struct Swap {
             guard try copy.hasName(paths.name) else { throw copyReplaced(.nothing) }
             replaced = status
         } catch {
-            // Another program's file had one of the names, or the owner of a name is unknown: exchange them back.
+            // Another program's file had one of the names, or it is unknown which file has a name: exchange the names
+            // back.
             let isOriginalAside = try? folder.status(copyName)?.identity == original
             let isCopyThere = try? copy.hasName(paths.name)
             if isOriginalAside != false || isCopyThere != false { _ = try folder.exchange(copyName, paths.name) }
             throw error
         }
-        // The access may have changed between the last check and the exchange.
+        // The permissions may have changed between the last check and the exchange.
         try? keepAccess(replaced)
         return replaced.links - 1
     }
@@ -83,7 +84,7 @@ struct Swap {
     private func keepAccess(_ status: FileSystem.Status) throws {
         let given = try copy.status()
         guard given.mode != status.mode || given.owner != status.owner || given.group != status.group else { return }
-        // Meanwhile, nobody gains access who lacks it under both settings.
+        // In between, only users who have access under both settings have access.
         try copy.setMode(given.mode & status.mode)
         try copy.setOwner(status.owner, status.group)
         try copy.setMode(status.mode)
@@ -106,7 +107,7 @@ struct Swap {
     ///
     /// Nothing here can undo the commit, so failures become warnings instead of errors.
     ///
-    /// The old file is overwritten only if the rename is known to be durable. Before that, a power loss may restore the
+    /// The old file is overwritten only if the rename is known to be durable. Until then, a power loss may restore the
     /// old name, and the old file is then the database.
     ///
     /// - Parameters:
@@ -124,14 +125,14 @@ struct Swap {
         }
         if linked > 0 {
             warnings.append(
-                "the old file has \(linked) other name(s) (hard links) and is still readable there")
+                "the old file is still readable under \(linked) other name(s) (hard links)")
         }
         do {
             try removeOriginal()
         } catch {
             warnings.append("the old file still exists as \(copyName); the next launch removes it: \(error)")
         }
-        // This is last: by now nobody can reach the old file by a name.
+        // This is last: by now no process can reach the old file by a name.
         return warnings + old.end(overwriting: isDurable && otherNames == 0 && !isKept)
     }
 

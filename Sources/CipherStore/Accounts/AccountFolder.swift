@@ -9,11 +9,11 @@ internal import CipherSQLite
 /// so that no two names differ only in letter case. The name for the empty account is `%`. Names longer than 200 bytes
 /// are cut, and end with `%-` and the SHA-256 of the account. No other name contains `%-` or is a single `%`.
 package enum AccountFolder {
-    /// In bytes; file systems allow 255.
+    /// The maximum length in bytes; file systems allow 255.
     private static let maximumLength = 200
 
-    /// - Throws: ``StoreError`` with `misuse` if the cryptographic library cannot compute the digest of a long account
-    ///   name.
+    /// - Throws: ``StoreError`` with the code `misuse` if the cryptographic library cannot compute the digest of a long
+    ///   account name.
     package static func name(of account: String) throws -> String {
         guard !account.isEmpty else { return "%" }
         var name: [UInt8] = []
@@ -27,8 +27,8 @@ package enum AccountFolder {
         guard name.count > maximumLength else { return String(decoding: name, as: UTF8.self) }
         guard let digest = Array(account.utf8).withUnsafeBytes(Cryptography.sha256) else {
             throw StoreError(
-                .misuse, "the account's name is too long for a file, and the cryptographic library has no SHA-256",
-                advice: "give a shorter name")
+                .misuse, "the account's name is too long for a file, and its SHA-256 could not be computed",
+                advice: "choose a shorter name")
         }
         let ending = Array("%-".utf8) + digest.flatMap { hexadecimal($0, upperCase: false) }
         return String(decoding: name.prefix(maximumLength - ending.count) + ending, as: UTF8.self)

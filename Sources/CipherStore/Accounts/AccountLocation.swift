@@ -26,14 +26,14 @@ enum AccountLocation: Sendable {
             let (folder, name) = FileSystem.split(path.utf8.last == UInt8(ascii: "/") ? String(path.dropLast()) : path)
             guard file.isFileURL, FileName.fault(of: name) == nil else {
                 throw StoreError(
-                    .misuse, path: file.absoluteString, "the location of an account is not a file",
-                    advice: "give the file URL of a database")
+                    .misuse, path: file.absoluteString, "the location of an account is not a file URL",
+                    advice: "return the file URL of a database")
             }
             return (folder, name)
         }
     }
 
-    /// Creates the account's own folder if there is none.
+    /// Creates the account's own folder if it does not exist.
     func prepare(_ folder: String) throws {
         guard case .folders = self else { return }
         try FileSystem.createFolder(folder)

@@ -3,7 +3,7 @@ internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSystemFiles
 
-/// Removes a database with everything that belongs to it.
+/// Removes a database with all files that belong to it.
 package struct AccountRemoval {
     let paths: DatabasePaths
 
@@ -11,7 +11,7 @@ package struct AccountRemoval {
         self.paths = paths
     }
 
-    /// - Throws: ``StoreError`` with `busy` if anything else has the file open.
+    /// - Throws: ``StoreError`` with the code `busy` if another connection has the file open.
     package func run(timeout: Duration) throws {
         try UpgradeLock.withLock(paths, timeout: timeout) {
             guard let status = try FileSystem.status(paths.database) else { return try removeFiles() }
@@ -34,8 +34,8 @@ package struct AccountRemoval {
 
     /// Removes the files.
     ///
-    /// The log and the journal go before the database: on their own, they would be mistaken for those of another
-    /// database.
+    /// The log and the journal go before the database: without the database, they would be mistaken for those of
+    /// another database.
     private func removeFiles() throws {
         try Leftovers.sweep(paths)
         let own = [paths.wal, paths.sharedMemory, paths.journal, paths.database]

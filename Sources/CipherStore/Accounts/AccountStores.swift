@@ -18,10 +18,10 @@ internal import CipherSystemFiles
 /// let store = try await accounts.switch(to: "anna")
 /// ```
 ///
-/// An account that is new to the device is a separate fresh install, whatever the state of the others. Each account has
-/// its own folder in the directory, so one can be upgraded while others are in use, by this process or another. The
-/// folder's name is the account's name, with `%` and hexadecimal digits in place of everything except `a` to `z`, `0`
-/// to `9`, `-`, `_`, `@`, `+` and `.`; very long names end in a digest.
+/// An account that is new to the device is a separate fresh install, whatever the state of the other accounts. Each
+/// account has its own folder in the directory, so one account can be upgraded while other accounts are in use, by this
+/// process or another process. The folder's name is the account's name, with `%` and hexadecimal digits in place of
+/// everything except `a` to `z`, `0` to `9`, `-`, `_`, `@`, `+` and `.`; very long names end in a digest.
 public actor AccountStores {
     /// An account that is opening or open.
     private struct Entry {
@@ -93,12 +93,12 @@ public actor AccountStores {
 
     // MARK: Opening
 
-    /// Closes the account that was previously switched to, and opens another.
+    /// Closes the account that was previously switched to, and opens another account.
     ///
     /// Accounts that were opened with ``open(_:progress:)`` stay open. If the new account cannot be opened, no account
     /// is current.
     ///
-    /// - Throws: As ``open(_:progress:)``.
+    /// - Throws: The same errors as ``open(_:progress:)``.
     public func `switch`(
         to account: String, progress: (@Sendable (UpgradeProgress) -> Void)? = nil
     ) async throws -> EncryptedStore {
@@ -116,18 +116,18 @@ public actor AccountStores {
     /// Opens an account in addition to those that are open, or returns its store if it is open.
     ///
     /// - Parameters:
-    ///   - account: The account's name, as the app knows it.
+    ///   - account: The account's name, as the app uses it.
     ///   - progress: A closure that receives the progress of an encryption upgrade; not called if another call is
     ///     already opening the account.
-    /// - Throws: As ``EncryptedStore/open(_:directory:keyProvider:options:progress:)``, and any error of the app's own
-    ///   closures; ``StoreError`` with `misuse` if two accounts have the same file.
+    /// - Throws: The same errors as ``EncryptedStore/open(_:directory:keyProvider:options:progress:)``, and any error
+    ///   of the app's own closures; ``StoreError`` with the code `misuse` if two accounts have the same file.
     public func open(
         _ account: String, progress: (@Sendable (UpgradeProgress) -> Void)? = nil
     ) async throws -> EncryptedStore {
         let key = Key(account.utf8)
         while true {
             if let closing = closings[key] {
-                // Only the caller that closes needs to know whether it succeeded.
+                // Only the caller that closes needs to know whether the closing succeeded.
                 _ = await closing.result
                 continue
             }
@@ -138,7 +138,7 @@ public actor AccountStores {
                 forget(entry.id, key)
             } catch let error as CancellationError {
                 forget(entry.id, key)
-                // The last call that waited for that opening was cancelled, and this one came after it.
+                // The last call that waited for that opening was cancelled, and this call began after that.
                 if Task.isCancelled { throw error }
             } catch {
                 forget(entry.id, key)
@@ -172,7 +172,7 @@ public actor AccountStores {
         guard !stores.values.contains(where: { store.path.isSameName(as: $0.path) }) else {
             await store.close()
             throw StoreError(
-                .misuse, path: store.path, "two accounts use this file", advice: "give each account its own file")
+                .misuse, path: store.path, "two accounts use this file", advice: "use a separate file for each account")
         }
         stores[id] = store
         if isSuspended { store.beginSuspension(nil) }
@@ -187,7 +187,7 @@ public actor AccountStores {
         }
     }
 
-    /// Cancels an opening once every call that waits for it was cancelled.
+    /// Cancels an opening once every call that waits for it has been cancelled.
     private func giveUp(_ id: Int, _ key: Key) {
         guard let entry = entries[key], entry.id == id else { return }
         entries[key]?.waiting -= 1
@@ -222,11 +222,11 @@ public actor AccountStores {
 
     /// Closes an account and removes its database with every file that belongs to it.
     ///
-    /// The account's folder is removed too if it is then empty.
+    /// The account's folder is then also removed if it is empty.
     ///
     /// The key stays with its provider; removing it is up to the app. After a crash, call this again.
     ///
-    /// - Throws: ``StoreError`` with `busy` if another process has the file open.
+    /// - Throws: ``StoreError`` with the code `busy` if another process has the file open.
     public func remove(_ account: String) async throws {
         let (folder, databaseName) = try location.place(of: account, databaseName: configuration.checkedName)
         let removal = await end(account) { [location, options] in
@@ -249,8 +249,8 @@ public actor AccountStores {
         let entry = entries[key]
         if let current, Key(current.utf8) == key { self.current = nil }
         let closing = Task {
-            // Done here and not after waiting for this task, because whoever waits for the task must find the entry
-            // gone.
+            // Done here and not after waiting for this task, because callers that wait for the task must find the entry
+            // removed.
             defer { closings[key] = nil }
             if let entry {
                 if case .success(let store) = await entry.opening.result { await store.close() }

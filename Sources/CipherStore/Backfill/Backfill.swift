@@ -12,14 +12,14 @@ struct Backfill: Sendable {
     let body: @Sendable (Connection, [[Value]]) throws -> Void
 
     private struct Step: Sendable {
-        /// The number of rows of this batch.
+        /// The number of rows visited in this batch.
         let rows: Int
-        /// The number of rows of all runs.
+        /// The number of rows visited in all runs.
         let done: Int
         let isFinished: Bool
     }
 
-    /// An error of the body, as distinct from those of the batch around it.
+    /// An error of the body, as distinct from errors of the batch around it.
     private struct BodyFailure: Error {
         let error: any Error
     }
@@ -31,7 +31,7 @@ struct Backfill: Sendable {
         guard batch > 0, !name.isEmpty else {
             throw StoreError(
                 .misuse, path: store.path, "a backfill needs a name and a batch size of at least one row",
-                advice: "give both")
+                advice: "specify a name and a batch size of at least 1")
         }
         guard try await begin() else { return 0 }
         let total = progress == nil ? 0 : try await countRows()

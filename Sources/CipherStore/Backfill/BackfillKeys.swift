@@ -9,13 +9,13 @@ struct BackfillKeys {
     /// The columns of the key as SQL.
     private let columns: [String]
 
-    /// - Throws: ``StoreError`` with `misuse` if there is no such table or it has no such key.
+    /// - Throws: ``StoreError`` with the code `misuse` if the table does not exist or does not have such a key.
     init(_ table: String, byRowID: Bool, _ connection: Connection) throws {
         func misuse(_ problem: String, _ advice: String) -> StoreError {
             StoreError(
                 .misuse, path: connection.path, "the backfill of \(table) cannot run: \(problem)", advice: advice)
         }
-        guard try Self.isThere(table, connection) else { throw misuse("there is no such table", "check the name") }
+        guard try Self.isThere(table, connection) else { throw misuse("the table does not exist", "check the name") }
         self.table = table
         let all = try ColumnState.read(table: table, from: connection)
         let rowID = try Self.rowID(of: table, all, connection)
@@ -29,7 +29,7 @@ struct BackfillKeys {
             // In other tables, a primary key may contain NULL, which compares as neither less nor greater than any
             // value.
             guard rowID == nil, !key.isEmpty else {
-                throw misuse("it is not a WITHOUT ROWID table", "use of: instead of keysOf:")
+                throw misuse("this is not a WITHOUT ROWID table", "use of: instead of keysOf:")
             }
             columns = key.map { SQL.quoted(column: $0.name) }
         }
@@ -77,7 +77,7 @@ struct BackfillKeys {
 
     /// Moves the checkpoint past the next rows.
     ///
-    /// This happens inside SQLite so that every key stays exactly as it is, even text that is not valid UTF-8.
+    /// This happens inside SQLite so that every key is stored exactly as it is, even text that is not valid UTF-8.
     func moveCheckpoint(of name: String, over rows: Int, _ connection: Connection) throws {
         let marks = SQL(text: columns.indices.map(BackfillTable.keyColumn).joined(separator: ", "))
         let last: SQL = "\(try self.rows(behind: name, connection)) ORDER BY \(list) LIMIT 1 OFFSET \(rows - 1)"

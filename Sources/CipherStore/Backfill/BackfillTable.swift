@@ -14,9 +14,10 @@ package enum BackfillTable {
         /// The number of rows visited in all runs.
         var done: Int
         package var isFinished: Bool
-        /// The reason that the latest run ended early; `nil` if it did not, or was only cancelled or killed.
+        /// The reason that the latest run ended early; `nil` if that run did not end early, or was only cancelled or
+        /// killed.
         package var failure: String?
-        /// ISO 8601, in UTC.
+        /// The time of the last change: ISO 8601, in UTC.
         var updatedAt: String
     }
 
@@ -53,7 +54,7 @@ package enum BackfillTable {
 
     // MARK: Writing
 
-    /// Creates the table if necessary, and a row for a backfill that has none.
+    /// Creates the table if necessary, and a row for the backfill if it has none.
     ///
     /// - Parameter keyColumns: The number of columns in the keys of the backfill's table. Each key value is stored as
     ///   SQLite stores it, in a column without affinity, because not every value survives a round trip through Swift.

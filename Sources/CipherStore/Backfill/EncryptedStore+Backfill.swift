@@ -31,23 +31,23 @@ extension EncryptedStore {
     /// nothing. Other reads and writes run between the batches.
     ///
     /// Rows are visited by ascending rowid. Of the rows that are inserted meanwhile, those after the checkpoint are
-    /// visited too, and those before it are not, so let the app write new rows in their final form before the backfill
-    /// begins. VACUUM may change the rowids of a table without an INTEGER PRIMARY KEY; do not run it on such a table
-    /// before the backfill has finished.
+    /// visited too, and those before it are not. The app should therefore write new rows in their final form from
+    /// before the backfill begins. VACUUM may change the rowids of a table without an INTEGER PRIMARY KEY; do not run
+    /// it on such a table before the backfill has finished.
     ///
-    /// If the table was renamed meanwhile, pass its new name. The backfill continues where it was, provided that there
-    /// is no table of the earlier name any more.
+    /// If the table was renamed meanwhile, pass its new name. The backfill continues where it stopped, provided that no
+    /// table has the earlier name any more.
     ///
     /// - Parameters:
-    ///   - name: The name of the backfill. A name permanently identifies one piece of work on one table.
+    ///   - name: The name of the backfill. A name permanently identifies one backfill of one table.
     ///   - table: The table, which must have rowids.
     ///   - batch: The number of rows visited in each transaction.
-    ///   - progress: A closure called after each batch; it requires the rows to be counted once per run.
+    ///   - progress: A closure called after each batch. If it is not `nil`, the rows are counted once per run.
     ///   - body: A closure that does the work for the rows with these rowids, in the batch's transaction.
     /// - Returns: The number of rows that this run visited.
-    /// - Throws: Any error that `body` throws, after which the batch is rolled back and the backfill is marked as
-    ///   failed; ``StoreError`` with `misuse` if the table has no rowids, is missing, or differs from the table of an
-    ///   earlier run that still exists; otherwise as ``write(_:)``.
+    /// - Throws: Any error thrown by `body`, after which the batch is rolled back and the backfill is marked as failed;
+    ///   ``StoreError`` with the code `misuse` if the table has no rowids, is missing, or differs from the table of an
+    ///   earlier run that still exists; otherwise the same errors as ``write(_:)``.
     @discardableResult
     public func backfill(
         _ name: String, of table: String, batch: Int = 500, progress: (@Sendable (BackfillProgress) -> Void)? = nil,

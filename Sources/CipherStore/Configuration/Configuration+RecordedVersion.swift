@@ -20,14 +20,16 @@ extension Configuration {
         return versions.contains { $0.isDotted }
     }
 
-    /// Reads the version that the app recorded, or the version to assume if a database has tables and no record.
+    /// Reads the version that the app recorded, or returns the version to assume if a database has tables and no
+    /// record.
     ///
-    /// - Throws: ``StoreError`` with `recordedVersion` if the configuration says where the version is recorded, a
-    ///   database with tables has no such record, and no version is assumed: the database could be of any version.
+    /// - Throws: ``StoreError`` with the code `recordedVersion` if the configuration specifies where the version is
+    ///   recorded, a database with tables has no such record, and no version is assumed: the database could be of any
+    ///   version.
     func readRecordedVersion(from connection: Connection, databasePath: String) throws -> SchemaVersion? {
         let recorded = try readOwnRecord(from: connection, databasePath: databasePath)
-        // Code that empties all tables also empties the app's record, and a record beside the database may have fallen
-        // behind.
+        // Code that empties all tables also empties the app's record, and a record beside the database may be out of
+        // date.
         if version.wholeNumber != nil, let known = try VersionRecords(connection).versionOfEmptiedHistory,
             known > recorded ?? .zero
         {

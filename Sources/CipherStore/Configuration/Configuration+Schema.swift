@@ -24,8 +24,8 @@ extension Configuration {
         }
     }
 
-    /// Returns the copy that the app's own upgrade may have left beside the database; `nil` for an app that did not
-    /// upgrade by making a copy.
+    /// Returns the copy that the app's own upgrade may have left beside the database; `nil` if the app did not upgrade
+    /// by making a copy.
     func interruptedCopy(_ paths: DatabasePaths, busyTimeout: Duration) throws -> InterruptedCopy? {
         guard case .template(let template) = schema else { return nil }
         return try InterruptedCopy(

@@ -12,7 +12,7 @@ internal import CipherSystemFiles
 public struct Configuration: Sendable {
     /// The file name of the database inside the app's directory, not a path.
     public var databaseName: String
-    /// The version of the schema that the app wants: a whole number, or a dotted version such as `1.10.0`.
+    /// The version of the schema that the app requires: a whole number, or a dotted version such as `1.10.0`.
     public var version: SchemaVersion
     /// Whether and how the file is encrypted.
     public var encryption: Encryption
@@ -20,9 +20,9 @@ public struct Configuration: Sendable {
     public var recordedVersion: RecordedVersion
     /// The version of a legacy file that has tables but no recorded version.
     ///
-    /// By default, a schema source that requires the version refuses such a file.
+    /// By default, such a file is refused if the schema source requires the version.
     public var assumedVersion: SchemaVersion?
-    /// The source of the wanted schema.
+    /// The source of the target schema.
     public var schema: SchemaSourceKind
     /// How to treat changes that would lose tables, columns or values.
     public var destructiveChanges: DestructiveChanges
@@ -46,7 +46,7 @@ public struct Configuration: Sendable {
     public var columnForms = ColumnForms()
     /// The app's hooks that run while its database is opened.
     public var launch = LaunchHooks()
-    /// The file from which the configuration was read, for errors.
+    /// The file from which the configuration was read, used in errors; `nil` if there is none.
     var file: String?
 
     /// Creates a configuration.
@@ -83,24 +83,24 @@ public struct Configuration: Sendable {
         public var format: CipherSettings
         /// The cipher formats of files written by older versions of the app; none by default.
         ///
-        /// If a file does not open in ``format``, these are tried in order. For a passphrase, each try requires one key
-        /// derivation.
+        /// If a file does not open in ``format``, these are tried in order. For a passphrase, each attempt requires one
+        /// key derivation.
         public var formerFormats: [CipherSettings]
         /// What to do with a file in one of ``formerFormats``.
         public var whenFormerFormat: WhenFormerFormat
-        /// Whether the plaintext file is kept beside the encrypted one as `NAME-plaintext`, or as `NAME-plaintext-2`
+        /// Whether the plaintext file is kept next to the encrypted one as `NAME-plaintext`, or as `NAME-plaintext-2`
         /// and so on if that name is taken.
         ///
         /// Each upgrade keeps its own backup, and no backup is ever replaced or removed.
         public var keepBackup: Bool
-        /// How to treat damage to indexes, the free list or the pointer map of a file that is converted.
+        /// How to treat damage in a file that is converted.
         public var onDamage = OnDamage.rebuildIndexes
         /// When a legacy file is encrypted.
         public var when = EncryptionTime.beforeOpening
         /// The number of unfinished upgrades, decryptions or key changes, ended by a watchdog or a crash, after which
         /// ``onRepeatedFailure`` applies.
         public var maximumAttempts: Int
-        /// What happens after the last attempt.
+        /// What to do after the last attempt.
         public var onRepeatedFailure: OnRepeatedFailure
         /// Whether each launch rehearses the encryption of its plaintext file while encryption is off.
         ///
@@ -129,7 +129,7 @@ public struct Configuration: Sendable {
             self.onRepeatedFailure = onRepeatedFailure
         }
 
-        /// Every format that a file may have, starting with the wanted one.
+        /// Every format that a file may have, starting with the target format.
         var formats: [CipherSettings] { [format] + formerFormats.filter { $0 != format } }
     }
 
@@ -161,7 +161,7 @@ public struct Configuration: Sendable {
     public enum WhenFormerFormat: String, Sendable, CaseIterable {
         /// Open it and leave its format unchanged.
         case open
-        /// Convert it to the wanted format, with the same crash safety and verification as an encryption.
+        /// Convert it to the target format, with the same crash safety and verification as an encryption.
         case upgrade
     }
 
@@ -173,7 +173,7 @@ public struct Configuration: Sendable {
         case openPlaintext
     }
 
-    /// The source of the wanted schema.
+    /// The source of the target schema.
     public enum SchemaSourceKind: Sendable {
         /// The app manages its schema itself.
         case none
@@ -181,7 +181,7 @@ public struct Configuration: Sendable {
         case tables([DeclaredTable])
         /// Steps from version to version.
         case steps(MigrationSteps)
-        /// A template database with the wanted schema, which the app ships.
+        /// A template database with the target schema, which the app ships.
         case template(SchemaTemplate)
         /// Tables that each have their own version.
         case tableVersions([VersionedTable])
@@ -196,12 +196,12 @@ extension Configuration {
 
     /// Returns the name of the database.
     ///
-    /// - Throws: ``StoreError`` with `configuration` for a name that would leave the app's directory.
+    /// - Throws: ``StoreError`` with the code `configuration` for a name that would leave the app's directory.
     package func checkedName() throws -> String {
         if let fault = FileName.fault(of: databaseName) {
             throw StoreError(
                 .configuration, path: databaseName, "the database's name \(fault)",
-                advice: "give only the file name, and its folder as the directory", changed: .nothing)
+                advice: "use only the file name, and pass its folder as the directory", changed: .nothing)
         }
         return databaseName
     }

@@ -15,7 +15,7 @@ extension Configuration {
     ///
     /// The keys are listed in `Config/README.md`.
     ///
-    /// - Throws: ``StoreError`` with `configuration`, whose detail names the location in the file, such as
+    /// - Throws: ``StoreError`` with the code `configuration`, whose detail names the location in the file, such as
     ///   `dbTables[2].chat[1]`; `missingFile`, `notAFile`, `permission` or `inputOutput` if the file cannot be read.
     public init(contentsOf url: URL) throws {
         try self.init(file: url.requiredPath())
@@ -35,9 +35,9 @@ extension Configuration {
     /// Reads a configuration from the bytes of a property list or JSON file.
     ///
     /// - Parameters:
-    ///   - place: The name of the file, for errors.
+    ///   - place: The name of the file, used in errors.
     ///   - newestFormat: The newest cipher format that the engine can write.
-    /// - Throws: ``StoreError`` with `configuration`, whose detail names the location in the file.
+    /// - Throws: ``StoreError`` with the code `configuration`, whose detail names the location in the file.
     package init(data: Data, place: String, newestFormat: Int = Engine.current.defaultCompatibility) throws {
         let value: ConfigurationValue
         do {
@@ -85,7 +85,7 @@ extension Configuration {
                 let name = try element.text()
                 guard !known.contains(name) else { return name }
                 throw element.failure(
-                    "there is no step \(ConfigurationNode.shown(name))",
+                    "no step is named \(ConfigurationNode.shown(name))",
                     advice: known.isEmpty
                         ? "remove it: only a configuration with updates has steps"
                         : "the steps are \(known.joined(separator: ", "))")
@@ -101,7 +101,7 @@ extension Configuration {
             case .system(let number): SmallFile.isPermission(number) ? .permission : .inputOutput
             }
         return StoreError(
-            code, path: path, "the configuration is not readable: \(failure)",
-            advice: "give the path of a property list or JSON file")
+            code, path: path, "the configuration could not be read: \(failure)",
+            advice: "pass the path of a property list or JSON file")
     }
 }

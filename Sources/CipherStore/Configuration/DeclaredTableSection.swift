@@ -5,7 +5,7 @@ internal import CipherSchemaMigration
 extension DeclaredTable {
     /// Reads the `dbTables` list.
     ///
-    /// Each element is a dictionary of one table, which contains a list of dictionaries of one column each.
+    /// Each element is a dictionary with one table, which contains a list of dictionaries with one column each.
     static func list(_ node: ConfigurationNode) throws -> [DeclaredTable] {
         var tables: [DeclaredTable] = []
         var places: [SQLName: String] = [:]

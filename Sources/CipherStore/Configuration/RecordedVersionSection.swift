@@ -19,7 +19,7 @@ extension RecordedVersion {
 
     /// Reads the `recordedVersion` dictionary.
     ///
-    /// - Parameter leftOut: The place of the recorded version if the dictionary only says which version to assume.
+    /// - Parameter leftOut: The place of the recorded version if the dictionary only specifies which version to assume.
     init(_ node: ConfigurationNode, databaseName: String, leftOut: RecordedVersion) throws {
         let section = try ConfigurationSection(node, keys: ["source", "assume"] + Source.allKeys)
         if section["source"] == nil, section["assume"] != nil {
@@ -47,7 +47,7 @@ extension RecordedVersion {
             let name = try file.fileName()
             // Opening and closing a database file other than through SQLite drops the locks that SQLite holds on it.
             guard !["", "-wal", "-shm", "-journal"].contains(where: { databaseName + $0 == name }) else {
-                throw file.failure("is the database itself", advice: "name the property list beside it")
+                throw file.failure("is the database itself", advice: "name the property list next to the database")
             }
             self = .propertyList(file: name, key: try section.required("key").text())
         }

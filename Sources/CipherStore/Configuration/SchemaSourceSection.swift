@@ -18,7 +18,7 @@ extension Configuration.SchemaSourceKind {
         }
         if let other = given.dropFirst().first, let second = section[other] {
             throw second.failure(
-                "a configuration has only one schema source, but \"\(key)\" is also given",
+                "a configuration has only one schema source, but \"\(key)\" is also present",
                 advice: "remove one of them")
         }
         switch key {

@@ -22,7 +22,7 @@ extension MigrationSteps {
     /// version such as `1.10.0`. `sql_launch.plist` is optional and runs at every launch. The numbering is
     /// `consecutive` by default, unless the name of a file contains a version with dots.
     ///
-    /// - Throws: ``StoreError`` with `configuration`, which names the file and the element.
+    /// - Throws: ``StoreError`` with the code `configuration`, which names the file and the element.
     public init(contentsOf directory: URL, numbering: Numbering? = nil) throws {
         try self.init(folder: directory.systemPath, numbering: numbering)
     }
@@ -33,8 +33,8 @@ extension MigrationSteps {
             names = try FileSystem.names(in: folder)
         } catch {
             throw StoreError(
-                .configuration, path: folder, "the folder of the updates cannot be read",
-                advice: "give its path, relative to the configuration file")
+                .configuration, path: folder, "the folder of the updates could not be read",
+                advice: "specify its path, relative to the configuration file")
         }
         var updates: [Update] = []
         var hasDots = false
@@ -69,9 +69,9 @@ extension MigrationSteps {
         } catch SmallFile.Failure.missing {
             throw failure("the file of SQL statements is missing", "restore it")
         } catch let reason as SmallFile.Failure {
-            throw failure("the file of SQL statements is not readable: \(reason)", "check the file")
+            throw failure("the file of SQL statements could not be read: \(reason)", "check the file")
         } catch let reason as ConfigurationSyntax.Failure {
-            throw failure("the file of SQL statements is not readable: \(reason.detail)", reason.advice)
+            throw failure("the file of SQL statements could not be read: \(reason.detail)", reason.advice)
         }
     }
 }

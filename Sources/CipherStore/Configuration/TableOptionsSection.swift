@@ -11,9 +11,9 @@ extension DeclaredTable {
             guard let index = tables.firstIndex(where: { SQLName($0.name) == SQLName(name) }) else {
                 let suggestion = Suggestion.nearest(to: name, among: tables.map(\.name))
                 throw options.failure(
-                    "dbTables declares no such table", advice: suggestion.map { "did you mean \"\($0)\"?" } ?? "")
+                    "dbTables does not declare this table", advice: suggestion.map { "did you mean \"\($0)\"?" } ?? "")
             }
-            guard seen.insert(SQLName(name)).inserted else { throw options.failure("the table has options twice") }
+            guard seen.insert(SQLName(name)).inserted else { throw options.failure("its options are specified twice") }
             try tables[index].add(options)
         }
         try checkRenames(tables, node)
@@ -51,7 +51,7 @@ extension DeclaredTable {
             guard columns.contains(where: { SQLName($0.name) == SQLName(new) }) else {
                 let suggestion = Suggestion.nearest(to: new, among: columns.map(\.name))
                 throw old.failure(
-                    "the table declares no such column",
+                    "the table does not declare this column",
                     advice: suggestion.map { "did you mean \"\($0)\"? The new name is the key" }
                         ?? "the new name is the key, the old one the value")
             }
@@ -86,7 +86,7 @@ extension DeclaredTable.Index {
 }
 
 extension ConfigurationNode {
-    /// Reads SQL that must not extend beyond its place in a statement.
+    /// Reads a fragment of SQL, which must not be able to end the clause that will contain it.
     fileprivate func sqlPart() throws -> String {
         let text = try text()
         guard !text.isEmpty else { throw failure("is empty") }

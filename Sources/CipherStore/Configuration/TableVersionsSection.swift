@@ -49,7 +49,7 @@ extension VersionedTable {
 }
 
 extension ConfigurationNode {
-    /// Reads the version of one table: a number of at least 0, with or without a fraction, or its text.
+    /// Reads the version of one table: a number of at least 0, with or without a fraction, or text that represents one.
     fileprivate func tableVersion() throws -> Double {
         let number: Double?
         switch value {

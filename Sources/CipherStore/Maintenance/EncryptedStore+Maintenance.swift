@@ -17,19 +17,21 @@ extension EncryptedStore {
     /// Plans what ``open(_:directory:keyProvider:options:progress:)`` would do, without changing anything.
     ///
     /// The migration runs on the real rows with every change kept in memory, so anything that opening would refuse is
-    /// refused here too. Conditions that depend on the moment are not checked: free space, permissions, locks, and
-    /// pages that only a conversion reads. If there is no key yet, a note of the plan says so: opening requests a key
-    /// from the provider, which may create one.
+    /// refused here too. Conditions that can change at any time are not checked: free space, permissions, locks, and
+    /// pages that only a conversion reads. If there is no key yet, a note of the plan states this: opening requests a
+    /// key from the provider, which may create one.
     ///
     /// - Parameters:
     ///   - configuration: The configuration of the database.
     ///   - directory: The directory of the database file; the file need not exist yet.
-    ///   - keyProvider: The provider of the key that opening needs, called on another thread; it is never asked to
-    ///     create one.
+    ///   - keyProvider: The provider of the key that opening needs, called on another thread; it is never called to
+    ///     create a key.
     ///   - options: The timeouts; only the wait for the key provider applies.
-    ///   - rehearsalLimit: The maximum number of bytes that the migration may change in memory; with 0 it is not run.
-    /// - Throws: ``StoreError`` as opening throws it for a file that is refused, with `needsRecovery` if the journal of
-    ///   a crashed writer must be rolled back first, and with `busy` if others keep writing; `CancellationError`.
+    ///   - rehearsalLimit: The maximum number of bytes that the migration may change in memory; with 0 the migration is
+    ///     not run.
+    /// - Throws: The errors with which opening refuses a file; ``StoreError`` with the code `needsRecovery` if the
+    ///   journal of a crashed writer must be rolled back first, or `busy` if other connections keep writing;
+    ///   `CancellationError`.
     public static func plan(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options(),
         rehearsalLimit: Int = 256 << 20
@@ -41,7 +43,7 @@ extension EncryptedStore {
 
     /// Plans as ``plan(_:directory:keyProvider:options:rehearsalLimit:)`` does, but blocks the calling thread.
     ///
-    /// - Throws: ``StoreError`` as that method does.
+    /// - Throws: The same errors as that method.
     @available(*, noasync, message: "await plan(_:directory:keyProvider:options:rehearsalLimit:) instead")
     public static func planBlocking(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options(),
@@ -57,10 +59,10 @@ extension EncryptedStore {
     /// - Parameters:
     ///   - configuration: The configuration of the database.
     ///   - directory: The directory of the database file.
-    ///   - keyProvider: The provider of the key if the file is encrypted, called on another thread; it is never asked
-    ///     to create one.
+    ///   - keyProvider: The provider of the key if the file is encrypted, called on another thread; it is never called
+    ///     to create a key.
     ///   - options: The timeouts; only the wait for the key provider applies.
-    /// - Throws: ``StoreError`` if the file cannot be read, and with `migration` if no schema is recorded;
+    /// - Throws: ``StoreError`` if the file cannot be read; its code is `migration` if no schema is recorded;
     ///   `CancellationError`.
     public static func validate(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options()
@@ -70,7 +72,7 @@ extension EncryptedStore {
 
     /// Validates as ``validate(_:directory:keyProvider:options:)`` does, but blocks the calling thread.
     ///
-    /// - Throws: ``StoreError`` as that method does.
+    /// - Throws: The same errors as that method.
     @available(*, noasync, message: "await validate(_:directory:keyProvider:options:) instead")
     public static func validateBlocking(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options()
@@ -83,8 +85,8 @@ extension EncryptedStore {
     /// - Parameters:
     ///   - configuration: The configuration of the database.
     ///   - directory: The directory of the database file.
-    ///   - keyProvider: The provider of the key if the file is encrypted, called on another thread; it is never asked
-    ///     to create one.
+    ///   - keyProvider: The provider of the key if the file is encrypted, called on another thread; it is never called
+    ///     to create a key.
     ///   - options: The timeouts; only the wait for the key provider applies.
     /// - Throws: ``StoreError`` if the file cannot be read; `CancellationError`.
     public static func history(
@@ -95,7 +97,7 @@ extension EncryptedStore {
 
     /// Reads as ``history(_:directory:keyProvider:options:)`` does, but blocks the calling thread.
     ///
-    /// - Throws: ``StoreError`` as that method does.
+    /// - Throws: The same errors as that method.
     @available(*, noasync, message: "await history(_:directory:keyProvider:options:) instead")
     public static func historyBlocking(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options()
@@ -114,11 +116,11 @@ extension EncryptedStore {
     ///   - version: The version; the configuration's own by default.
     ///   - configuration: The configuration of the database.
     ///   - directory: The directory of the database file.
-    ///   - keyProvider: The provider of the key if the file is encrypted, called on another thread; it is never asked
-    ///     to create one.
+    ///   - keyProvider: The provider of the key if the file is encrypted, called on another thread; it is never called
+    ///     to create a key.
     ///   - options: The timeouts.
-    /// - Throws: ``StoreError`` as opening throws it for a file that is refused; with `missingFile`, with `migration`
-    ///   if a version is already recorded, with `configuration` for a version later than the configuration's, with
+    /// - Throws: The errors with which opening refuses a file; ``StoreError`` with the code `missingFile`, `migration`
+    ///   if a version is already recorded, `configuration` for a version later than the configuration's, or
     ///   `unexpectedPlaintext` if the file must be encrypted first; `CancellationError`. After an error no row has
     ///   changed; the journal of a crashed writer may have been rolled back and a `-wal` merged into the file, as
     ///   SQLite does whenever it opens a database.
@@ -132,7 +134,7 @@ extension EncryptedStore {
 
     /// Declares as ``baseline(at:_:directory:keyProvider:options:)`` does, but blocks the calling thread.
     ///
-    /// - Throws: ``StoreError`` as that method does.
+    /// - Throws: The same errors as that method.
     @available(*, noasync, message: "await baseline(at:_:directory:keyProvider:options:) instead")
     @discardableResult
     public static func baselineBlocking(
@@ -149,13 +151,13 @@ extension EncryptedStore {
     /// - Parameters:
     ///   - configuration: The configuration of the database.
     ///   - directory: The directory of the database file.
-    ///   - keyProvider: The provider of the key if the file is encrypted, called on another thread; it is never asked
-    ///     to create one.
+    ///   - keyProvider: The provider of the key if the file is encrypted, called on another thread; it is never called
+    ///     to create a key.
     ///   - options: The timeouts.
-    /// - Throws: ``StoreError`` as opening throws it for a file that is refused; with `missingFile`, with `migration`
-    ///   if no version is recorded, with `unexpectedPlaintext` if the file must be encrypted first;
-    ///   `CancellationError`. After an error no row has changed; the journal of a crashed writer may have been rolled
-    ///   back and a `-wal` merged into the file, as SQLite does whenever it opens a database.
+    /// - Throws: The errors with which opening refuses a file; ``StoreError`` with the code `missingFile`, `migration`
+    ///   if no version is recorded, or `unexpectedPlaintext` if the file must be encrypted first; `CancellationError`.
+    ///   After an error no row has changed; the journal of a crashed writer may have been rolled back and a `-wal`
+    ///   merged into the file, as SQLite does whenever it opens a database.
     @discardableResult
     public static func repair(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options()
@@ -165,7 +167,7 @@ extension EncryptedStore {
 
     /// Repairs as ``repair(_:directory:keyProvider:options:)`` does, but blocks the calling thread.
     ///
-    /// - Throws: ``StoreError`` as that method does.
+    /// - Throws: The same errors as that method.
     @available(*, noasync, message: "await repair(_:directory:keyProvider:options:) instead")
     @discardableResult
     public static func repairBlocking(

@@ -15,10 +15,10 @@ extension EncryptedStore {
     /// Creates a new, encrypted database from the recoverable content of a damaged one, with the schema of a
     /// configuration if the damaged database's own schema is lost.
     ///
-    /// Does what `DatabaseConverter.recover` does, with the cipher formats, collations, functions and tokenizers of the
-    /// configuration. If the damaged file still has its schema, that schema is used. Otherwise the schema is that of a
-    /// fresh install: the app's steps, including those in Swift, run in an empty in-memory database. The damaged file
-    /// is never written, and the new one is migrated when it is opened.
+    /// This does what `DatabaseConverter.recover` does, with the cipher formats, collations, functions and tokenizers
+    /// of the configuration. If the damaged file still has its schema, that schema is used. Otherwise the schema is
+    /// that of a fresh install: the app's steps, including those in Swift, run in an empty in-memory database. The
+    /// damaged file is never written, and the new one is migrated when it is opened.
     ///
     /// - Parameters:
     ///   - damaged: The damaged database file, plaintext or encrypted.
@@ -28,9 +28,9 @@ extension EncryptedStore {
     ///   - recoveredKeyProvider: The provider of a different key for the new database, which may create it.
     ///   - options: The timeouts.
     ///   - progress: A closure that receives the progress of the recovery, on the thread that does the work.
-    /// - Returns: A report of what was recovered and what is lost.
-    /// - Throws: ``StoreError`` as `DatabaseConverter.recover` does, and with `configuration` or `migration` if the
-    ///   schema cannot be created; `CancellationError`. After an error the new file does not exist.
+    /// - Returns: A report of what was recovered and what was lost.
+    /// - Throws: The same errors as `DatabaseConverter.recover`; also ``StoreError`` with the code `configuration` or
+    ///   `migration` if the schema cannot be created; `CancellationError`. After an error the new file does not exist.
     @discardableResult
     public static func recover(
         _ damaged: URL, to recovered: URL, configuration: Configuration, keyProvider: any KeyProvider,
@@ -49,7 +49,8 @@ extension EncryptedStore {
     ///
     /// Use `cancellation` to end the recovery from another thread.
     ///
-    /// - Throws: ``StoreError`` as that method does, with `cancelled` if the recovery was cancelled in time.
+    /// - Throws: ``StoreError`` with the same codes as that method, and `cancelled` if the recovery was cancelled in
+    ///   time.
     @available(*, noasync, message: "await recover(_:to:configuration:keyProvider:) instead")
     @discardableResult
     public static func recoverBlocking(
@@ -81,7 +82,7 @@ extension EncryptedStore {
 extension Configuration {
     /// Creates the schema of a fresh install in an empty database.
     ///
-    /// - Throws: ``StoreError`` with `configuration` or `migration` if the schema cannot be created.
+    /// - Throws: ``StoreError`` with the code `configuration` or `migration` if the schema cannot be created.
     package func makeSchema(in connection: Connection) throws {
         _ = try SchemaMigrator(configuration: self).migrate(connection) { nil }
     }

@@ -10,10 +10,10 @@ public import CipherSystemFiles
 #endif
 
 extension EncryptedStore {
-    /// Replaces a configuration's damaged database with its recoverable content, and keeps the damaged file beside it.
+    /// Replaces a configuration's damaged database with its recoverable content, and keeps the damaged file next to it.
     ///
-    /// Does what `DatabaseConverter.recover(inPlace:)` does, with the name, cipher formats, collations, functions and
-    /// tokenizers of the configuration. Use it for an encrypted store whose reads or writes fail with the code
+    /// This does what `DatabaseConverter.recover(inPlace:)` does, with the name, cipher formats, collations, functions
+    /// and tokenizers of the configuration. Use it for an encrypted store whose reads or writes fail with the code
     /// `corrupt`. Close the store first. The schema is migrated the next time the database is opened. With
     /// `encryption.onDamage: recover`, opening does all this itself if it finds damage.
     ///
@@ -25,10 +25,10 @@ extension EncryptedStore {
     ///     is lost.
     ///   - options: The timeouts.
     ///   - progress: A closure that receives the progress of the recovery, on the thread that does the work.
-    /// - Returns: A report of what was recovered and what is lost, with the present name of the damaged database.
-    /// - Throws: ``StoreError`` as `DatabaseConverter.recover(inPlace:)` does, with `downgrade` or
-    ///   `unexpectedPlaintext` for content that opening would refuse, and with `encryptionDisabled` if encryption is
-    ///   off; `CancellationError`. After an error the file is unchanged.
+    /// - Returns: A report of what was recovered and what was lost, with the present name of the damaged database.
+    /// - Throws: The same errors as `DatabaseConverter.recover(inPlace:)`; also ``StoreError`` with the code
+    ///   `downgrade` or `unexpectedPlaintext` for content that opening would refuse, or `encryptionDisabled` if
+    ///   encryption is off; `CancellationError`. After an error the file is unchanged.
     @discardableResult
     public static func recover(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, template: URL? = nil,
@@ -44,7 +44,8 @@ extension EncryptedStore {
     ///
     /// Use `cancellation` to end the recovery from another thread.
     ///
-    /// - Throws: ``StoreError`` as that method does, with `cancelled` if the recovery was cancelled in time.
+    /// - Throws: ``StoreError`` with the same codes as that method, and `cancelled` if the recovery was cancelled in
+    ///   time.
     @available(*, noasync, message: "await recover(_:directory:keyProvider:template:options:progress:) instead")
     @discardableResult
     public static func recoverBlocking(

@@ -13,8 +13,8 @@ public import CipherSystemFiles
 extension EncryptedStore {
     /// Replaces a configuration's database with a backup, or creates the database from it.
     ///
-    /// Does what `DatabaseConverter.restore` does, with the name, cipher formats and collations of the configuration.
-    /// The schema is migrated the next time the database is opened. No store may have the database open.
+    /// This does what `DatabaseConverter.restore` does, with the name, cipher formats and collations of the
+    /// configuration. The schema is migrated the next time the database is opened. No store may have the database open.
     ///
     /// - Parameters:
     ///   - configuration: The configuration of the database.
@@ -26,9 +26,9 @@ extension EncryptedStore {
     ///   - options: The timeouts.
     ///   - progress: A closure that receives the progress of the restore, on the thread that does the work.
     /// - Returns: A report of what was copied and compared.
-    /// - Throws: ``StoreError`` as `DatabaseConverter.restore` does, with `downgrade` for a backup of a newer version
-    ///   than the configuration's, and with `encryptionDisabled` if encryption is off; `CancellationError`. No row
-    ///   changes before the swap.
+    /// - Throws: The same errors as `DatabaseConverter.restore`; also ``StoreError`` with the code `downgrade` for a
+    ///   backup of a newer version than the configuration's, or `encryptionDisabled` if encryption is off;
+    ///   `CancellationError`. No row changes before the swap.
     @discardableResult
     public static func restore(
         _ configuration: Configuration, directory: URL, from backup: URL, keyProvider: any KeyProvider,
@@ -47,7 +47,8 @@ extension EncryptedStore {
     ///
     /// Use `cancellation` to end the restore from another thread.
     ///
-    /// - Throws: ``StoreError`` as that method does, with `cancelled` if the restore was cancelled in time.
+    /// - Throws: ``StoreError`` with the same codes as that method, and `cancelled` if the restore was cancelled in
+    ///   time.
     @available(*, noasync, message: "await restore(_:directory:from:keyProvider:) instead")
     @discardableResult
     public static func restoreBlocking(

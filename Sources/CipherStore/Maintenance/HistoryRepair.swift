@@ -10,9 +10,9 @@ extension StoreOpening {
     /// Used for a database that already has its schema but whose version CipherStore has not recorded.
     ///
     /// - Parameter version: The version; the configuration's own by default.
-    /// - Throws: ``StoreError`` as ``run()`` throws it for a file that is refused; with `migration` if a version is
-    ///   already recorded, with `configuration` for a version later than the configuration's, with
-    ///   `unexpectedPlaintext` if the file must be encrypted first.
+    /// - Throws: The errors with which ``run()`` refuses a file; ``StoreError`` with the code `migration` if a version
+    ///   is already recorded, `configuration` for a version later than the configuration's, or `unexpectedPlaintext` if
+    ///   the file must be encrypted first.
     package func baseline(at version: SchemaVersion? = nil) throws -> HistoryChange {
         let wanted = configuration.version
         let version = version ?? wanted
@@ -25,8 +25,8 @@ extension StoreOpening {
         return try writing { connection in
             guard try !HistoryTable.isAdopted(connection) else {
                 throw StoreError(
-                    .migration, path: path, "the history already has a version",
-                    advice: "use repair if the schema has drifted from it", changed: .noRow)
+                    .migration, path: path, "a version is already recorded in the history",
+                    advice: "if the schema has drifted, use repair", changed: .noRow)
             }
             let recorded = try resolver.recordedVersion(connection)
             try HistoryTable.append(
@@ -41,13 +41,13 @@ extension StoreOpening {
         }
     }
 
-    /// Records the present schema and steps again, after the drift was judged correct, and clears failures of
+    /// Records the present schema and steps again, after the drift was found to be intended, and clears failures of
     /// backfills.
     ///
     /// Writes nothing if there is nothing to repair.
     ///
-    /// - Throws: ``StoreError`` as ``run()`` throws it for a file that is refused, such as `downgrade`; with
-    ///   `migration` if no version is recorded, with `unexpectedPlaintext` if the file must be encrypted first.
+    /// - Throws: The errors with which ``run()`` refuses a file, such as `downgrade`; ``StoreError`` with the code
+    ///   `migration` if no version is recorded, or `unexpectedPlaintext` if the file must be encrypted first.
     package func repair() throws -> HistoryChange {
         try writing { connection in
             guard try HistoryTable.isAdopted(connection) else { throw notAdopted() }
@@ -110,8 +110,8 @@ extension StoreOpening {
             switch try resolver.step(for: facts, inspector) {
             case .create, .createPlaintext:
                 throw StoreError(
-                    .missingFile, path: path, "there is no database",
-                    advice: "check the folder, or create one with migrate")
+                    .missingFile, path: path, "there is no database at this path",
+                    advice: "check the folder, or create a database with migrate")
             case .encrypt:
                 throw StoreError(
                     .unexpectedPlaintext, path: path, "the file is plaintext, but encryption is on",

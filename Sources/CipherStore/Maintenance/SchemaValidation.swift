@@ -38,7 +38,7 @@ public struct SchemaValidation: Sendable, Encodable {
 extension StoreOpening {
     /// Compares the schema with the recorded one, without changing anything.
     ///
-    /// - Throws: ``StoreError`` if the file cannot be read, and with `migration` if no schema is recorded.
+    /// - Throws: ``StoreError`` if the file cannot be read; its code is `migration` if no schema is recorded.
     package func validate() throws -> SchemaValidation {
         try reading { try validation($0) }
     }
@@ -48,7 +48,7 @@ extension StoreOpening {
         guard let (_, record) = try SchemaRecord.latest(connection) else {
             throw StoreError(
                 .migration, path: path, "an older release recorded a version but no schema",
-                advice: "repair the history, which records the present schema")
+                advice: "repair the history to record the present schema")
         }
         return SchemaValidation(
             path: path, differences: try SchemaDescription(of: connection).differences(from: record.schema),
@@ -106,8 +106,7 @@ extension StoreOpening {
             }
     }
 
-    /// Returns notes about objects that refer to something that does not exist, as they already did in the recorded
-    /// schema.
+    /// Returns notes about objects that refer to missing objects and already did so in the recorded schema.
     private func danglingNotes(_ connection: Connection) throws -> [String] {
         let state = try DatabaseState(of: connection, countsRows: false) { nil }
         let names = Set((state.tables.map(\.name) + state.objects.map(\.name)).map(SQLName.init))

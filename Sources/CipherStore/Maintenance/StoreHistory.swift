@@ -4,7 +4,7 @@ public import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 
-/// A database's history, and what the configuration still wants.
+/// A database's history, and what is pending in the configuration.
 public struct StoreHistory: Sendable, Encodable {
     /// The state of an item.
     ///
@@ -13,15 +13,15 @@ public struct StoreHistory: Sendable, Encodable {
     ///
     /// Source of the terms: Flyway.
     public enum State: String, Sendable, Encodable {
-        /// The configuration contains it, but it has not been applied to the database yet.
+        /// The item is in the configuration, but it has not been applied to the database yet.
         case pending
-        /// It was applied.
+        /// The item was applied.
         case applied
-        /// Its version was reached, but the configuration no longer has it, or it was never applied.
+        /// The version of the item was reached, but the configuration no longer has the item, or it was never applied.
         case missing
-        /// It was applied to the database, and belongs to a version later than the configuration's.
+        /// The item was applied to the database, and belongs to a version later than the configuration's.
         case future
-        /// It was started, but ended with an error before it was complete.
+        /// The item was started, but ended with an error before it was complete.
         case failed
     }
 
@@ -35,7 +35,7 @@ public struct StoreHistory: Sendable, Encodable {
             case step
             /// A backfill.
             case backfill
-            /// A version that the configuration wants and that has no steps of its own.
+            /// The version of the configuration, if no step leads to it.
             case version
         }
 
@@ -45,11 +45,11 @@ public struct StoreHistory: Sendable, Encodable {
         public package(set) var state: State
         /// The name of the event, step or backfill.
         public package(set) var name: String
-        /// The version that it leads to, if any.
+        /// The version to which the item leads, if any.
         public package(set) var version: SchemaVersion?
         /// Further details from the history.
         public package(set) var detail: String?
-        /// The date when it was done: ISO 8601, in UTC.
+        /// The date of the item: ISO 8601, in UTC.
         public package(set) var date: String?
     }
 
@@ -57,7 +57,7 @@ public struct StoreHistory: Sendable, Encodable {
     public let path: String
     /// The recorded version; `nil` if there is none.
     public let version: SchemaVersion?
-    /// The events from the oldest to the newest, then steps, the version that the configuration wants, and backfills.
+    /// The events from the oldest to the newest, then steps, the configuration's version, and backfills.
     public let items: [Item]
 }
 
@@ -109,7 +109,7 @@ extension StoreOpening {
         let inspector = options.inspector(paths)
         return try resolver.resolve(inspector) { connection, facts, _ in
             guard facts.surface != .missing else { throw StoreError.missingFile(path) }
-            // A transaction gives the view of one moment even if another process writes meanwhile.
+            // A transaction provides a consistent snapshot even if another process writes meanwhile.
             return try connection.transaction(.deferred) { try body(connection) }
         }.result
     }

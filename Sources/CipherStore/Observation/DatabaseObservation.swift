@@ -1,7 +1,7 @@
 internal import CipherSQLite
 
-/// The values of a closure that reads the database: the present value, and another after each commit that may change
-/// it.
+/// The values of a closure that reads the database: the present value, and a new value after each commit that may
+/// change it.
 ///
 /// ```swift
 /// for try await chats in store.observe({ db in try db.rows(Chat.self, "SELECT * FROM chat ORDER BY id") }) {
@@ -9,10 +9,10 @@ internal import CipherSQLite
 /// }
 /// ```
 ///
-/// Each value reflects one moment of the database. It is read when it is requested, so a slow consumer receives the
-/// latest value and skips those in between. Several tasks may iterate over the same observation independently. The
-/// observation ends with the first error, when the store is closed, or when the task is cancelled. While the store is
-/// suspended, the observation waits.
+/// Each value is read from a consistent snapshot of the database. It is read when it is requested, so a slow consumer
+/// receives the latest value and skips the values in between. Several tasks may iterate over the same observation
+/// independently. The observation ends with the first error, when the store is closed, or when the task is cancelled.
+/// While the store is suspended, the observation waits.
 public struct DatabaseObservation<Output: Sendable>: AsyncSequence, Sendable {
     let store: EncryptedStore
     let isSame: @Sendable (Output, Output) -> Bool
@@ -37,8 +37,8 @@ public struct DatabaseObservation<Output: Sendable>: AsyncSequence, Sendable {
 
         /// Returns the next value as soon as there is one; `nil` after the task was cancelled.
         ///
-        /// - Throws: Any error that the closure throws; ``DatabaseError``, with `SQLITE_READONLY` if it tries to write;
-        ///   ``StoreError``, with `closed` after the store was closed.
+        /// - Throws: Any error thrown by the closure; ``DatabaseError``, with `SQLITE_READONLY` if it tries to write;
+        ///   ``StoreError``, with the code `closed` after the store was closed.
         public mutating func next() async throws -> Output? {
             guard let changes else { return nil }
             do {
@@ -86,8 +86,8 @@ public struct TableChanges: AsyncSequence, Sendable {
 
         /// Returns after the next commit that touches the tables; `nil` after the task was cancelled.
         ///
-        /// - Throws: ``StoreError``, with `misuse` if the database has no such table, and with `closed` after the store
-        ///   was closed.
+        /// - Throws: ``StoreError``, with the code `misuse` if the database has no such table, and `closed` after the
+        ///   store was closed.
         public mutating func next() async throws -> Void? {
             guard let changes else { return nil }
             do {

@@ -2,13 +2,13 @@ internal import CipherErrors
 public import CipherSQLite
 
 extension EncryptedStore {
-    /// Returns the values of a closure that reads the database: the present value, and another after each commit that
-    /// may change it.
+    /// Returns the values of a closure that reads the database: the present value, and a new value after each commit
+    /// that may change it.
     ///
-    /// A value that equals the previous one is skipped. The statements of the closure determine which commits count:
-    /// every change to the rows of a table that was read, or to a column that was read, even if made by a trigger, a
-    /// foreign key, another store or another process; and every change to the schema. Anything else that the closure
-    /// reads is not observed.
+    /// A value that equals the previous one is skipped. The statements of the closure determine which commits are
+    /// relevant: every change to the rows of a table that was read, or to a column that was read, even if made by a
+    /// trigger, a foreign key, another store or another process; and every change to the schema. Anything else that the
+    /// closure reads is not observed.
     ///
     /// - Parameter body: A closure that reads, as in ``read(_:)``; it runs once for each value.
     public func observe<Output: Sendable & Equatable>(
@@ -17,12 +17,12 @@ extension EncryptedStore {
         DatabaseObservation(store: self, isSame: ==, body: body)
     }
 
-    /// Returns the values of a closure that reads the database: the present value, and another after each commit that
-    /// may change it.
+    /// Returns the values of a closure that reads the database: the present value, and a new value after each commit
+    /// that may change it.
     ///
-    /// The statements of the closure determine which commits count: every change to the rows of a table that was read,
-    /// or to a column that was read, even if made by a trigger, a foreign key, another store or another process; and
-    /// every change to the schema. Anything else that the closure reads is not observed.
+    /// The statements of the closure determine which commits are relevant: every change to the rows of a table that was
+    /// read, or to a column that was read, even if made by a trigger, a foreign key, another store or another process;
+    /// and every change to the schema. Anything else that the closure reads is not observed.
     ///
     /// - Parameter body: A closure that reads, as in ``read(_:)``; it runs once for each value.
     @_disfavoredOverload
@@ -32,16 +32,16 @@ extension EncryptedStore {
         DatabaseObservation(store: self, isSame: { _, _ in false }, body: body)
     }
 
-    /// Returns the future commits that touch any of the given tables.
+    /// Returns the future commits that touch any of the specified tables.
     ///
     /// Each element stands for one commit or, if the task is slow, for several.
     ///
-    /// Commits of other stores and processes count for all tables, and so does every change to the schema.
+    /// Commits of other stores and processes are treated as touching all tables, and so is every change to the schema.
     public func changes(in tables: [String]) -> TableChanges { TableChanges(store: self, tables: tables) }
 
     // MARK: Reading what is observed
 
-    /// Reads a value, and tells the signal which commits matter afterwards.
+    /// Reads a value, and passes the signal the region of the commits that are relevant afterwards.
     ///
     /// - Returns: The value; `nil` if the store is suspended, in which case all observers are notified when it is
     ///   resumed.

@@ -9,7 +9,7 @@ package enum Decision: Equatable {
     /// Change nothing, and throw an error with this code.
     case refuse(StoreError.Code)
 
-    /// The facts known about a file before the decision.
+    /// The facts that are known about a file before the decision.
     package struct Facts: Equatable {
         var surface: Inspector.Surface
         /// The recorded version, `nil` if none is recorded.
@@ -18,9 +18,9 @@ package enum Decision: Equatable {
         var records: VersionRecords?
         /// The file's last history entry about encryption, if there is one.
         var stamp: HistoryTable.Stamp?
-        /// Whether the key was proved to fit.
+        /// Whether the key was proven to fit.
         var keyFits = false
-        /// Whether the file should get a different key or cipher format than the one that opened it.
+        /// Whether the file should be changed to a key or cipher format other than those that opened it.
         var isChangeWanted = false
 
         package init(

@@ -76,10 +76,10 @@ extension StoreError {
 
     /// Whether a change of key or format that failed with this error can wait, because the file is unchanged.
     ///
-    /// No user is locked out because the disk is full or an extension of the app has the file open.
+    /// A full disk or an extension of the app that has the file open should lock no user out.
     ///
-    /// The change can also wait if the new key is unavailable or equals the old one. It is not postponed if the
-    /// provider returned two different keys, or if it was cancelled.
+    /// The change can also wait if the new key is unavailable or equals the old one. The change is not postponed if the
+    /// provider returned two different keys, or if the change was cancelled.
     var leavesFileUsable: Bool {
         if isOfKeyProvider { return true }
         return switch code {

@@ -50,19 +50,19 @@ public struct LaunchReport: Sendable, Codable, Equatable {
     public var bytesBefore: Int64?
     /// The size of the file after the upgrade, in bytes; for a shadow proof, the size that it would have had.
     public var bytesAfter: Int64?
-    /// The wall time of the upgrade in seconds.
+    /// The wall-clock time of the upgrade in seconds.
     public var seconds: Double?
-    /// The wall time of each stage in seconds; for a failed upgrade, of the stages that had begun.
+    /// The wall-clock time of each stage in seconds; for a failed upgrade, of the stages that had begun.
     public var stageSeconds: [String: Double] = [:]
-    /// The schema's version before; `nil` if none was recorded.
+    /// The schema's version before the launch; `nil` if none was recorded.
     public var versionBefore: String?
-    /// The schema's version after.
+    /// The schema's version after the launch.
     public var versionAfter: String?
     /// The number of warnings in the whole report.
     public var warnings = 0
     /// The version of SQLCipher.
     public var cipherVersion: String
-    /// The version of SQLite that it contains.
+    /// The version of SQLite that SQLCipher contains.
     public var sqliteVersion: String
 
     /// Creates the report of a successful launch.

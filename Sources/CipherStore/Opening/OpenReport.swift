@@ -32,7 +32,7 @@ public struct OpenReport: Sendable, Codable {
     public let migration: MigrationReport
     /// Warnings that the app should log, such as a postponed upgrade.
     public let warnings: [String]
-    /// The shadow proof, if the configuration asks for one: how the encryption of the file would have gone.
+    /// The shadow proof, if the configuration requests one: the result that encrypting the file would have had.
     public internal(set) var shadow: LaunchReport?
 
     /// The kind of launch.
@@ -41,7 +41,7 @@ public struct OpenReport: Sendable, Codable {
     /// Whether this launch migrated the database to another version.
     public var isUpdate: Bool { migration.isUpdate }
 
-    /// Returns the same report with one more warning.
+    /// Returns this report with one more warning.
     func warning(_ text: String) -> OpenReport {
         OpenReport(
             outcome: outcome, encryption: encryption, migration: migration, warnings: warnings + [text],

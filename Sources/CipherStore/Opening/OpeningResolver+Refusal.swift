@@ -2,7 +2,7 @@ internal import CipherDatabaseConversion
 internal import CipherErrors
 
 extension OpeningResolver {
-    /// Returns the error that says why a file is refused, and what to do about it.
+    /// Returns the error that states why a file is refused and what to do about it.
     func refusal(_ code: StoreError.Code, _ facts: Decision.Facts, _ inspector: Inspector) -> StoreError {
         switch code {
         case .staleSidecar: return inspector.staleSidecar()
@@ -13,7 +13,7 @@ extension OpeningResolver {
             guard let threshold = configuration.encryption.sinceVersion else {
                 return StoreError(
                     .unexpectedPlaintext, path: paths.database,
-                    "the file is plaintext, but its history says that CipherStore encrypted it: it was swapped, or "
+                    "the file is plaintext, but its history records that CipherStore encrypted it: it was swapped, or "
                         + "another program decrypted it",
                     advice: "check its origin; set encryption.unexpectedPlaintext to encrypt to accept it")
             }

@@ -6,12 +6,12 @@ internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherSystemFiles
 
-/// Determines what a database file is, which key and cipher format open it, and which version it records.
+/// Determines the kind of a database file, the key and cipher format that open it, and the version that it records.
 ///
 /// Opening, planning, validating, reading the history and repairing all rely on it.
 ///
-/// Keys and formats are tried in the order of ``FileUnlocking``. If CipherStore has recorded a version, that version
-/// counts; otherwise the app's own record does.
+/// Keys and formats are tried in the order of ``FileUnlocking``. If CipherStore has recorded a version, that version is
+/// used; otherwise the app's own record is used.
 struct OpeningResolver {
     let configuration: Configuration
     let paths: DatabasePaths
@@ -38,8 +38,8 @@ struct OpeningResolver {
     ///   - inspector: The inspector of the file.
     ///   - rollsBackJournal: Whether the journal of a crashed writer is rolled back, because it may contain the
     ///     version; the upgrade lock must then be held. Otherwise nothing is changed.
-    /// - Throws: ``StoreError`` with `staleSidecar`, with `keyDoesNotFit` and the other errors of ``FileUnlocking``,
-    ///   and with `needsRecovery` if a journal is not rolled back; any error that `body` throws.
+    /// - Throws: ``StoreError`` with the code `staleSidecar`, `keyDoesNotFit`, those of the other errors of
+    ///   ``FileUnlocking``, or `needsRecovery` if a journal is not rolled back; any error thrown by `body`.
     func resolve<Result>(
         _ inspector: Inspector, rollsBackJournal: Bool = false, _ body: Reading<Result>
     ) throws -> Resolved<Result> {
@@ -72,7 +72,7 @@ struct OpeningResolver {
         }
     }
 
-    /// Returns the recorded version that counts.
+    /// Returns the effective recorded version.
     func recordedVersion(_ connection: Connection) throws -> SchemaVersion? {
         try VersionRecords(connection).version
             ?? configuration.readRecordedVersion(from: connection, databasePath: paths.database)
@@ -114,7 +114,7 @@ struct OpeningResolver {
         return Resolved(facts: facts, file: file, result: try body(connection, facts, file))
     }
 
-    /// Whether an opened file should get another key or format.
+    /// Whether the key or format of an opened file should be changed.
     private func isChangeWanted(_ file: FileUnlocking.Unlocked) -> Bool {
         let encryption = configuration.encryption
         return file.hasPreviousKey

@@ -9,7 +9,7 @@ internal import CipherSystemFiles
 
 /// The complete opening of one database: inspect it, decide, encrypt it if it is a legacy file, and migrate the schema.
 ///
-/// Everything happens under the upgrade lock. If two processes launch together, one does the work and the other finds
+/// The complete opening holds the upgrade lock. If two processes launch together, one does the work and the other finds
 /// it done.
 package struct StoreOpening {
     let configuration: Configuration
@@ -19,7 +19,7 @@ package struct StoreOpening {
     private let mayCreate: Bool
     /// Whether a legacy file may be opened as it is and encrypted while it is open.
     var mayEncryptLater = false
-    /// Other files given to the run, such as the configuration file.
+    /// Other input files of the run, such as the configuration file.
     private let inputFiles: [String]
 
     /// The path of the database, with symbolic links resolved.
@@ -121,7 +121,7 @@ package struct StoreOpening {
         try paths.checkInputs(inputFiles)
     }
 
-    /// Checks, before the copy of an interrupted upgrade gets the database's name, that opening would not refuse the
+    /// Checks, before the copy of an interrupted upgrade takes the database's name, that opening would not refuse the
     /// copy and that its key is available if it must be encrypted.
     ///
     /// Only the run that takes over the copy reports the takeover, so that run should not fail afterwards.
@@ -130,7 +130,7 @@ package struct StoreOpening {
         do {
             encrypts = try plan().step == .encrypt
         } catch let error as StoreError where error.code == .needsRecovery {
-            // Its journal is rolled back later, and it can be read only then.
+            // The journal of the copy is rolled back later, and the copy can be read only then.
         }
         if encrypts { _ = try provider.checkedKey(for: .createOrExisting, database: paths.database) }
     }
@@ -201,7 +201,7 @@ package struct StoreOpening {
         let fresh = FreshDatabase(paths: paths, upgrade: upgrade, isEncrypted: isEncrypted)
         let (unlocked, report, warnings) = try fresh.publish { connection in
             if !isEncrypted { try stampPlaintext(connection) }
-            // If there is a version record beside a missing database, this is not a fresh install.
+            // If the database is missing but there is a version record beside it, this is not a fresh install.
             return try SchemaMigrator(configuration: configuration).migrate(connection) {
                 try configuration.readOwnRecord(from: connection, databasePath: paths.database)
             }
@@ -212,7 +212,7 @@ package struct StoreOpening {
                 outcome: .created, encryption: nil, migration: report, warnings: warnings + report.warnings))
     }
 
-    /// Opens the file as it is because encryption is off, after the shadow proof if the configuration asks for one.
+    /// Opens the file as it is because encryption is off, after the shadow proof if the configuration requests one.
     private func openPlaintextAsConfigured(_ inspector: Inspector) throws -> Opened {
         let shadow = try configuration.encryption.shadow ? proveShadow(inspector) : nil
         var opened = try openPlaintext(warnings: shadow == nil ? settleAttempts() : [])
@@ -220,14 +220,14 @@ package struct StoreOpening {
         return opened
     }
 
-    /// Cleans up after an upgrade or a shadow proof that died before its flag was turned off.
+    /// Cleans up after an upgrade or a shadow proof that was interrupted before its flag was turned off.
     ///
     /// - Returns: Warnings to report.
     private func settleAttempts() -> [String] {
         do {
             return try settleAttempts(nil)
         } catch {
-            return ["leftovers of an earlier launch could not be removed: \(StoreError.reason(error))"]
+            return ["files left by an earlier launch could not be removed: \(StoreError.reason(error))"]
         }
     }
 
@@ -243,7 +243,7 @@ package struct StoreOpening {
     /// No failure here prevents the app from using its database. A proof that a watchdog or a crash ends is counted
     /// like an attempt to upgrade, so that it does not repeat forever.
     ///
-    /// - Throws: ``StoreError`` with `cancelled`, because the launch itself is cancelled.
+    /// - Throws: ``StoreError`` with the code `cancelled` if the launch itself was cancelled.
     private func proveShadow(_ inspector: Inspector) throws -> LaunchReport {
         let attempts = Attempts(paths: paths, options: options)
         do {
@@ -270,7 +270,7 @@ package struct StoreOpening {
     ///
     /// - Returns: The report of the encryption, and the rehearsed plan; the plan is `nil` if the file is not a
     ///   plaintext database.
-    /// - Throws: ``StoreError`` as ``run()`` does.
+    /// - Throws: The same errors as ``run()``.
     package func shadow() throws -> (report: EncryptionReport, schema: Plan?) {
         var schema: Plan?
         let report = try typing { try upgrade.shadow { schema = try rehearseEncrypted($0) } }
@@ -305,7 +305,7 @@ package struct StoreOpening {
 
     /// Replaces the file with a copy that already has the app's schema.
     ///
-    /// The copy is migrated after it is verified and before it gets the file's name, so a failed migration leaves the
+    /// The copy is migrated after it is verified and before it takes the file's name, so a failed migration leaves the
     /// file as it was.
     ///
     /// - Parameter convert: Builds the copy, passes it to its argument, and swaps.

@@ -36,14 +36,14 @@ public struct StorePlan: Sendable, Encodable {
 extension StoreOpening {
     /// Plans what ``run()`` would do, and rehearses the migration with its changes in memory.
     ///
-    /// Conditions that depend on the moment are not checked: free space, permissions, locks, and pages that only the
+    /// Conditions that can change at any time are not checked: free space, permissions, locks, and pages that only the
     /// conversion reads.
     ///
     /// - Parameters:
     ///   - rehearsalLimit: The maximum number of bytes that the rehearsal may change; 0 for no rehearsal.
-    ///   - isAlone: Whether no other connection of this process is open to the file meanwhile.
-    /// - Throws: ``StoreError`` as ``run()`` throws it for a file that is refused, and `needsRecovery` if a journal
-    ///   must be rolled back first.
+    ///   - isAlone: Whether this process opens no other connection to the file meanwhile.
+    /// - Throws: The errors with which ``run()`` refuses a file; ``StoreError`` with the code `needsRecovery` if a
+    ///   journal must be rolled back first.
     package func plan(rehearsalLimit: Int = 0, isAlone: Bool = false) throws -> StorePlan {
         try checkInputs()
         let inspector = options.inspector(paths, isAlone: isAlone)
@@ -56,7 +56,7 @@ extension StoreOpening {
         do {
             plan = try self.plan(source, rehearsalLimit)
         } catch let error as StoreError where isDatabase && error.path == paths.database {
-            // There is no file of that name yet.
+            // The file does not have that name yet.
             throw error.at(interrupted.copy.database)
         }
         var schema = plan.schema
@@ -76,7 +76,7 @@ extension StoreOpening {
 
     /// Returns the step that would finally be taken, with notes about it.
     ///
-    /// Where opening would refuse, postpone or skip a conversion, this does the same. No key is created.
+    /// If opening would refuse, postpone or skip a conversion, this does the same. No key is created.
     private func foresee(
         _ step: StorePlan.Step, _ connection: Connection, _ file: FileUnlocking.Unlocked?
     ) throws -> (StorePlan.Step, notes: [String]) {
@@ -84,7 +84,7 @@ extension StoreOpening {
             paths: paths, settings: options.format, keepBackup: false)
         let attempts = Attempts(paths: paths, options: options)
         func told(ofKey hasKey: Bool) -> [String] {
-            hasKey ? [] : ["there is no key yet: it must be given or created when the database is opened"]
+            hasKey ? [] : ["there is no key yet: it must be provided or created when the database is opened"]
         }
         switch step {
         case .open, .openPlaintext: return (step, [])
@@ -131,7 +131,7 @@ extension StoreOpening {
         try prepare(connection)
         let migrator = SchemaMigrator(configuration: configuration)
         guard limit > 0 else { return try migrator.plan(connection, recorded: recorded) }
-        // Commits that others make meanwhile belong to neither the plan nor the rehearsal.
+        // Commits that other connections make meanwhile belong to neither the plan nor the rehearsal.
         for _ in 0..<3 {
             let before = try connection.value(Int.self, "PRAGMA data_version")
             try connection.execute("BEGIN")

@@ -22,7 +22,7 @@ final class ChangeBroadcaster: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - region: The observed tables and columns.
-    ///   - isChanged: Whether it should read at once.
+    ///   - isChanged: Whether the observer should read at once.
     func signal(of region: TableAccess, isChanged: Bool) -> ChangeSignal {
         let signal = ChangeSignal(region: region, isChanged: isChanged)
         let closing = lock.withLock { () -> (any Error)? in

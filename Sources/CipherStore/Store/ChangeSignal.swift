@@ -3,7 +3,7 @@ internal import CipherSystemFiles
 
 /// Signals whether anything was committed that an observer has not seen.
 ///
-/// Only one task may wait at a time. Commits are not queued: one unseen commit and a hundred give the same answer.
+/// Only one task may wait at a time. Commits are not queued: one unseen commit and a hundred have the same effect.
 final class ChangeSignal: @unchecked Sendable {
     // Read and written only under `lock`.
     private let lock = Lock()
@@ -23,7 +23,7 @@ final class ChangeSignal: @unchecked Sendable {
 
     // MARK: The observer
 
-    /// Returns as soon as anything was committed since the last call.
+    /// Returns as soon as a commit has been made since the last call.
     ///
     /// - Throws: `CancellationError`; the error that ended the observation.
     func wait() async throws {

@@ -1,7 +1,7 @@
 package import CipherSQLite
 internal import CipherSystemFiles
 
-/// One read or write: it waits, runs on one connection, and is answered once.
+/// One read or write: it waits, runs on one connection, and delivers one result.
 ///
 /// A cancellation reaches the connection only while this job's own closure runs on it: never during `BEGIN` or
 /// `COMMIT`, and never during the next job.
@@ -70,7 +70,7 @@ package final class ConnectionJob: @unchecked Sendable {
 
     /// Runs the job.
     ///
-    /// The caller delivers the answer after taking back the connection.
+    /// The caller delivers the result after taking back the connection.
     func run(on connection: Connection?) -> Delivery {
         switch (work, connection) {
         case (.onConnection(let work), let connection?): work(connection, self)
@@ -89,10 +89,10 @@ package final class ConnectionJob: @unchecked Sendable {
         return output
     }
 
-    /// Answers with an error without running.
+    /// Delivers an error instead of running.
     func refuse(_ error: any Error) { refusal(error) }
 
-    /// Whether its closure, or one that waits for it, belongs to this store.
+    /// Whether the job's closure, or a closure that waits for it, belongs to this store.
     func holds(_ store: StoreIdentity) -> Bool { self.store === store || caller?.holds(store) == true }
 
     // MARK: Cancellation
@@ -106,7 +106,7 @@ package final class ConnectionJob: @unchecked Sendable {
     ///
     /// The caller must remove a waiting job from its queue.
     ///
-    /// - Parameter reason: The error that the job throws; the first one counts.
+    /// - Parameter reason: The error that the job throws; only the first one is used.
     func cancel(_ reason: any Error = CancellationError()) {
         lock.withLock {
             self.reason = self.reason ?? reason
@@ -114,9 +114,10 @@ package final class ConnectionJob: @unchecked Sendable {
         }
     }
 
-    /// Runs `body`; a cancellation ends it.
+    /// Runs `body`, which a cancellation ends.
     ///
-    /// - Throws: The reason if the job was cancelled before `body` ended, whatever the outcome of `body`.
+    /// - Throws: The reason for the cancellation if the job was cancelled before `body` ended, whatever the outcome of
+    ///   `body`.
     func whileInterruptible<Output>(
         _ connection: Connection, inTransaction: Bool = true, _ body: (Connection) throws -> Output
     ) throws -> Output {

@@ -3,11 +3,11 @@ internal import CipherSystemFiles
 
 /// Something that a job's closure can wait for.
 protocol Awaitable: AnyObject {
-    /// Whether it will never happen, because closures wait for each other.
+    /// Whether the wait can never end, because closures wait for each other.
     ///
     /// Called under the `circles` lock.
     ///
-    /// - Parameter seen: The awaited things that already depend on this one.
+    /// - Parameter seen: The awaited objects that already depend on this one.
     func isStuck(_ seen: [any Awaitable]) -> Bool
 }
 
@@ -49,9 +49,9 @@ extension ConnectionQueue: Awaitable {
         }
     }
 
-    /// Runs `body`, which waits for something of a store, and passes it the job whose closure calls it.
+    /// Runs `body`, which waits for an ``Awaitable`` of a store, and passes it the job whose closure calls this method.
     ///
-    /// - Throws: ``StoreError`` with `misuse` if it would wait for itself.
+    /// - Throws: ``StoreError`` with the code `misuse` if the closure would wait for itself.
     static func waiting<Output>(
         for awaited: any Awaitable, _ identity: StoreIdentity, _ path: String, _ body: (ConnectionJob?) throws -> Output
     ) throws -> Output {
@@ -66,7 +66,7 @@ extension ConnectionQueue: Awaitable {
         return try body(caller)
     }
 
-    /// Records what a job's closure waits for, unless it would wait forever.
+    /// Records what a job's closure waits for, unless the closure would wait forever.
     static func note(
         _ job: ConnectionJob, waitsFor awaited: any Awaitable, _ path: String, _ prepare: () -> Void = {}
     ) throws {

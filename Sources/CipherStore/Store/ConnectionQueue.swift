@@ -69,8 +69,8 @@ package final class ConnectionQueue: @unchecked Sendable {
 
     /// Runs `body` in a transaction and blocks the thread until it has ended.
     ///
-    /// - Throws: ``StoreError`` with `misuse` if it would wait for itself: inside a closure of the same store, through
-    ///   another store's closure, or if closures of several stores would wait for each other.
+    /// - Throws: ``StoreError`` with the code `misuse` if the call would wait for itself: inside a closure of the same
+    ///   store, through another store's closure, or if closures of several stores would wait for each other.
     package func runBlocking<Output: Sendable>(
         _ transaction: StoreTransaction, _ body: @escaping @Sendable (Connection) throws -> Output
     ) throws -> Output {
@@ -89,7 +89,7 @@ package final class ConnectionQueue: @unchecked Sendable {
         }
     }
 
-    /// The same, but blocks the calling thread.
+    /// Does the same, but blocks the calling thread.
     func runBlocking<Output: Sendable>(
         on access: @escaping ConnectionAccess, _ body: @escaping @Sendable (Connection) throws -> Output
     ) throws -> Output {
@@ -149,7 +149,7 @@ package final class ConnectionQueue: @unchecked Sendable {
     private func next() -> Start? {
         guard !isHeld, let job = waiting.first, let worker = idle.popLast() ?? newWorker() else { return nil }
         waiting.removeFirst()
-        // Otherwise the empty slice would retain the job and everything that its closure captures.
+        // Without this, the empty slice would retain the job and everything that its closure captures.
         if waiting.isEmpty { waiting = [] }
         Self.circles.withLock { running.append(job) }
         return (job, worker)
@@ -222,7 +222,7 @@ package final class ConnectionQueue: @unchecked Sendable {
 
     private typealias Rest = (workers: [ConnectionWorker], waiters: [@Sendable () -> Void])
 
-    /// Returns the workers whose connections should be closed now, and the callbacks that wait for it; call under
+    /// Returns the workers whose connections should be closed now, and the callbacks that wait for that; call under
     /// `lock`.
     private func resting() -> Rest? {
         guard idle.count == workers else { return nil }
@@ -238,7 +238,7 @@ package final class ConnectionQueue: @unchecked Sendable {
     /// Closes the workers' connections, and then calls the waiting callbacks.
     ///
     /// The connections close one after the other. The last one to close moves the log into the file, and if two closed
-    /// at the same time, each would take the other for a connection that still uses the file.
+    /// at the same time, each would mistake the other for a connection that still uses the file.
     private func close(_ rest: Rest?) {
         guard let rest else { return }
         guard let worker = rest.workers.last else {
@@ -302,7 +302,7 @@ package final class ConnectionQueue: @unchecked Sendable {
     /// Runs `body` while neither this queue, which has one worker, nor `other` has a connection; jobs wait meanwhile.
     ///
     /// - Parameter limit: How long to wait for running jobs of `other`; `nil` for no limit.
-    /// - Throws: Any error that `body` throws; ``ReadsGoOn`` after the limit.
+    /// - Throws: Any error thrown by `body`; ``ReadsGoOn`` after the limit.
     func runAlone<Output: Sendable>(
         with other: ConnectionQueue, waiting limit: Duration? = nil,
         _ body: @escaping @Sendable (UpgradeCancellation) throws -> Output
@@ -314,7 +314,7 @@ package final class ConnectionQueue: @unchecked Sendable {
         }
     }
 
-    /// The same, but blocks the calling thread.
+    /// Does the same, but blocks the calling thread.
     func runAloneBlocking<Output: Sendable>(
         with other: ConnectionQueue, waiting limit: Duration? = nil,
         _ body: @escaping @Sendable (UpgradeCancellation) throws -> Output
@@ -328,7 +328,7 @@ package final class ConnectionQueue: @unchecked Sendable {
 
     /// Runs `body` while no job of this queue runs and no connection is open.
     ///
-    /// If `body` succeeded, its result counts even if the job was cancelled at its end.
+    /// If `body` succeeded, its result is returned even if the job was cancelled at its end.
     private func holdingBack<Output>(
         for job: ConnectionJob, _ limit: Duration?, _ body: (UpgradeCancellation) throws -> Output
     ) throws -> Output {

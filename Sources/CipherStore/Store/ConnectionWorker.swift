@@ -26,7 +26,7 @@ final class ConnectionWorker: @unchecked Sendable {
     /// The job whose closure the calling thread runs.
     static var currentJob: ConnectionJob? { DispatchQueue.getSpecific(key: current)?.job }
 
-    /// Runs a job, calls `finished`, and then delivers the answer.
+    /// Runs a job, calls `finished`, and then delivers the result.
     func run(_ job: ConnectionJob, finished: @escaping @Sendable (ConnectionWorker) -> Void) {
         queue.async { [self] in
             current.job = job

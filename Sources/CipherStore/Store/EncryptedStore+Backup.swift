@@ -14,11 +14,11 @@ extension EncryptedStore {
     ///
     /// The backup is the state of one commit, compared with the database row by row as in an encryption. It appears
     /// under its name complete, in one step that never replaces a file. It needs no `-wal` beside it, and opens like
-    /// the database itself; with the store's own key, it has the store's key and cipher format. Writers wait only for a
-    /// moment, and the log grows meanwhile. If the file is not in WAL mode, writers wait until the backup is finished.
+    /// the database itself; with the store's own key, it has the store's key and cipher format. Writers wait only
+    /// briefly, and the log grows meanwhile. If the file is not in WAL mode, writers wait until the backup is finished.
     /// A backup that has begun finishes even if the store is closed.
     ///
-    /// Cancelling the task ends the backup at any time before it has its name; nothing is then left of it.
+    /// Cancelling the task ends the backup at any time before it is renamed into place; nothing is then left of it.
     ///
     /// - Parameters:
     ///   - backup: The location of the backup. Its directory must exist, and no file may have its name.
@@ -26,10 +26,9 @@ extension EncryptedStore {
     ///     that is not encrypted has no key.
     ///   - progress: A closure that receives the progress of the backup, on the thread that does the work.
     /// - Returns: A report of what was copied and compared; its path is that of the backup.
-    /// - Throws: ``StoreError``, with `nameTaken` if something has the name of the backup, with `missingFile` if its
-    ///   directory is missing, with `noSpace`, with `unexpectedPlaintext` if the store is not encrypted and no key was
-    ///   given, with `busy` if another process holds the write lock, with `closed` after the store was closed;
-    ///   `CancellationError`.
+    /// - Throws: ``StoreError``, with the code `nameTaken` if the backup's name is taken, `missingFile` if its
+    ///   directory is missing, `noSpace`, `unexpectedPlaintext` if the store is not encrypted and no key was passed,
+    ///   `busy` if another process holds the write lock, or `closed` after the store was closed; `CancellationError`.
     @discardableResult
     public func backup(
         to backup: URL, keyProvider: (any KeyProvider)? = nil, progress: (@Sendable (UpgradeProgress) -> Void)? = nil
@@ -41,8 +40,8 @@ extension EncryptedStore {
     ///
     /// Use `cancellation` to end the backup from another thread.
     ///
-    /// - Throws: ``StoreError`` as that method does, with `cancelled` if the backup was cancelled in time, and with
-    ///   `misuse` inside a closure of this store.
+    /// - Throws: ``StoreError`` with the same codes as that method, `cancelled` if the backup was cancelled in time,
+    ///   and `misuse` inside a closure of this store.
     @available(*, noasync, message: "await backup(to:keyProvider:progress:) instead")
     @discardableResult
     public func backupBlocking(

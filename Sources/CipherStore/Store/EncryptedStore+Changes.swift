@@ -9,22 +9,23 @@ extension EncryptedStore {
     /// notifications, such as network file systems, and for a read-only store, which does not check on its own. It
     /// waits for a running write.
     ///
-    /// - Throws: ``StoreError`` with `closed` after the store was closed; ``DatabaseError``; `CancellationError`.
+    /// - Throws: ``StoreError`` with the code `closed` after the store was closed; ``DatabaseError``;
+    ///   `CancellationError`.
     public func checkForChanges() async throws {
         guard changes.isObserved else { return }
         guard !writer.isStopped || isClosed else { return changes.resume() }
         try await writer.run(.read) { [changes] in try changes.look($0) }
     }
 
-    /// Starts to look for other connections' commits whenever the files change.
+    /// Starts to check for other connections' commits whenever the files change.
     func watchFiles() {
         watch.begin { lookForOthers(beginning: $0) {} }
     }
 
     /// Notifies observers of other connections' commits after a file has changed.
     ///
-    /// A file is written before its commit becomes visible, and nothing signals the moment when it does. But the other
-    /// writer holds the lock until then, so this waits for the lock.
+    /// A file is written before its commit becomes visible, and nothing signals when it does. However, the other writer
+    /// holds the lock until then, so this waits for the lock.
     ///
     /// - Parameter files: A watch to begin now, because the writer has created the log by then.
     private func lookForOthers(beginning files: FileWatch? = nil, _ finished: @escaping @Sendable () -> Void) {
@@ -48,7 +49,7 @@ extension EncryptedStore {
 
     private static func watchedFiles(_ path: String) -> [String] {
         #if canImport(Darwin)
-            // SQLite never locks the log, and everything that others commit goes into it.
+            // SQLite never locks the log, and every commit of another connection goes into it.
             [path + "-wal"]
         #else
             // Without a log, the database file itself is written.

@@ -73,7 +73,7 @@ extension EncryptedStore {
             {
                 postpone(error)
             } catch {
-                // Another program may have replaced the file, which is then the reason.
+                // If another program has replaced the file, that is reported as the reason.
                 try file.requireSame()
                 throw error
             }
@@ -112,12 +112,12 @@ extension EncryptedStore {
     /// The log size that is always accepted, in bytes.
     private static let mostLog: Int64 = 64 << 20
 
-    /// - Throws: ``StoreError`` with `busy` if reads keep the log from being written into the file.
+    /// - Throws: ``StoreError`` with the code `busy` if reads prevent the log from being written into the file.
     private func emptyLog() throws {
         _ = try writer.runBlocking(.outside) { try $0.checkpointer?.truncateLog() }
         guard try logIsTooLong() else { return }
         throw StoreError.busy(
-            path, "the write-ahead log is longer than the database, and reads keep it from being emptied",
+            path, "the write-ahead log is longer than the database, and reads prevent it from being emptied",
             retry: .afterReads)
     }
 

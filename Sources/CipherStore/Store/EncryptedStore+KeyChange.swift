@@ -10,23 +10,24 @@ extension EncryptedStore {
     /// new one, and compared. Pages written meanwhile are copied again. Then the copy replaces the file, as in a key
     /// change of a closed file: running reads finish, writes wait until the latest changes are copied, and all continue
     /// with the new key. This requires SQLCipher 4's own format, SQLite 3.33 or later, and a file system that supports
-    /// files without a name, as on Linux. Otherwise all of it is done in the last step, while other calls wait.
+    /// files without a name, as on Linux. Otherwise the complete copy is made in the last step, while other calls wait.
     ///
-    /// Until this returns, the app must be able to open the file with either key: after a crash at any moment, it has
-    /// one or the other. ``KeyRotation`` opens it and finishes the change: `.rotation(from: old, to: new)`. If such a
-    /// rotation is passed here, it is notified when the old key can be dropped. After a crash, an unfinished copy is
-    /// gone.
+    /// Until this returns, the app must be able to open the file with either key: after a crash at any moment, the file
+    /// has one of the two keys. ``KeyRotation`` opens it and finishes the change: `.rotation(from: old, to: new)`. If
+    /// such a rotation is passed here, it is notified when the old key can be dropped. A crash leaves nothing of an
+    /// unfinished copy.
     ///
     /// Cancelling the task or suspending the store ends the change at any time before the copy replaces the file.
     ///
     /// - Parameters:
     ///   - newKey: The provider of the new key, which may create it; called on another thread.
     ///   - progress: A closure that receives the progress, on the thread that does the work.
-    /// - Returns: A report of what was done. It counts tables but not rows, because pages are compared.
-    /// - Throws: ``StoreError``, with `keyUnchanged` if the database already has that key, with `unexpectedPlaintext`
-    ///   if it is not encrypted, with `busy` if another process, another store or a backup has the file open or a read
-    ///   continues for longer than ``Options/busyTimeout``, with `noSpace`, and with `closed` or `suspended`; any error
-    ///   of the provider; `CancellationError`. After an error the database still has the old key, and the store
+    /// - Returns: A report of what was done. It contains the number of tables but not of rows, because pages are
+    ///   compared.
+    /// - Throws: ``StoreError``, with the code `keyUnchanged` if the database already has that key,
+    ///   `unexpectedPlaintext` if it is not encrypted, `busy` if another process, another store or a backup has the
+    ///   file open or a read continues for longer than ``Options/busyTimeout``, `noSpace`, `closed` or `suspended`; any
+    ///   error of the provider; `CancellationError`. After an error the database still has the old key, and the store
     ///   continues with it.
     @discardableResult
     public func changeKey(
@@ -51,8 +52,8 @@ extension EncryptedStore {
     ///
     /// Use `cancellation` to end it from another thread.
     ///
-    /// - Throws: ``StoreError`` as that method does, with `cancelled` if it was cancelled in time, and with `misuse`
-    ///   inside a closure of this store.
+    /// - Throws: ``StoreError`` with the same codes as that method, `cancelled` if the change was cancelled in time,
+    ///   and `misuse` inside a closure of this store.
     @available(*, noasync, message: "await changeKey(to:progress:) instead")
     @discardableResult
     public func changeKeyBlocking(
@@ -76,7 +77,7 @@ extension EncryptedStore {
         }
     }
 
-    /// How many times other calls are held up to wait for reads that do not end.
+    /// The number of times that other calls must wait while this waits for reads that do not end.
     private static let triesToSwitch = 3
 
     /// Copies everything that can be copied while the store stays in use.
@@ -125,7 +126,7 @@ extension EncryptedStore {
 
     private var readsGoOn: StoreError {
         .busy(
-            path, "reads of the store took longer than the waiting time, \(Self.triesToSwitch) times",
+            path, "reads of the store did not finish within the busy timeout, \(Self.triesToSwitch) times in a row",
             retry: .afterReads)
     }
 }
@@ -140,7 +141,7 @@ extension EncryptionReport {
         } catch {
             var report = self
             report.warnings.append(
-                "the previous key is still kept: no thread could be started; the next opening notifies the provider")
+                "the previous key is still kept: a thread could not be started; the next opening notifies the provider")
             return report
         }
     }

@@ -16,20 +16,20 @@ extension EncryptedStore {
 
     /// Creates an in-memory store with the configuration's schema, for tests and previews.
     ///
-    /// Nothing of it is on the disk, and it is not encrypted.
+    /// The store writes nothing to the disk, and is not encrypted.
     ///
     /// It is a fresh install, so the hooks for a fresh install run. Reads and writes take turns on one connection, so a
     /// read never runs at the same time as another closure of the store. Its content survives suspension and is
     /// discarded when the store is closed.
     ///
-    /// - Throws: ``StoreError``, with `configuration` or `migration` if the schema cannot be created.
+    /// - Throws: ``StoreError``, with the code `configuration` or `migration` if the schema cannot be created.
     public static func inMemory(_ configuration: Configuration) async throws -> EncryptedStore {
         try await DetachedThread.run { try makeInMemory(configuration) }
     }
 
     /// Creates a store as ``inMemory(_:)`` does, but blocks the calling thread.
     ///
-    /// - Throws: As ``inMemory(_:)``.
+    /// - Throws: The same errors as ``inMemory(_:)``.
     @available(*, noasync, message: "await inMemory(_:) instead")
     public static func inMemoryBlocking(_ configuration: Configuration) throws -> EncryptedStore {
         try makeInMemory(configuration)
@@ -50,24 +50,24 @@ extension EncryptedStore {
 
     // MARK: Reading only
 
-    /// Opens a database read-only that an app has created and brought up to date: in a widget, an extension or a tool.
+    /// Opens, read-only, a database that an app has created and migrated: for a widget, an extension or a tool.
     ///
     /// Nothing is written, migrated or recorded. Each read opens and closes a connection, so between two reads no lock
     /// is held and no file is open; one read runs at a time. The files that SQLite creates to read the database, a
-    /// `-shm` and an empty `-wal`, are removed after the read unless another process uses them. If the file has another
-    /// key or cipher format than the wanted one, which `open` would change, it is read as it is. An observation returns
-    /// the present value, and further values only after ``checkForChanges()``.
+    /// `-shm` and an empty `-wal`, are removed after the read unless another process uses them. If the file has a key
+    /// or cipher format other than the target one, which `open` would change, it is read as it is. An observation
+    /// returns the present value, and further values only after ``checkForChanges()``.
     ///
     /// - Parameters:
     ///   - configuration: The configuration of the database.
     ///   - directory: The directory of the database file.
-    ///   - keyProvider: The provider of the key, called on a separate thread; it is never asked to create one.
+    ///   - keyProvider: The provider of the key, called on a separate thread; it is never called to create a key.
     ///   - options: The timeouts.
-    /// - Throws: ``StoreError``: with `missingFile` if there is no file; with `upgradeNeeded` if the file is plaintext
-    ///   and must be encrypted, or if its schema is not the wanted one; with `needsRecovery` if the journal of a
-    ///   crashed writer must be rolled back; otherwise as `open` does. After `upgradeNeeded` and `needsRecovery`, the
-    ///   app must first open the file with ``open(_:directory:keyProvider:options:progress:)``. Also throws
-    ///   `CancellationError`.
+    /// - Throws: ``StoreError`` with the code `missingFile` if there is no file, `upgradeNeeded` if the file is
+    ///   plaintext and must be encrypted or if its schema is not the target schema, or `needsRecovery` if the journal
+    ///   of a crashed writer must be rolled back; otherwise the same errors as `open`. After `upgradeNeeded` and
+    ///   `needsRecovery`, the app must first open the file with ``open(_:directory:keyProvider:options:progress:)``.
+    ///   Also throws `CancellationError`.
     public static func openReadOnly(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options()
     ) async throws -> EncryptedStore {
@@ -82,7 +82,7 @@ extension EncryptedStore {
 
     /// Opens a database as ``openReadOnly(_:directory:keyProvider:options:)`` does, but blocks the calling thread.
     ///
-    /// - Throws: ``StoreError`` as that method does.
+    /// - Throws: The same errors as that method.
     @available(*, noasync, message: "await openReadOnly(_:directory:keyProvider:options:) instead")
     public static func openReadOnlyBlocking(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options()
@@ -140,7 +140,7 @@ extension StoreOpening {
                 .plan(connection, recorded: facts.recorded, isTried: false)
             guard plan.operations.isEmpty || plan.isRecordOnly else {
                 let recorded = facts.recorded.map { "version \($0)" } ?? "no recorded version"
-                throw upgradeNeeded("its schema has \(recorded) and must be migrated to version \(plan.to) first")
+                throw upgradeNeeded("the schema has \(recorded) and must be migrated to version \(plan.to) first")
             }
             return plan
         }

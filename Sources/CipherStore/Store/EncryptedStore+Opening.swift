@@ -10,7 +10,7 @@ public import CipherSystemFiles
 #endif
 
 extension EncryptedStore {
-    /// Opens the database of a configuration, encrypted and up to date, whatever file exists.
+    /// Opens the database of a configuration, and first encrypts and migrates it if necessary.
     ///
     /// If there is no file, a new database is created. A legacy plaintext file is encrypted and replaced in one step by
     /// its verified copy. Then the schema is migrated to the configuration's version. Everything runs on a separate
@@ -53,7 +53,7 @@ extension EncryptedStore {
     /// This is for programs that cannot await. An upgrade of a large file takes seconds, so do not call this on the
     /// main thread of an app. Use `cancellation` to end it from another thread.
     ///
-    /// - Throws: ``StoreError``, with `cancelled` if the upgrade was cancelled in time.
+    /// - Throws: ``StoreError``, with the code `cancelled` if the upgrade was cancelled in time.
     @available(*, noasync, message: "await open(_:directory:keyProvider:options:progress:) instead")
     public static func openBlocking(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options(),

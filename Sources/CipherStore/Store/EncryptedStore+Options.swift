@@ -8,7 +8,7 @@ extension EncryptedStore {
         /// How long ``EncryptedStore/open(_:directory:keyProvider:options:progress:)`` waits for another
         /// upgrade of a database in the same directory, in this process or another.
         public var upgradeTimeout: Duration = .seconds(120)
-        /// How long opening waits for each answer of the key provider, which may have to ask the user.
+        /// How long opening waits for each response of the key provider, which may have to prompt the user.
         public var keyTimeout: Duration = .seconds(120)
 
         /// Called with each event of the store, for a log.

@@ -8,16 +8,16 @@ extension EncryptedStore {
     ///
     /// After this returns, the store has no file open and holds no lock: iOS ends a suspended app that holds a lock on
     /// a file shared with other processes. The log has then been moved into the database file, unless another process
-    /// has it open. Earlier calls finish first. Every later call fails with `suspended` until ``resume()``; an
+    /// has that file open. Earlier calls finish first. Every later call fails with `suspended` until ``resume()``; an
     /// observation waits, and then continues with what was committed meanwhile.
     ///
-    /// A second call waits for the same. If the store is resumed meanwhile, this returns at once; if the store is
+    /// A second call waits for the same event. If the store is resumed meanwhile, this returns at once; if the store is
     /// closed meanwhile, this returns once it is closed.
     ///
     /// - Parameter limit: How long reads, writes and backups may continue; `nil` for no limit. After the limit, calls
     ///   that wait, run a statement or wait for a lock fail with `suspended`. A write is rolled back unless its commit
-    ///   has begun. A backup leaves nothing behind unless it already has its name. A closure that is doing anything
-    ///   else is waited for.
+    ///   has begun. A backup leaves nothing behind unless it has already been renamed into place. A closure that is
+    ///   doing anything else is allowed to finish first.
     public func suspend(interruptingAfter limit: Duration? = nil) async {
         beginSuspension(limit)
         await waitUntilSuspended()
@@ -25,14 +25,14 @@ extension EncryptedStore {
 
     /// Suspends the store as ``suspend(interruptingAfter:)`` does, but blocks the calling thread.
     ///
-    /// - Throws: ``StoreError`` with `misuse` inside a closure of this store, even if called through another store's
-    ///   closure, and inside the progress callback of one of its backups or of its encryption.
+    /// - Throws: ``StoreError`` with the code `misuse` inside a closure of this store, even if called through another
+    ///   store's closure, and inside the progress callback of one of its backups or of its encryption.
     @available(*, noasync, message: "await suspend(interruptingAfter:) instead")
     public func suspendBlocking(interruptingAfter limit: Duration? = nil) throws {
         guard !backups.encloseCaller, conversion?.waitsForCaller != true else {
             throw StoreError(
                 .misuse, path: path,
-                "the progress callback of a backup or of the encryption would wait for itself",
+                "this call from the progress callback of a backup or of the encryption would wait for itself",
                 advice: "suspend the store on another thread")
         }
         try ConnectionQueue.waitForEnd(of: [readers, writer]) { done in
@@ -114,8 +114,8 @@ extension EncryptedStore {
     ///   - body: A closure that may replace the file with another database, and must then change the key that it
     ///     receives to the new database's key. Its cancellation combines the task's with that of a suspension whose
     ///     limit has passed. If it returns without an error it has succeeded, whether or not it was cancelled.
-    /// - Throws: Any error that `body` throws; ``ReadsGoOn`` after the limit; ``StoreError`` with `closed`, with
-    ///   `suspended`, and with `misuse` if closures of several stores wait for each other; `CancellationError`.
+    /// - Throws: Any error thrown by `body`; ``ReadsGoOn`` after the limit; ``StoreError`` with the code `closed`,
+    ///   `suspended`, or `misuse` if closures of several stores wait for each other; `CancellationError`.
     package func withConnectionsClosed<Output: Sendable>(
         waitingForReads limit: Duration? = nil,
         _ body: @escaping @Sendable (inout FileKey?, UpgradeCancellation) throws -> Output
@@ -126,7 +126,7 @@ extension EncryptedStore {
 
     /// Does the same as ``withConnectionsClosed(waitingForReads:_:)``, but blocks the calling thread.
     ///
-    /// - Throws: As that method; ``StoreError`` with `misuse` inside a closure of this store.
+    /// - Throws: The same errors as that method; ``StoreError`` with the code `misuse` inside a closure of this store.
     package func withConnectionsClosedBlocking<Output: Sendable>(
         waitingForReads limit: Duration? = nil,
         _ body: @escaping @Sendable (inout FileKey?, UpgradeCancellation) throws -> Output

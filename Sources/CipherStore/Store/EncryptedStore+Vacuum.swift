@@ -14,8 +14,8 @@ extension EncryptedStore {
     ///
     /// - Parameter progress: A closure that receives the progress, on the thread that does the work.
     /// - Returns: A report of what was copied and compared, including the sizes before and after.
-    /// - Throws: ``StoreError``, with `busy` if another process, another store or a backup has the file open, with
-    ///   `noSpace`, with `closed` or `suspended`; `CancellationError`. No row changes before the swap.
+    /// - Throws: ``StoreError``, with the code `busy` if another process, another store or a backup has the file open,
+    ///   `noSpace`, `closed` or `suspended`; `CancellationError`. No row changes before the swap.
     @discardableResult
     public func vacuum(progress: (@Sendable (UpgradeProgress) -> Void)? = nil) async throws -> EncryptionReport {
         try await withConnectionsClosed(vacuuming(ownConnections(), progress))
@@ -23,7 +23,7 @@ extension EncryptedStore {
 
     /// Vacuums as ``vacuum(progress:)`` does, but blocks the calling thread.
     ///
-    /// - Throws: ``StoreError`` as that method does, and with `misuse` inside a closure of this store.
+    /// - Throws: ``StoreError`` with the same codes as that method, and `misuse` inside a closure of this store.
     @available(*, noasync, message: "await vacuum(progress:) instead")
     @discardableResult
     public func vacuumBlocking(progress: (@Sendable (UpgradeProgress) -> Void)? = nil) throws -> EncryptionReport {

@@ -1,7 +1,7 @@
 public import CipherSQLite
 internal import CipherSystemFiles
 
-/// An open database, encrypted and up to date: one writer and several readers, in any number of tasks.
+/// An open, encrypted and migrated database, with one writer and several readers, for use in any number of tasks.
 ///
 /// ```swift
 /// let store = try await EncryptedStore.open(configuration, directory: directory, keyProvider: keys)
@@ -21,7 +21,7 @@ public final class EncryptedStore: Sendable {
     public let report: OpenReport
     /// The path of the database file, with symbolic links resolved.
     public let path: String
-    /// The encryption in the background if the configuration asks for it and the file was a legacy file; otherwise
+    /// The encryption in the background if the configuration requests it and the file was a legacy file; otherwise
     /// `nil`.
     public let conversion: StoreConversion?
     let writer: ConnectionQueue
@@ -34,7 +34,7 @@ public final class EncryptedStore: Sendable {
     let watch = StoreWatch()
     package let backups = RunningBackups()
 
-    /// How the store reads.
+    /// The way in which the store reads.
     private let reading: Reading
 
     private enum Reading: Sendable {
@@ -70,7 +70,7 @@ public final class EncryptedStore: Sendable {
             mode == "wal" ? report : report.warning("readers wait for the writer: the file is not in WAL mode")
     }
 
-    /// Creates a store on a database in memory.
+    /// Creates a store on an in-memory database.
     init(inMemory connections: StoreConnections, report: OpenReport) {
         conversion = nil
         path = connections.path
@@ -80,7 +80,7 @@ public final class EncryptedStore: Sendable {
         self.report = report
         writer = ConnectionQueue("memory", path: path, capacity: 1, identity: identity) { try connections.writer() }
         readers = writer
-        // No one else can write.
+        // No other connection can write.
         watch.end()
     }
 
@@ -113,13 +113,13 @@ public final class EncryptedStore: Sendable {
 
     /// Runs `body` on a reader, with a consistent view of the database.
     ///
-    /// Up to ``Options/maximumReaders`` reads run at the same time, alongside the writer; others wait in order.
+    /// Up to ``Options/maximumReaders`` reads run at the same time, alongside the writer; further reads wait in order.
     /// Cancelling the task removes a waiting read, and interrupts the statement of a running one and its wait for a
     /// lock.
     ///
-    /// - Throws: Any error that `body` throws; ``DatabaseError``, with `SQLITE_READONLY` if `body` tries to write and
-    ///   `SQLITE_AUTH` if it runs a statement whose effect would outlast the transaction; ``StoreError``, with `closed`
-    ///   after the store was closed; `CancellationError`.
+    /// - Throws: Any error thrown by `body`; ``DatabaseError``, with `SQLITE_READONLY` if `body` tries to write and
+    ///   `SQLITE_AUTH` if it runs a statement whose effect would outlast the transaction; ``StoreError``, with the code
+    ///   `closed` after the store was closed; `CancellationError`.
     public func read<Output: Sendable>(
         _ body: @escaping @Sendable (Connection) throws -> Output
     ) async throws -> Output {
@@ -133,12 +133,12 @@ public final class EncryptedStore: Sendable {
     /// Runs `body` on the writer in a transaction, which is on the disk when this returns and is rolled back if `body`
     /// throws.
     ///
-    /// One write runs at a time; others wait in order. Cancelling the task removes a waiting write, and interrupts and
-    /// rolls back a running one. A commit that has begun is not rolled back, and this returns normally.
+    /// One write runs at a time; further writes wait in order. Cancelling the task removes a waiting write, and
+    /// interrupts and rolls back a running one. A commit that has begun is not rolled back, and this returns normally.
     ///
-    /// - Throws: Any error that `body` throws; ``DatabaseError``, with `SQLITE_AUTH` if `body` runs a statement whose
+    /// - Throws: Any error thrown by `body`; ``DatabaseError``, with `SQLITE_AUTH` if `body` runs a statement whose
     ///   effect would outlast the transaction, such as COMMIT or a pragma that changes a setting; ``StoreError``, with
-    ///   `misuse` if `body` continued after SQLite had rolled back, and `closed` after the store was closed;
+    ///   the code `misuse` if `body` continued after SQLite had rolled back, and `closed` after the store was closed;
     ///   `CancellationError`. After an error nothing was changed, with one exception: if the commit itself fails with
     ///   `SQLITE_IOERR`, its pages may be in the log, and if the process ends before another write, the next opening
     ///   finds them committed.
@@ -165,10 +165,10 @@ public final class EncryptedStore: Sendable {
     /// later. The connection is closed after `body`, which discards its settings and temporary tables. Other writes
     /// wait meanwhile. Cancelling the task interrupts the running statement. Afterwards, every observation reads again.
     ///
-    /// - Throws: Any error that `body` throws; ``DatabaseError`` with `SQLITE_AUTH` for `ATTACH`, for pragmas that
-    ///   change a key, the journal or how commits reach the disk, and for `PRAGMA wal_checkpoint`; ``StoreError``, with
-    ///   `misuse` if `body` left a transaction open, which is rolled back, and otherwise as ``write(_:)``;
-    ///   `CancellationError`.
+    /// - Throws: Any error thrown by `body`; ``DatabaseError`` with `SQLITE_AUTH` for `ATTACH`, for pragmas that change
+    ///   a key, the journal or how commits reach the disk, and for `PRAGMA wal_checkpoint`; ``StoreError``, with the
+    ///   code `misuse` if `body` left a transaction open, which is rolled back, and otherwise the codes of
+    ///   ``write(_:)``; `CancellationError`.
     public func writeWithoutTransaction<Output: Sendable>(
         _ body: @escaping @Sendable (Connection) throws -> Output
     ) async throws -> Output {
@@ -177,8 +177,8 @@ public final class EncryptedStore: Sendable {
 
     /// Runs `body` as ``writeWithoutTransaction(_:)`` does, but blocks the calling thread.
     ///
-    /// - Throws: As ``writeWithoutTransaction(_:)``; ``StoreError`` with `misuse` inside another closure of this store,
-    ///   even if called through another store's closure.
+    /// - Throws: The same errors as ``writeWithoutTransaction(_:)``; ``StoreError`` with the code `misuse` inside
+    ///   another closure of this store, even if called through another store's closure.
     @available(*, noasync, message: "await writeWithoutTransaction(_:) instead")
     public func writeWithoutTransactionBlocking<Output: Sendable>(
         _ body: @escaping @Sendable (Connection) throws -> Output
@@ -188,8 +188,8 @@ public final class EncryptedStore: Sendable {
 
     /// Runs `body` as ``read(_:)`` does, but blocks the calling thread.
     ///
-    /// - Throws: As ``read(_:)``; ``StoreError`` with `misuse` inside another closure of this store, even if called
-    ///   through another store's closure.
+    /// - Throws: The same errors as ``read(_:)``; ``StoreError`` with the code `misuse` inside another closure of this
+    ///   store, even if called through another store's closure.
     @available(*, noasync, message: "await read(_:) instead")
     public func readBlocking<Output: Sendable>(
         _ body: @escaping @Sendable (Connection) throws -> Output
@@ -203,8 +203,8 @@ public final class EncryptedStore: Sendable {
 
     /// Runs `body` as ``write(_:)`` does, but blocks the calling thread.
     ///
-    /// - Throws: As ``write(_:)``; ``StoreError`` with `misuse` inside another closure of this store, even if called
-    ///   through another store's closure.
+    /// - Throws: The same errors as ``write(_:)``; ``StoreError`` with the code `misuse` inside another closure of this
+    ///   store, even if called through another store's closure.
     @available(*, noasync, message: "await write(_:) instead")
     @discardableResult
     public func writeBlocking<Output: Sendable>(
@@ -216,14 +216,14 @@ public final class EncryptedStore: Sendable {
     /// Writes the whole write-ahead log into the database file, and empties the log if no connection reads it.
     ///
     /// A store writes the log into the file on its own when the log has 1,000 pages, and also empties it when the last
-    /// connection closes. Call this at other moments, such as before an app is suspended or the file is copied. It runs
+    /// connection closes. Call this at other times, such as before an app is suspended or the file is copied. It runs
     /// between writes, and waits for writes of other processes for up to ``Options/busyTimeout``. Cancelling the task
     /// ends the wait. Afterwards, every observation reads again.
     ///
     /// - Returns: Whether the whole log is in the file; `false` if a reader of an older state or another process
     ///   prevents it, which is not an error.
-    /// - Throws: ``DatabaseError`` if the file cannot be written; ``StoreError`` with `closed` after the store was
-    ///   closed; `CancellationError`.
+    /// - Throws: ``DatabaseError`` if the file cannot be written; ``StoreError`` with the code `closed` after the store
+    ///   was closed; `CancellationError`.
     @discardableResult
     public func checkpoint() async throws -> Bool {
         try await writer.run(.outside) { try $0.checkpointer?.truncateLog() ?? true }
@@ -231,7 +231,8 @@ public final class EncryptedStore: Sendable {
 
     /// Checkpoints as ``checkpoint()`` does, but blocks the calling thread.
     ///
-    /// - Throws: As ``checkpoint()``; ``StoreError`` with `misuse` inside a closure of this store.
+    /// - Throws: The same errors as ``checkpoint()``; ``StoreError`` with the code `misuse` inside a closure of this
+    ///   store.
     @available(*, noasync, message: "await checkpoint() instead")
     @discardableResult
     public func checkpointBlocking() throws -> Bool {
@@ -257,12 +258,12 @@ public final class EncryptedStore: Sendable {
 
     /// Closes the store as ``close()`` does, but blocks the calling thread.
     ///
-    /// - Throws: ``StoreError`` with `misuse` inside a closure of this store.
+    /// - Throws: ``StoreError`` with the code `misuse` inside a closure of this store.
     @available(*, noasync, message: "await close() instead")
     public func closeBlocking() throws {
         if conversion?.waitsForCaller == true {
             throw StoreError(
-                .misuse, path: path, "the event callback of the encryption would wait for itself",
+                .misuse, path: path, "this call from the event callback of the encryption would wait for itself",
                 advice: "close the store on another thread")
         }
         var wasOpen = false
@@ -297,7 +298,7 @@ public final class EncryptedStore: Sendable {
     /// The log of the store's events.
     var events: EventLog { identity.events }
 
-    /// - Throws: ``StoreError`` with `misuse` if there is no file of which the store could close all connections.
+    /// - Throws: ``StoreError`` with the code `misuse` if the store has no file whose connections it could close.
     @discardableResult
     func ownConnections() throws -> StoreConnections {
         guard case .readers(let connections) = reading else {

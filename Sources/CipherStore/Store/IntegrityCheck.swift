@@ -5,8 +5,8 @@ internal import CipherSystemFiles
 /// A check of a store's database in pieces, one after the other; see ``EncryptedStore/integrityCheck()``.
 ///
 /// Each piece is checked when it is requested, on its own connection, which takes the place of one reader and is then
-/// closed. Between pieces nothing is held, so an app can request the next one whenever it is idle. Each piece is
-/// checked as of the moment of its request.
+/// closed. Between pieces, no connection or lock is held, so an app can request the next one whenever it is idle. Each
+/// piece is checked in the state that it has when it is requested.
 public struct IntegrityCheck: AsyncSequence, Sendable {
     let store: EncryptedStore
 
@@ -54,8 +54,8 @@ public struct IntegrityCheck: AsyncSequence, Sendable {
 
         /// Checks the next piece and returns the result; `nil` after the last piece.
         ///
-        /// - Throws: ``StoreError`` with `closed` or `suspended`; ``DatabaseError`` if the database is busy or memory
-        ///   is short; `CancellationError`. After an error, the next call checks the same piece again.
+        /// - Throws: ``StoreError`` with the code `closed` or `suspended`; ``DatabaseError`` if the database is busy or
+        ///   memory is short; `CancellationError`. After an error, the next call checks the same piece again.
         public mutating func next() async throws -> Slice? {
             let parts: [Piece]
             if let known = self.parts { parts = known } else { parts = try await store.checking(Piece.all) }
@@ -64,7 +64,8 @@ public struct IntegrityCheck: AsyncSequence, Sendable {
             let piece = parts[done]
             var found = try await store.checking(piece.findings)
             if piece.part == .pages, !found.complaints.isEmpty {
-                // A checkpoint may have been writing the page. None begins while no one else can commit.
+                // A checkpoint may have been writing the page. No checkpoint begins while no other connection can
+                // commit.
                 found = try await store.checking(holdingWriters: true, piece.findings)
             }
             done += 1
@@ -79,7 +80,7 @@ public struct IntegrityCheck: AsyncSequence, Sendable {
 }
 
 extension EncryptedStore {
-    /// Returns a check of the database in pieces, for moments when the app is idle.
+    /// Returns a check of the database in pieces, for times when the app is idle.
     ///
     /// ```swift
     /// for try await slice in store.integrityCheck() {
@@ -93,7 +94,7 @@ extension EncryptedStore {
     /// ``StoreError`` with `misuse`.
     public func integrityCheck() -> IntegrityCheck { IntegrityCheck(store: self) }
 
-    /// Runs `body` on a separate connection in the place of a reader or the writer, because a connection that met a
+    /// Runs `body` on a separate connection in the place of a reader or the writer, because a connection that has met a
     /// damaged page must not be used again.
     fileprivate func checking<Output: Sendable>(
         holdingWriters: Bool = false, _ body: @escaping @Sendable (Connection) throws -> Output
@@ -118,7 +119,7 @@ extension EncryptedStore {
 /// A piece of the check.
 private struct Piece: Sendable {
     let part: IntegrityCheck.Slice.Part
-    /// The statement that checks it.
+    /// The statement that checks the piece.
     let check: SQL
 
     /// Returns the pieces of the database as it is now.

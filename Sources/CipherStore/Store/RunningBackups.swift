@@ -37,7 +37,7 @@ package final class RunningBackups: @unchecked Sendable {
         }
     }
 
-    /// Removes a backup, and returns whether it was interrupted and which callbacks wait; call under `lock`.
+    /// Removes a backup, and returns whether the backup was interrupted and which callbacks wait; call under `lock`.
     private func end(_ job: EnclosingJobs.Job) -> (Bool, [@Sendable () -> Void]) {
         var isInterrupted = false
         if let index = running.firstIndex(where: { $0.job === job }) {
@@ -51,7 +51,7 @@ package final class RunningBackups: @unchecked Sendable {
     /// Whether at least one backup is running.
     package var areRunning: Bool { lock.withLock { !running.isEmpty } }
 
-    /// Whether the calling code is run by one of the backups, which cannot end before it.
+    /// Whether the calling code is run by one of the backups, which then cannot end before that code does.
     var encloseCaller: Bool {
         let current = EnclosingJobs.current
         return lock.withLock { running.contains { current.contains($0.job) } }

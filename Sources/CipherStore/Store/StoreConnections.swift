@@ -105,8 +105,8 @@ package struct StoreConnections: Sendable {
     /// Turns on WAL mode, and returns whether the file can be used afterwards.
     ///
     /// WAL mode stays off, which is not an error, while another process uses the file, and if SQLite knows that the
-    /// file system cannot support it. If this becomes apparent only after the attempt, the file is in WAL mode and
-    /// cannot be read.
+    /// file system does not support WAL mode. If the lack of support becomes apparent only after the attempt, the file
+    /// is in WAL mode and cannot be read.
     private func writesAhead(_ connection: Connection) throws -> Bool {
         do {
             _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")

@@ -9,8 +9,8 @@ internal import CipherSystemFiles
 /// let report = try await store.conversion?.value
 /// ```
 ///
-/// It begins when the store is opened. It ends when the encrypted copy has replaced the database, when an error
-/// prevents that, or when it is cancelled or the store is closed. In every case the store continues, and the next
+/// The encryption begins when the store is opened. It ends when the encrypted copy has replaced the database, when an
+/// error prevents that, or when it is cancelled or the store is closed. In every case the store continues, and the next
 /// launch starts again if the database is still plaintext. When the store is suspended, the attempt is abandoned, and a
 /// new one begins after the store is resumed.
 public final class StoreConversion: @unchecked Sendable {
@@ -18,8 +18,8 @@ public final class StoreConversion: @unchecked Sendable {
     public enum State: Sendable {
         /// The encryption is running; the progress is that of the latest step.
         case running(UpgradeProgress?)
-        /// The encryption cannot continue now, for the given reason, and tries again within ten seconds. Most often,
-        /// another process has the database open.
+        /// The encryption cannot continue now, for the associated reason, and tries again within ten seconds. Most
+        /// often, another process has the database open.
         case waiting(any Error)
         /// The database is encrypted.
         case finished(EncryptionReport)
@@ -36,7 +36,7 @@ public final class StoreConversion: @unchecked Sendable {
     private var isPausedNow = false
     /// Whether the encryption may have the database open.
     private var isWorking = false
-    /// Called once it no longer has the database open.
+    /// Called once the encryption no longer has the database open.
     private var idleWaiters: [@Sendable () -> Void] = []
     /// Preserves the log until the first copy.
     private var logKeeper: LogKeeper?
@@ -44,7 +44,7 @@ public final class StoreConversion: @unchecked Sendable {
     private var isCancelled = false
     private var hasEnded = false
     private var limits = Budget()
-    /// The time of the last rest, and the progress at that time.
+    /// The time at which the last rest ended, and the progress at that time.
     private var latestRest = (at: ContinuousClock.now, stage: UpgradeStage?.none, bytes: Int64(0))
 
     private let job = EnclosingJobs.Job()
@@ -56,8 +56,8 @@ public final class StoreConversion: @unchecked Sendable {
 
     /// The report of the encryption, once it has ended.
     ///
-    /// - Throws: The error that ended the encryption: ``StoreError``, with `cancelled` after ``cancel()`` and if the
-    ///   store was closed. The database is then plaintext.
+    /// - Throws: The error that ended the encryption: ``StoreError``, with the code `cancelled` after ``cancel()`` and
+    ///   if the store was closed. The database is then plaintext.
     public var value: EncryptionReport {
         get async throws {
             try await withCheckedThrowingContinuation { continuation in
@@ -128,13 +128,13 @@ public final class StoreConversion: @unchecked Sendable {
 
     /// A limit on the work of an encryption.
     public struct Budget: Sendable, Equatable {
-        /// The fraction of the time in which it works, above 0 and up to 1: with 0.25 it rests for three quarters of
-        /// the time.
+        /// The fraction of the time in which the encryption works, above 0 and up to 1: with 0.25, it pauses for three
+        /// quarters of the time.
         public var share: Double
         /// The number of bytes of the database that each stage may process per second; `nil` for no limit.
         public var bytesPerSecond: Int64?
 
-        /// Creates a budget; without arguments, one without limits.
+        /// Creates a budget; without arguments, a budget without limits.
         public init(share: Double = 1, bytesPerSecond: Int64? = nil) {
             self.share = share
             self.bytesPerSecond = bytesPerSecond
@@ -193,7 +193,7 @@ public final class StoreConversion: @unchecked Sendable {
         for follower in followers { follower.finish() }
     }
 
-    /// Replaces the connection that preserves the log, or with `nil` ends it.
+    /// Replaces the connection that preserves the log; with `nil`, ends the current one.
     func keep(_ keeper: LogKeeper?) {
         let former = lock.withLock { () -> LogKeeper? in
             defer { logKeeper = keeper }

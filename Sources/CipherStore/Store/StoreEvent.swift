@@ -20,8 +20,8 @@ public struct StoreEvent: Sendable {
         case opened(OpenReport)
         /// The legacy database was encrypted while the store was open.
         case encrypted(EncryptionReport)
-        /// The database cannot be encrypted now, because another process has it open or a read continues; it is tried
-        /// again soon.
+        /// The database cannot be encrypted now, because another process has it open or a read continues; the
+        /// encryption is tried again soon.
         case encryptionPostponed(any Error)
         /// The database could not be encrypted, and the store continues with the plaintext file.
         case encryptionFailed(any Error)
@@ -31,7 +31,7 @@ public struct StoreEvent: Sendable {
         case openingFailed(any Error)
         /// The log was written into the file, either completely or as far as other connections allow.
         case checkpointed(isWhole: Bool)
-        /// The log could not be written into the file; after a commit, this is tried again at the next commit.
+        /// The log could not be written into the file; after a commit, the next commit tries again.
         case checkpointFailed(any Error)
         /// A write waited at least a tenth of a second for another connection's lock, whether or not it got the lock.
         case waited(Duration)

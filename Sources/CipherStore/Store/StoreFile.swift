@@ -4,14 +4,14 @@ internal import CipherSystemFiles
 
 /// The file to which a store's connections are opened, and its key.
 ///
-/// A store that had no connection for a while must not continue with another file that has taken the name meanwhile.
+/// A store that had no connection for some time must not continue with another file that has taken the name meanwhile.
 package final class StoreFile: @unchecked Sendable {
     let path: String
     // The properties below are read and written only under `lock`.
     private let lock = Lock()
     /// The key, derived once; `nil` for a plaintext file.
     private var fileKey: FileKey?
-    /// `nil` before the first connection.
+    /// The identity of the file; `nil` before the first connection.
     private var identity: FileIdentity?
     /// Whether the file may have been replaced although its inode number is the same, or may have another key or log.
     private var isDoubtful = false
@@ -24,13 +24,15 @@ package final class StoreFile: @unchecked Sendable {
         self.fileKey = fileKey
     }
 
-    /// Requires the file to be checked before the next connection is opened, because there was no connection meanwhile.
+    /// Requires the file to be checked before the next connection is opened, because for some time there was no
+    /// connection.
     func doubt() { lock.withLock { isDoubtful = true } }
 
     /// Runs `body`, which may replace the file, while no connection is open and none is opened.
     ///
     /// - Parameter body: A closure that receives the key, and must change it if the file has another key afterwards.
-    /// - Throws: What `body` throws; ``StoreError`` with `missingFile` or `replaced` if the name no longer refers to the file.
+    /// - Throws: Any error thrown by `body`; ``StoreError`` with the code `missingFile` or `replaced` if the name no
+    ///   longer refers to the file.
     package func replacing<Output>(_ body: (inout FileKey?) throws -> Output) throws -> Output {
         var fileKey = try lock.withLock { () -> FileKey? in
             _ = try sameFile()
@@ -44,7 +46,7 @@ package final class StoreFile: @unchecked Sendable {
             self.fileKey = fileKey
             switch result {
             case .success: identity = nil
-            // No one had the file open for a while: it may be the same file, or another program's.
+            // The file was not open for some time: it may be the same file, or another program's.
             case .failure: isDoubtful = true
             }
         }
@@ -53,11 +55,11 @@ package final class StoreFile: @unchecked Sendable {
 
     /// Returns the key for a new connection.
     ///
-    /// - Throws: ``StoreError`` with `missingFile` or `replaced` if the path no longer refers to the file, with
-    ///   `keyDoesNotFit` if the file was given another key, and with `staleSidecar` if it was given another log.
+    /// - Throws: ``StoreError`` with the code `missingFile` or `replaced` if the path no longer refers to the file,
+    ///   `keyDoesNotFit` if the file now has another key, and `staleSidecar` if it now has another log.
     package func key(busyTimeout: Duration) throws -> FileKey? {
         try lock.withLock {
-            // A backup asks for the key before its turn, and connects after it: the file that has the name meanwhile is
+            // A backup requests the key before its turn, and connects after it: the file that has the name meanwhile is
             // the store's own.
             guard !isReplacing else { return fileKey }
             let found = try sameFile()
@@ -71,7 +73,7 @@ package final class StoreFile: @unchecked Sendable {
     /// Returns the key for a connection that is opened outside the store's queues, after the file is no longer being
     /// replaced.
     ///
-    /// - Throws: The same errors as ``key(busyTimeout:)``; ``StoreError`` with `cancelled`.
+    /// - Throws: The same errors as ``key(busyTimeout:)``; ``StoreError`` with the code `cancelled`.
     package func settledKey(busyTimeout: Duration, _ cancellation: UpgradeCancellation) throws -> FileKey? {
         try UpgradeCancellation.waking(lock, cancellation) {
             while isReplacing {
@@ -82,13 +84,13 @@ package final class StoreFile: @unchecked Sendable {
         return try key(busyTimeout: busyTimeout)
     }
 
-    /// - Throws: ``StoreError`` with `missingFile` or `replaced` if the name no longer refers to the file.
+    /// - Throws: ``StoreError`` with the code `missingFile` or `replaced` if the name no longer refers to the file.
     func requireSame() throws { _ = try lock.withLock { try sameFile() } }
 
     private func sameFile() throws -> FileSystem.Status {
         guard let found = try FileSystem.status(path) else { throw StoreError.missingFile(path) }
         guard identity == nil || identity == found.identity else {
-            throw replaced("another file has taken its name")
+            throw replaced("another file now has this name")
         }
         return found
     }

@@ -15,8 +15,8 @@ package enum StoreTransaction: Sendable {
 
     /// Runs `body` in its transaction.
     ///
-    /// - Throws: Any error that `body` throws, ``StoreError`` with `misuse` if `body` ended the transaction, and the
-    ///   reason if the job was cancelled.
+    /// - Throws: Any error thrown by `body`, ``StoreError`` with the code `misuse` if `body` ended the transaction, and
+    ///   the reason for the cancellation if the job was cancelled.
     func run<Output>(
         on connection: Connection, as job: ConnectionJob, _ body: (Connection) throws -> Output
     ) throws -> Output {
@@ -38,7 +38,7 @@ package enum StoreTransaction: Sendable {
             throw job.cancellation
         }
         let changes = job.store.changes
-        // If this fails, so does the next write, and nothing is lost.
+        // If this fails, the next write fails too, and nothing is lost.
         defer { if self == .readOnWriter { try? connection.execute("PRAGMA query_only = OFF") } }
         do {
             // If there was no observer when a write began, its commit is reported as a change of everything.
@@ -53,7 +53,7 @@ package enum StoreTransaction: Sendable {
             switch self {
             case .read, .readOnWriter, .outside, .perStatement: try connection.execute("ROLLBACK")
             case .write:
-                // This is done before COMMIT, because COMMIT itself would count as a write.
+                // This is done before COMMIT, because COMMIT itself would be recorded as a write.
                 let writes = connection.takeWrites()
                 try connection.execute("COMMIT")
                 changes.committed(writes)

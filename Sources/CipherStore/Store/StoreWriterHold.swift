@@ -2,7 +2,8 @@ internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherSystemFiles
 
-/// Prevents the store's writer from committing and, by holding the write lock, other processes too.
+/// Prevents the store's writer from committing and, by holding the write lock, also prevents other processes from
+/// committing.
 ///
 /// It waits for its turn among the store's writes, so later writes cannot delay it.
 final class StoreWriterHold: WriterHold {
@@ -11,9 +12,9 @@ final class StoreWriterHold: WriterHold {
 
     /// Waits for the writer, blocking the calling thread.
     ///
-    /// - Parameter caller: The job whose closure waits for this.
-    /// - Throws: ``StoreError`` with `closed`, `suspended` or `cancelled`; ``DatabaseError`` if another process holds
-    ///   the lock.
+    /// - Parameter caller: The job whose closure waits for this object.
+    /// - Throws: ``StoreError`` with the code `closed`, `suspended` or `cancelled`; ``DatabaseError`` if another
+    ///   process holds the lock.
     init(
         _ writer: ConnectionQueue, path: String, calledBy caller: ConnectionJob?, _ cancellation: UpgradeCancellation?
     ) throws {

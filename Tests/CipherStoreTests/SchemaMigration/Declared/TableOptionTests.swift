@@ -97,7 +97,7 @@ struct TableOptionTests {
     }
 
     static let faults = [
-        (#"{"chta": {}}"#, #"tableOptions.chta: dbTables declares no such table; did you mean "chat"?"#),
+        (#"{"chta": {}}"#, #"tableOptions.chta: dbTables does not declare this table; did you mean "chat"?"#),
         (
             #"{"chat": {"renamedfrom": "x"}}"#,
             #"tableOptions.chat: unknown key "renamedfrom"; did you mean "renamedFrom"?"#
@@ -105,7 +105,7 @@ struct TableOptionTests {
         (#"{"chat": {"renamedFrom": 1}}"#, "tableOptions.chat.renamedFrom: must be text"),
         (
             #"{"chat": {"renamedColumns": {"bdy": "x"}}}"#,
-            #"tableOptions.chat.renamedColumns.bdy: the table declares no such column; did you mean "body"?"#
+            #"tableOptions.chat.renamedColumns.bdy: the table does not declare this column; did you mean "body"?"#
         ),
         (#"{"chat": {"withoutRowid": 1}}"#, "tableOptions.chat.withoutRowid: must be true or false"),
         (#"{"chat": {"constraints": "x"}}"#, "tableOptions.chat.constraints: must be a list"),
@@ -116,7 +116,7 @@ struct TableOptionTests {
             #"tableOptions.chat.indexes.i: the key "columns" is missing"#
         ),
         (#"{"chat": {"indexes": {"sqlite_i": ["id"]}}}"#, "begins with sqlite_, which is reserved"),
-        (#"{"chat": {}, "CHAT": {}}"#, "the table has options twice"),
+        (#"{"chat": {}, "CHAT": {}}"#, "its options are specified twice"),
     ]
 
     @Test("Options of declared tables that are wrong are refused by their place", arguments: faults)

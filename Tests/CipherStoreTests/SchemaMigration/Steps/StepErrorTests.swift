@@ -56,7 +56,7 @@ struct StepErrorTests {
             (#"{"directory": 3}"#, "updates.directory: must be text"),
             (#"{"directory": ""}"#, "updates.directory: is empty"),
             (#"{"direktory": "x"}"#, #"did you mean "directory"?"#),
-            (#"{"directory": "nowhere"}"#, "the folder of the updates cannot be read"),
+            (#"{"directory": "nowhere"}"#, "the folder of the updates could not be read"),
             (#"{"directory": "steps"}, "dbTables": []"#, "a configuration has one schema source"),
         ])
     func section(text: String, expected: String) throws {
