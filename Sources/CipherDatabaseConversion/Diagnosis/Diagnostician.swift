@@ -71,7 +71,8 @@ package struct Diagnostician {
     }
 
     private mutating func addEmpty() {
-        let rest = (try? SidecarScan.holdsPages(paths)) == true
+        let rest =
+            (try? SidecarScan.holdsPages(paths)) == true
             ? ", but a file beside it still contains pages of a database" : ""
         diagnosis.add(
             .empty, "the file is empty\(rest)",

@@ -25,7 +25,9 @@ enum CopiedHeader {
         }
     }
 
-    /// Compares all fields. Uses the proof's own connections.
+    /// Compares all fields.
+    ///
+    /// Uses the proof's own connections.
     ///
     /// - Parameter path: The path of the database, used in the error.
     /// - Throws: ``StoreError`` with the code `proofFailed` if a field differs.

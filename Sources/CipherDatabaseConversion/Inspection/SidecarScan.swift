@@ -102,7 +102,9 @@ package enum SidecarScan {
             return try run.look(forPlaintext: wantPlaintext)
         }
 
-        /// Searches the pages. Encrypted pages look random.
+        /// Searches the pages.
+        ///
+        /// Encrypted pages look random.
         ///
         /// Plaintext pages are recognized by page 1's magic or as well-formed b-tree pages.
         func look(forPlaintext wantPlaintext: Bool) throws -> Finding {

@@ -111,7 +111,9 @@ package struct FreshDatabase {
         for path in [paths.wal, paths.sharedMemory, paths.journal] { try FileSystem.removeIfPresent(path) }
     }
 
-    /// Replaces a file of 0 bytes. SQLite treats it as a database, and another program may be about to write to it.
+    /// Replaces a file of 0 bytes.
+    ///
+    /// SQLite treats it as a database, and another program may be about to write to it.
     private func replaceEmptyFile(
         _ status: FileSystem.Status, _ copy: NewFile, _ copyName: String
     ) throws -> [String] {

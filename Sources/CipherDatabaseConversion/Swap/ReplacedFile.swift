@@ -176,7 +176,7 @@ final class KeptFiles: @unchecked Sendable {
         throw StoreError(
             .busy, path: path,
             "this process keeps \(count) old files locked, because other processes may have them open, and cannot "
-                    + "keep more",
+                + "keep more",
             advice: "convert the remaining files in another process", changed: .nothing)
     }
 }
