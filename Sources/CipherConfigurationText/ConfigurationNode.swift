@@ -100,7 +100,7 @@ package struct ConfigurationNode {
         guard let entry = entries.first, entries.count == 1 else {
             throw failure(
                 "must be a dictionary of one \(what), but has \(entries.count) keys",
-                advice: "give each \(what) its own dictionary, because their order matters")
+                advice: "put each \(what) in its own dictionary, because their order matters")
         }
         return (entry.key, child(entry.key, entry.value))
     }

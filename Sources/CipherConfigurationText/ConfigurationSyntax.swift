@@ -114,7 +114,7 @@ extension ConfigurationSyntax.Failure {
         case .repeatedKey: "remove one of the two"
         case .unfitNumber: "write the intended number with fewer digits"
         case .empty, .unknownFormat, .tooDeep, .tooManyValues:
-            "give a property list (XML or binary) or a JSON file with the keys of Config/README.md"
+            "use a property list (XML or binary) or a JSON file with the keys described in Config/README.md"
         }
     }
 }
@@ -127,10 +127,10 @@ extension ConfigurationSyntax.Failure.Reason {
         case .openStep: "the file is an OpenStep property list, which is not supported"
         case .utf16: "the file is UTF-16 or UTF-32 text"
         case .notUTF8: "the file is not UTF-8 text"
-        case .encoding(let name): "the file says that its encoding is \(name)"
+        case .encoding(let name): "the file declares the encoding \(name)"
         case .malformed(let format, let what): "the file is not valid \(format): \(what)"
         case .repeatedKey(let key, let first):
-            "the key \"\(ConfigurationNode.shown(key))\" is given twice" + (first.map { ", first on \($0)" } ?? "")
+            "the key \"\(ConfigurationNode.shown(key))\" is specified twice" + (first.map { ", first on \($0)" } ?? "")
         case .unfitNumber: "the number is too large, too small or too long to be stored exactly as written"
         case .tooDeep: "values are nested deeper than \(ConfigurationValue.maximumDepth) levels"
         case .tooManyValues: "the file is too large for a configuration"

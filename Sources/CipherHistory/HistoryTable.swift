@@ -42,7 +42,7 @@ package enum HistoryTable {
             throw StoreError(
                 .migration, path: connection.path,
                 "\(name) in the database is not CipherStore's history table: it has other columns",
-                advice: "rename it", changed: .nothing)
+                advice: "rename that table", changed: .nothing)
         }
         return true
     }
@@ -94,7 +94,7 @@ package enum HistoryTable {
         guard let version = SchemaVersion(text) else {
             throw StoreError(
                 .recordedVersion, path: connection.path,
-                "the latest version that \(name) records is not a version",
+                "the latest version that \(name) records, \(text), is not a valid version",
                 advice: "it must be a whole number or text such as 2.0.0", changed: .nothing)
         }
         return version

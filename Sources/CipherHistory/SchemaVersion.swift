@@ -62,7 +62,7 @@ extension SchemaVersion: Codable {
         }
         let text = try container.decode(String.self)
         guard let version = SchemaVersion(text) else {
-            throw DecodingError.dataCorruptedError(in: container, debugDescription: "\(text) is not a version")
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "\(text) is not a valid version")
         }
         self = version
     }

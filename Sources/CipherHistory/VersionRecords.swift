@@ -55,7 +55,7 @@ package struct VersionRecords: Equatable {
             return "\(HistoryTable.name) no longer has any entries: other code has emptied it, so the version is known "
                 + "only from the app and user_version"
         }
-        return difference.map { "\($0): other code has changed one of them, and the higher one counts" }
+        return difference.map { "\($0): other code has changed one of them, and the higher one is used" }
     }
 }
 

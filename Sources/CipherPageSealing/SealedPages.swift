@@ -60,7 +60,7 @@ package final class SealedPages {
 
     private func check(_ result: Int32) throws {
         guard result == SQLITE_OK else {
-            throw DatabaseError(extendedCode: result, message: "the copy cannot be written", path: path)
+            throw DatabaseError(extendedCode: result, message: "the copy could not be written", path: path)
         }
     }
 }

@@ -38,7 +38,7 @@ extension Connection {
     private func setStandIn(for name: String, present: Bool) throws {
         let fail: @convention(c) (OpaquePointer?, Int32, UnsafeMutablePointer<OpaquePointer?>?) -> Void = {
             context, _, _ in
-            sqlite3_result_error(context, "the schema calls a function that only the app has", -1)
+            sqlite3_result_error(context, "the schema calls a function that only the app provides", -1)
         }
         // It is innocuous, because an untrusted schema may call only innocuous functions; engines before SQLite 3.31
         // ignore the flag.

@@ -99,7 +99,7 @@ extension CipherSettings {
     /// - Parameter newest: The newest format that the engine writes.
     package func fault(newest: Int = Engine.current.defaultCompatibility) -> String? {
         guard (1...newest).contains(compatibility) else {
-            return "this SQLCipher library knows the cipher formats 1 to \(newest)"
+            return "this SQLCipher library supports cipher formats 1 to \(newest)"
         }
         guard (512...65_536).contains(pageSize), pageSize & (pageSize - 1) == 0 else {
             return "a page size must be a power of two from 512 to 65536 bytes"

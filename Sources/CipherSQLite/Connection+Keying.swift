@@ -52,7 +52,7 @@ extension CipherKey {
     func checkFits(_ settings: CipherSettings, path: String) throws {
         if let fault = settings.fault() {
             throw StoreError(
-                .configuration, path: path, "the cipher format is not possible: \(fault)",
+                .configuration, path: path, "the cipher format is invalid: \(fault)",
                 advice: "choose another format, or omit it", changed: .nothing)
         }
         try checkSalt(for: settings, path: path)
@@ -66,7 +66,7 @@ extension CipherKey {
             throw StoreError(
                 .saltMissing, path: path,
                 "a file with a readable header does not contain its salt, so the salt must come with the key",
-                advice: "give the key as x'96 hex digits', raw key and salt", changed: .nothing)
+                advice: "pass the key as x'96 hex digits', raw key and salt", changed: .nothing)
         }
     }
 }

@@ -77,7 +77,7 @@ extension Connection {
         }
         guard let inserted else {
             throw DatabaseError(
-                extendedCode: DatabaseError.misuse, message: "a trigger kept the row from being inserted",
+                extendedCode: DatabaseError.misuse, message: "a trigger prevented the row from being inserted",
                 sql: statement.sql,
                 path: path)
         }

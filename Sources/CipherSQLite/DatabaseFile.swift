@@ -24,7 +24,7 @@ package final class DatabaseFile {
         let flags = SQLITE_OPEN_MAIN_DB | (access == .readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE)
         guard let vfs = sqlite3_vfs_find(nil), let open = vfs.pointee.xOpen else {
             throw DatabaseError(
-                extendedCode: DatabaseError.inputOutput, message: "SQLite has no file layer", path: path)
+                extendedCode: DatabaseError.inputOutput, message: "SQLite has no default VFS", path: path)
         }
         let bytes = SystemPath.bytes(path)
         let name = UnsafeMutablePointer<CChar>.allocate(capacity: bytes.count + 4)
@@ -40,14 +40,14 @@ package final class DatabaseFile {
         guard result == SQLITE_OK else {
             memory.deallocate()
             name.deallocate()
-            throw DatabaseError(extendedCode: result, message: "the file cannot be opened", path: path)
+            throw DatabaseError(extendedCode: result, message: "the file could not be opened", path: path)
         }
         self.file = file
         self.path = path
         self.name = name
         self.memory = memory
         guard access == .readOnly || granted & SQLITE_OPEN_READWRITE != 0 else {
-            throw DatabaseError(extendedCode: SQLITE_READONLY, message: "the file cannot be written", path: path)
+            throw DatabaseError(extendedCode: SQLITE_READONLY, message: "the file is not writable", path: path)
         }
     }
 
@@ -69,7 +69,7 @@ package final class DatabaseFile {
 
     private func check(_ result: Int32, _ action: String) throws {
         guard result == SQLITE_OK else {
-            throw DatabaseError(extendedCode: result, message: "the file cannot be \(action)", path: path)
+            throw DatabaseError(extendedCode: result, message: "the file could not be \(action)", path: path)
         }
     }
 

@@ -50,7 +50,7 @@ final class OverlayFile: LayeredFile {
         guard let base else { return }
         let result = base.pointee.pMethods.pointee.xFileSize(base, &size)
         guard result == SQLITE_OK else {
-            throw DatabaseError(extendedCode: result, message: "the file cannot be measured")
+            throw DatabaseError(extendedCode: result, message: "the size of the file could not be read")
         }
         baseSize = size
     }

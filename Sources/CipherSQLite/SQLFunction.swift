@@ -53,7 +53,7 @@ extension Connection {
             throw StoreError(
                 .misuse, path: path,
                 "the library itself uses SQLite's function \(function.name), which the app's function would replace",
-                advice: "give the app's function another name", changed: .nothing)
+                advice: "rename the app's function", changed: .nothing)
         }
         guard (0...127).contains(function.argumentCount ?? 0) else {
             throw misuse("a function takes 0 to 127 arguments, or any number of them")

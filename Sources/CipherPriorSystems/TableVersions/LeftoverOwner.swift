@@ -47,7 +47,7 @@ struct LeftoverOwner {
             .migration, path: state.connection.path,
             "the table \(leftover.name), left by an unfinished upgrade, may belong to "
                 + tables.map(\.name).joined(separator: " or "),
-            advice: "name it in the configuration as "
+            advice: "name the table in the configuration as "
                 + tables.map { "tableVersions.\($0.name).leftover" }.joined(separator: " or "),
             changed: .nothing)
     }

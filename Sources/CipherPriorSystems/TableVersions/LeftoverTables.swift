@@ -76,7 +76,7 @@ struct LeftoverTables {
             throw StoreError(
                 .migration, path: state.connection.path,
                 "an unfinished upgrade left the table \(leftover.name) beside \(present.name), and it is unclear which "
-                    + "rows count: each contains rows that the other lacks, or another table refers to keys that "
+                    + "rows are current: each contains rows that the other lacks, or another table refers to keys that "
                     + "identify different rows in each",
                 advice: "set tableVersions.\(table.name).leftoverRows to \"keep\" in the configuration to keep both, "
                     + "or merge the rows by hand", changed: .nothing)

@@ -140,8 +140,8 @@ package struct InterruptedCopy {
         guard leftover == nil else { return finding }
         throw StoreError(
             .migration, path: paths.database,
-            "an upgrade by the app itself did not finish, and it is unclear which file counts: \(question)",
-            advice: "set template.leftover in the configuration to \"copy\" if the copy and its log count, or to "
+            "an upgrade by the app itself did not finish, and it is unclear which file is current: \(question)",
+            advice: "set template.leftover in the configuration to \"copy\" if the copy and its log are current, or to "
                 + "\"database\" to leave them where they are", changed: .nothing)
     }
 

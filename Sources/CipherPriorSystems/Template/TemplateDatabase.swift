@@ -41,7 +41,8 @@ struct TemplateDatabase {
         switch try inspector.surface() {
         case .missing:
             throw StoreError(
-                .missingFile, path: path, "there is no template", advice: "check template.file", changed: .nothing)
+                .missingFile, path: path, "there is no template at this path", advice: "check template.file",
+                changed: .nothing)
         case .empty: throw failure("the template is empty")
         case .opaque: throw failure("the template is encrypted or not a database; it must be a plaintext database")
         case .staleSidecar: throw inspector.staleSidecar()
@@ -125,6 +126,6 @@ struct TemplateDatabase {
     func failure(_ detail: String) -> StoreError {
         StoreError(
             .configuration, path: path, detail,
-            advice: "name the database that the app ships in template.file", changed: .nothing)
+            advice: "set template.file to the database that the app ships", changed: .nothing)
     }
 }

@@ -97,7 +97,7 @@ package final class DescriptorFile: Sendable {
 
     func check(_ result: Int32, _ action: String) throws {
         guard result == SQLITE_OK else {
-            throw DatabaseError(extendedCode: result, message: "the file cannot be \(action)", path: path)
+            throw DatabaseError(extendedCode: result, message: "the file could not be \(action)", path: path)
         }
     }
 }

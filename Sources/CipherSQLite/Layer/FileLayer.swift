@@ -83,7 +83,7 @@ package final class FileLayer {
         _ openFile: @escaping (Int32) throws -> (any LayeredFile)?
     ) throws {
         guard let base = sqlite3_vfs_find(nil) else {
-            throw DatabaseError(extendedCode: DatabaseError.inputOutput, message: "SQLite has no file layer")
+            throw DatabaseError(extendedCode: DatabaseError.inputOutput, message: "SQLite has no default VFS")
         }
         self.openFile = openFile
         self.hasLog = hasLog
@@ -117,7 +117,7 @@ package final class FileLayer {
     /// - Throws: ``DatabaseError``.
     package func check(_ path: String) throws {
         guard failure == SQLITE_OK else {
-            throw DatabaseError(extendedCode: failure, message: "the file cannot be read or written", path: path)
+            throw DatabaseError(extendedCode: failure, message: "the file could not be read or written", path: path)
         }
     }
 

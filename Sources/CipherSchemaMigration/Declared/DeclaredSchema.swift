@@ -71,7 +71,7 @@ struct DeclaredSchema {
         guard table.isStrict != true || Engine.current.hasStrictTables else {
             throw StoreError(
                 .engineTooOld, "\(table.name) is declared strict, which this engine's SQLite does not support",
-                advice: "link a SQLCipher with SQLite 3.37 or newer", changed: .nothing)
+                advice: "link a SQLCipher library with SQLite 3.37 or newer", changed: .nothing)
         }
     }
 

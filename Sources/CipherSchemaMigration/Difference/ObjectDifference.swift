@@ -88,9 +88,9 @@ struct ObjectDifference {
         guard let doubt = found.doubt else { return }
         throw StoreError(
             .migration, path: path,
-            "the \(found.object.type) \(found.object.name) names \(doubt), and it is unclear whether that is what "
-                + "is renamed",
-            advice: "give the \(found.object.type) in the schema, or drop it", changed: .nothing)
+            "the \(found.object.type) \(found.object.name) names \(doubt), and it is unclear whether that name is "
+                + "the one that is renamed",
+            advice: "declare the \(found.object.type) in the schema, or drop it", changed: .nothing)
     }
 
     // MARK: Operations

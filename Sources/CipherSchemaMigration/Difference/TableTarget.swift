@@ -58,7 +58,7 @@ struct TableTarget {
             }
         }
         throw StoreError.unreachable(
-            path, "\(existing.name) cannot become what the schema wants: \(failure?.message ?? "SQLite refuses it")",
+            path, "\(existing.name) cannot be changed to match the schema: \(failure?.message ?? "SQLite refuses it")",
             correct: .schema, underlying: failure)
     }
 

@@ -115,7 +115,7 @@ struct PlanExecutor {
             throw StoreError(
                 .migration, path: connection.path,
                 "\(operation.title) found \(before ?? 0) rows and would leave \(after ?? 0)",
-                advice: "report this", changed: .nothing)
+                advice: "this is a bug: please report it with this message and the schema", changed: .nothing)
         }
     }
 }

@@ -24,7 +24,7 @@ struct StepPolicy {
             "the migration's own steps would lose data, and destructiveChanges is \(destructiveChanges.rawValue): "
                 + refused.map(\.loss.message).joined(separator: "; "),
             advice:
-                "name the steps that may do so in destructiveSteps (\(steps.joined(separator: ", "))), or correct the "
+                "list the steps that may do so in destructiveSteps (\(steps.joined(separator: ", "))), or correct the "
                 + "steps",
             changed: .nothing)
     }

@@ -11,7 +11,7 @@ struct PlanLint {
         let impossible = plan.findings.filter { $0.severity == .impossible }
         guard impossible.isEmpty else {
             throw StoreError.unreachable(
-                path, "the schema cannot be reached: \(list(impossible))", correct: .schemaOrRows)
+                path, "the target schema cannot be reached: \(list(impossible))", correct: .schemaOrRows)
         }
         let destructive = plan.findings.filter(\.isDestructive)
         guard policy == .refuse, !destructive.isEmpty else { return }

@@ -67,7 +67,7 @@ extension MigrationReport: Codable {
         from = text.flatMap { SchemaVersion($0) }
         if let text, from == nil {
             throw DecodingError.dataCorruptedError(
-                forKey: .from, in: container, debugDescription: "\(text) is not a version")
+                forKey: .from, in: container, debugDescription: "\(text) is not a valid version")
         }
         to = try container.decode(SchemaVersion.self, forKey: .to)
         event = try container.decodeIfPresent(HistoryEvent.self, forKey: .event)

@@ -47,7 +47,7 @@ struct PlanTrial {
             }
         } catch let error as DatabaseError {
             throw StoreError(
-                .migration, path: source.path, "the schema cannot be reached: \(operation.title) would fail",
+                .migration, path: source.path, "the target schema cannot be reached: \(operation.title) would fail",
                 advice: "correct the schema, or the rename that leads to it", changed: .nothing, underlying: error)
         }
     }

@@ -234,7 +234,7 @@ package struct SchemaMigrator {
         let rest = try completePlan(for: after)
         guard let left = rest.operations.first else { return }
         throw StoreError.unreachable(
-            connection.path, "after the migration, \(left.title) was still left to do", correct: .schema)
+            connection.path, "after the migration, \(left.title) was still pending", correct: .schema)
     }
 
     private func event(for state: DatabaseState) -> HistoryEvent {

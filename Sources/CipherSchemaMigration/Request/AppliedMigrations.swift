@@ -80,7 +80,7 @@ extension RecordedVersion.AppliedMigrations {
         throw StoreError.downgrade(
             databasePath,
             "\(table) has \(unknown) more migrations than the \(count) up to \"\(identifiers[count - 1])\"",
-            orElse: "name them in recordedVersion.identifiers, if the app knows them")
+            orElse: "list them in recordedVersion.identifiers, if the app knows them")
     }
 
     /// Returns the migrations that are applied, and the number of those that the list lacks.
@@ -116,6 +116,6 @@ extension RecordedVersion.AppliedMigrations {
         StoreError(
             .recordedVersion, path: path, detail,
             advice: "list all migrations in recordedVersion.identifiers, in the order in which releases applied them, "
-                + "or give the version from a closure (RecordedVersion.custom)", changed: .nothing)
+                + "or return the version from a closure (RecordedVersion.custom)", changed: .nothing)
     }
 }

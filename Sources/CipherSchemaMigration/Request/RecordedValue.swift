@@ -64,7 +64,7 @@ struct RecordedValue {
                 throw StoreError.unknownVersion(
                     path,
                     "\(place) contains a number that is not whole, and as numbers the versions 1.1 and 1.10 are equal",
-                    last: "give the version from a closure (RecordedVersion.custom)")
+                    last: "return the version from a closure (RecordedVersion.custom)")
             }
         case .text(let text):
             guard let version = SchemaVersion(text) else { return nil }

@@ -79,7 +79,7 @@ extension RecordedVersion {
         } catch let reason {
             if let assumed { return assumed }
             throw StoreError.unknownVersion(
-                path, "the recorded version is not readable: \(reason.detail)", first: "restore the file")
+                path, "the recorded version could not be read: \(reason.detail)", first: "restore the file")
         }
         guard case .dictionary(let entries) = value else {
             throw failure("the property list is not a dictionary", "check recordedVersion.file")
@@ -88,7 +88,7 @@ extension RecordedVersion {
         let subject = "the value of \"\(ConfigurationNode.shown(key))\""
         guard let version = try RecordedValue(entry)?.version(fractions, of: subject, path: path) else {
             throw failure(
-                "\(subject) is not a version",
+                "\(subject) is not a valid version",
                 "it must be a whole number or text such as 2.0.0; check recordedVersion.key")
         }
         return version
@@ -98,14 +98,15 @@ extension RecordedVersion {
         of path: String, besides databasePath: String, failure: (_ detail: String, _ advice: String) -> StoreError
     ) throws -> [UInt8]? {
         guard !SmallFile.isSame(path, databasePath) else {
-            throw failure("the version's property list is the database itself", "name the file beside it")
+            throw failure(
+                "the version's property list is the database itself", "specify the property list beside the database")
         }
         do {
             return try SmallFile(path: path).bytes(limit: ConfigurationSyntax.maximumSize)
         } catch SmallFile.Failure.missing {
             return nil
         } catch let reason {
-            throw failure("the recorded version is not readable: \(reason)", "check the file")
+            throw failure("the recorded version could not be read: \(reason)", "check the file")
         }
     }
 }
@@ -153,7 +154,7 @@ extension RecordedVersion.VersionColumn {
             let value = RecordedValue(value)
             guard let version = try value?.version(fractions, offset: offset, of: place, path: databasePath) else {
                 throw StoreError(
-                    .recordedVersion, path: databasePath, "\(place) contains a value that is not a version",
+                    .recordedVersion, path: databasePath, "\(place) contains a value that is not a valid version",
                     advice: "it must be a whole number of at least 0, after the offset, or text such as 2.0.0")
             }
             highest = highest.map { max($0, version) } ?? version

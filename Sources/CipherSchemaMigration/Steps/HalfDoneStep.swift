@@ -88,7 +88,7 @@ struct HalfDoneStep {
                 + "\(passage.statement.place) has run: running it again might "
                 + (isInsert ? "insert rows twice" : "change rows a second time"),
             advice: (isInsert ? "write it as INSERT OR IGNORE, or write it so " : "write it so ")
-                + "that it may run again and name it in updates.repeatable, or repair the database by hand",
+                + "that it may run again and list it in updates.repeatable, or repair the database by hand",
             changed: .nothing)
     }
 

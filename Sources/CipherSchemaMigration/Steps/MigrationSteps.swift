@@ -102,7 +102,7 @@ extension MigrationSteps {
         guard let last = version.wholeNumber else {
             throw failure(
                 "the steps are numbered consecutively, but the app's version is \(version)",
-                "name the steps by the app's versions, such as sql_update_1.10.0.plist")
+                "name the steps after the app's versions, such as sql_update_1.10.0.plist")
         }
         if let first = ordered.first, first.version < 2 {
             throw failure(

@@ -55,7 +55,7 @@ package struct StepsSource: SchemaSource {
         throw StoreError.unknownVersion(
             state.connection.path,
             "the database has tables, such as \(table.name), but records no version: it is not new, and its version is "
-                + "unknown", first: "configure recordedVersion with the place of its version")
+                + "unknown", first: "configure recordedVersion with the location of its version")
     }
 
     private var fingerprint: String {

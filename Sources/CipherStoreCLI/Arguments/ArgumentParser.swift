@@ -59,7 +59,7 @@ package enum ArgumentParser {
                 let given = try option.kind.namesFile ? value : text(value, of: option.usage)
                 values[option.name, default: []].append(given)
                 guard option.isRepeatable || values[option.name]?.count == 1 else {
-                    throw CommandFailure.usage("--\(option.name) was given twice")
+                    throw CommandFailure.usage("--\(option.name) was specified twice")
                 }
             case CS_ARGUMENT_OPERAND:
                 if let text = found.text { operands.append(SystemPath.text(cString: text)) }
@@ -115,7 +115,7 @@ package enum ArgumentParser {
         if ["key", "password", "passphrase"].contains(name), !keys.isEmpty {
             return .usage(
                 "--\(name) is not an option: other users can read a key on the command line",
-                advice: "put it in a file and give one of \(keys.map { "--\($0)" }.joined(separator: ", "))")
+                advice: "put it in a file and use one of \(keys.map { "--\($0)" }.joined(separator: ", "))")
         }
         if meant.count > 1 {
             let names = meant.map { "--\($0)" }.joined(separator: ", ")

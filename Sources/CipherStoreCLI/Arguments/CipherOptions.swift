@@ -29,7 +29,7 @@ enum CipherOptions {
     static func formats(_ invocation: Invocation) throws -> [CipherSettings] {
         guard invocation.has(detect) else { return [try settings(invocation)] }
         guard !invocation.has(compatibility) else {
-            throw CommandFailure.usage("--\(detect.name) and --\(compatibility.name) cannot be given together")
+            throw CommandFailure.usage("--\(detect.name) and --\(compatibility.name) cannot be used together")
         }
         return CipherSettings.defaults()
     }
@@ -91,7 +91,7 @@ enum CipherOptions {
                 }
                 guard isRead else {
                     throw CommandFailure.usage(
-                        "--\(option.name): after the number, give page-size=BYTES, kdf-iterations=ROUNDS, hmac=DIGEST "
+                        "--\(option.name): after the number, use page-size=BYTES, kdf-iterations=ROUNDS, hmac=DIGEST "
                             + "or kdf=DIGEST, where DIGEST is sha1, sha256 or sha512")
                 }
             }

@@ -82,7 +82,7 @@ extension Command {
             title: "A database file",
             commands: [inspect, diagnose, encrypt, decrypt, rekey, verify, backup, restore, recover, query]),
         Group(
-            title: "An app's database, by its configuration",
+            title: "An app's database, described by its configuration",
             commands: [plan, migrate, history, validate, baseline, repair]),
         Group(title: "Other", commands: [report, keygen, help, version, completions, manual]),
     ]

@@ -23,15 +23,15 @@ struct KeyOptions: Sendable {
         named = name
         file = Option(
             "\(prefix)-file", value: "FILE", kind: .file,
-            "Read \(name) from a file that only its owner can read, or with - from standard input; on a terminal, you "
-                + "are asked for a passphrase.")
+            "Read \(name) from a file that only its owner can read; - reads standard input and, on a terminal, asks "
+                + "for a passphrase.")
         environment = Option(
             "\(prefix)-env", value: "VAR", kind: .variable, "Read \(name) from an environment variable.")
         credential = Option("\(prefix)-credential", value: "NAME", "Read \(name) from a systemd credential.")
         secretService = Option(
             "\(prefix)-secret-service", value: "NAME",
-            "Read \(name) from the desktop's key store; if a file is to be encrypted and the key does not exist, it is "
-                + "created there.")
+            "Read \(name) from the desktop's key store; if a file is to be encrypted and the key does not exist, the "
+                + "key is created there.")
     }
 
     /// How keys are written, for the help of a command that takes a key; `nil` for any other command.
@@ -52,7 +52,7 @@ struct KeyOptions: Sendable {
         let given = all.filter(invocation.has)
         guard given.count < 2 else {
             let names = given.map { "--\($0.name)" }.joined(separator: " and ")
-            throw CommandFailure.usage("\(names) cannot be given together")
+            throw CommandFailure.usage("\(names) cannot be used together")
         }
         if let path = invocation[file] {
             if path == "-" { return try Self.typed(invocation) }
@@ -114,7 +114,7 @@ struct KeyOptions: Sendable {
             throw CommandFailure(
                 .usage, "usage", path: invocation.operands.first, "a key is needed",
                 advice:
-                    "give one of \(all.map(\.usage).joined(separator: ", ")); cipherstore keygen FILE makes a key file")
+                    "use one of \(all.map(\.usage).joined(separator: ", ")); cipherstore keygen FILE makes a key file")
         }
         return provider
     }
@@ -137,7 +137,7 @@ struct MissingKeyProvider: KeyProvider {
         throw StoreError(
             .keyUnavailable, path: database, "no key was given",
             advice:
-                "give --key-file, --key-env, --key-credential or --key-secret-service; cipherstore keygen makes a key "
+                "use --key-file, --key-env, --key-credential or --key-secret-service; cipherstore keygen makes a key "
                 + "file")
     }
 }

@@ -89,7 +89,7 @@ struct Fleet {
         let failure = CommandFailure(
             .badData, "besideDatabase", path: found.path,
             "this is a database, but it has the name of a backup or another file of \(database), so it was not changed",
-            advice: "give it another name, or delete it if it is a backup that is no longer needed")
+            advice: "rename it, or delete it if it is a backup that is no longer needed")
         return FleetResult(.failed, "failed", path: found.path, failure: FailureReport(failure))
     }
 

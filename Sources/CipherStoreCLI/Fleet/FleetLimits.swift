@@ -31,7 +31,7 @@ enum FleetLimits {
             // -1 may be a valid priority, so only `errno` shows a failure.
             errno = 0
             guard nice(Int32(least)) != -1 || errno == 0 else {
-                throw StoreError(.permission, "the system refuses to lower the priority", advice: "leave out --nice")
+                throw StoreError(.permission, "the priority could not be lowered", advice: "leave out --nice")
             }
         }
         let jobs = try FleetOptions.jobs(invocation)
@@ -45,7 +45,7 @@ enum FleetLimits {
                     + "many")
         }
         guard cs_limit_open_files(Int32(most)) == 0 else {
-            throw StoreError(.permission, "the system refuses to limit open files", advice: "leave out --max-open")
+            throw StoreError(.permission, "open files could not be limited", advice: "leave out --max-open")
         }
         return min(jobs, possible)
     }

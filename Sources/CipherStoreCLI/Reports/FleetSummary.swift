@@ -65,7 +65,7 @@ struct FleetSummary: Codable, Sendable {
         sheet.add("plaintext", count(plaintext, "not encrypted, as reported on standard error"))
         sheet.add("skipped", count(skipped, "symbolic or hard links"))
         sheet.add("failed", count(failed, "failed, as reported on standard error"))
-        sheet.add("left", count(left, "not begun, or restored: run the command again"))
+        sheet.add("left", count(left, "not started, or restored: run the command again"))
         sheet.add("time", "\(TerminalText.decimal(seconds, 2)) s")
         try sheet.print()
     }

@@ -66,7 +66,7 @@ struct LineReader: ~Copyable {
             guard unfinished <= longest else {
                 throw StoreError(
                     .notAFile, path: path, "this is not a list or report: a line has more than \(longest) bytes",
-                    advice: "give another file")
+                    advice: "pass another file")
             }
             looked = unfinished
             try fill()

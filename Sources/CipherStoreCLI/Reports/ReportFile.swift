@@ -30,7 +30,7 @@ final class ReportFile: @unchecked Sendable {
             guard errno == EWOULDBLOCK else { throw FileSystem.failure("be locked", path) }
             throw CommandFailure(
                 .tryAgain, "busy", path: path, "another run is writing this report",
-                advice: "give each run its own report, or wait until the other run has ended")
+                advice: "use a separate report for each run, or wait until the other run has ended")
         }
         _ = try ReportReader.read(path) { line in
             if case .header(let before) = line { try header.check(continues: before, in: path) }
@@ -75,7 +75,7 @@ extension ReportHeader {
         guard shards == other.shards else {
             throw CommandFailure.usage(
                 "\(path) is a report of \(other.shards) shards, but this run has \(shards)",
-                advice: "give another --report, and this one with --resume")
+                advice: "choose another file for --report, and pass this one with --resume")
         }
     }
 
@@ -83,7 +83,7 @@ extension ReportHeader {
     func check(isOf other: ReportHeader, in path: String) throws {
         let difference: String? =
             if goal != other.goal {
-                "of files that were to be \(other.goal), but here they are to be \(goal)"
+                "of files that were to be \(other.goal), but in this run they are to be \(goal)"
             } else if !folder.isSameName(as: other.folder) {
                 "of the folder \(other.folder)"
             } else {
@@ -91,7 +91,7 @@ extension ReportHeader {
                     .map { "of a run with another --\($0)" }
             }
         if let difference {
-            throw CommandFailure.usage("\(path) is a report \(difference)", advice: "give a report of the same work")
+            throw CommandFailure.usage("\(path) is a report \(difference)", advice: "pass a report of the same work")
         }
     }
 }

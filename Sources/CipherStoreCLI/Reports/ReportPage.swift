@@ -99,17 +99,17 @@ enum ReportPage {
                 + "\(list(totals.unendedShards))</li>"
         }
         if let missing = totals.missing, !missing.isEmpty {
-            text += "<li>Databases that no report names (\(number(missing.count)))<ul>\(names(missing))</ul></li>"
+            text += "<li>Databases that no report lists (\(number(missing.count)))<ul>\(names(missing))</ul></li>"
         }
         if let vanished = totals.vanished, !vanished.isEmpty {
-            text += "<li>Reported files that are gone (\(number(vanished.count)))<ul>\(names(vanished))</ul></li>"
+            text += "<li>Reported files that are missing (\(number(vanished.count)))<ul>\(names(vanished))</ul></li>"
         }
         if totals.givenTwiceCount > 0 {
             let lines = totals.givenTwice.map { "\($0.path): shards \($0.shards[0]) and \($0.shards[1])" }
-            text += "<li>Files given to two shards (\(number(totals.givenTwiceCount)))<ul>\(names(lines))</ul></li>"
+            text += "<li>Files assigned to two shards (\(number(totals.givenTwiceCount)))<ul>\(names(lines))</ul></li>"
         }
         if totals.unreadableLines > 0 {
-            text += "<li>Lines that cannot be read: \(number(totals.unreadableLines))</li>"
+            text += "<li>Lines that could not be read: \(number(totals.unreadableLines))</li>"
         }
         return text.isEmpty ? "" : "<ul class=remarks>\(text)</ul>\n"
     }

@@ -40,6 +40,6 @@ enum ReportReader {
             .badData, "notAReport", path: path,
             "this is not a fleet report: it does not begin with the "
                 + "header of a run",
-            advice: "give a file that --report wrote")
+            advice: "pass a file written by --report")
     }
 }

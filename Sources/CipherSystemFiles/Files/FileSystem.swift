@@ -67,7 +67,7 @@ package enum FileSystem {
         guard status.isRegular else {
             throw StoreError(
                 .notAFile, path: path, status.isDirectory ? "this is a directory" : "this is not a regular file",
-                advice: "give the path of a database file")
+                advice: "pass the path of a database file")
         }
     }
 
@@ -85,7 +85,7 @@ package enum FileSystem {
     /// The last component may be missing, but its folder must exist.
     package static func resolve(_ path: String) throws -> String {
         guard !path.isEmpty, !path.utf8.contains(0) else {
-            throw StoreError(.missingFile, path: path, "this is not a file name", advice: "give the path of a database")
+            throw StoreError(.missingFile, path: path, "this is not a file name", advice: "pass the path of a database")
         }
         // Between two checks, a file may get its name, or a link its target.
         for _ in 0..<looks {
@@ -97,7 +97,8 @@ package enum FileSystem {
             guard let found = try status(path, followLinks: false) else { return try resolveMissing(path) }
             guard try !found.isSymbolicLink || status(path) != nil else {
                 throw StoreError(
-                    .notAFile, path: path, "this symbolic link leads nowhere", advice: "correct or remove the link")
+                    .notAFile, path: path, "the target of this symbolic link does not exist",
+                    advice: "correct or remove the link")
             }
         }
         throw changing(path)
@@ -126,8 +127,8 @@ package enum FileSystem {
             let file = try status(target), link.owner != file.owner
         else { return }
         throw StoreError(
-            .permission, path: path, "this symbolic link and the file that it leads to belong to different users",
-            advice: "give the path of the file itself", changed: .nothing)
+            .permission, path: path, "this symbolic link and its target belong to different users",
+            advice: "pass the path of the file itself", changed: .nothing)
     }
 
     private static func realPath(_ path: String) -> String? {
@@ -257,7 +258,7 @@ package enum FileSystem {
         #if os(Linux)
             guard cs_fremovexattr(descriptor, "system.posix_acl_access") != 0 else { return }
             guard [ENODATA, ENOTSUP, EOPNOTSUPP].contains(errno) else {
-                throw failure("have its inherited access control list removed", path)
+                throw failure("be cleared of its inherited access control list", path)
             }
         #endif
     }
@@ -268,7 +269,7 @@ package enum FileSystem {
         case ENOENT, ENOTDIR:
             return StoreError.missingFile(path)
         case EACCES, EPERM, EROFS:
-            return .permission(path, "the file cannot \(action): \(text)", .writeWithFolder)
+            return .permission(path, "the file could not \(action): \(text)", .writeWithFolder)
         case ELOOP:
             return StoreError(
                 .notAFile, path: path, "a symbolic link in the path is not followed, or refers to itself",
@@ -276,11 +277,11 @@ package enum FileSystem {
         case ENAMETOOLONG:
             return StoreError(
                 .nameTaken, path: path, "the name is too long for the file system",
-                advice: "give it a shorter name", changed: .nothing)
+                advice: "choose a shorter name", changed: .nothing)
         case ENOSPC, EDQUOT, EFBIG:
-            return .noSpace(path, "the file cannot \(action): \(text)")
+            return .noSpace(path, "the file could not \(action): \(text)")
         default:
-            return .disk(path, "the file cannot \(action): \(text)")
+            return .disk(path, "the file could not \(action): \(text)")
         }
     }
 }

@@ -66,7 +66,7 @@ package final class Folder: Sendable {
             let reason = errno
             close(file)
             _ = name.withSystemPath { unlinkat(descriptor, $0, 0) }
-            throw FileSystem.failure("be given its mode", path(of: name), reason)
+            throw FileSystem.failure("have its mode set", path(of: name), reason)
         }
         return file
     }
@@ -127,7 +127,7 @@ package final class Folder: Sendable {
         }
         guard result != 0 else { return true }
         if errno == EEXIST { return false }
-        throw FileSystem.failure("be given the second name \(SystemPath.printable(new))", path(of: name))
+        throw FileSystem.failure("be hard-linked as \(SystemPath.printable(new))", path(of: name))
     }
 
     /// Exchanges the names of two files atomically.

@@ -78,5 +78,5 @@ package final class PinnedFile: Sendable {
         }
     }
 
-    private func failure() -> StoreError { FileSystem.failure("have its extended attributes read", path) }
+    private func failure() -> StoreError { FileSystem.failure("be examined for extended attributes", path) }
 }

@@ -38,7 +38,7 @@ package final class SearchedFolder {
 
     package static func replaced(_ path: String) -> StoreError {
         StoreError(
-            .busy, path: path, "it was replaced after the folder was searched",
+            .busy, path: path, "the file was replaced after the folder was searched",
             advice: "run the command again", changed: .nothing)
     }
 

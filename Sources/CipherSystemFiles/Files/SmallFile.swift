@@ -110,7 +110,7 @@ extension SmallFile.Failure: CustomStringConvertible {
         case .missing: "there is no such file"
         case .notRegular: "it is not a regular file"
         case .larger(let limit): "it is larger than \(limit / 1024) KiB"
-        case .system(let code): "it cannot be read: \(systemMessage(code))"
+        case .system(let code): "it could not be read: \(systemMessage(code))"
         }
     }
 }

@@ -22,7 +22,7 @@ package final class Lock: Sendable {
         mutex.initialize(to: pthread_mutex_t())
         change.initialize(to: pthread_cond_t())
         let results = (pthread_mutex_init(mutex, nil), Self.initialize(change))
-        precondition(results == (0, 0), "a lock cannot be created")
+        precondition(results == (0, 0), "a lock could not be created")
     }
 
     deinit {
