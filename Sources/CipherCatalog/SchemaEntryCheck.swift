@@ -12,7 +12,7 @@ package import CipherSQLite
 package enum SchemaEntryCheck {
     /// Checks the entries.
     ///
-    /// - Throws: ``StoreError`` with `corrupt`, naming the first entry that does not match.
+    /// - Throws: ``StoreError`` with the code `corrupt`, naming the first entry that does not match.
     package static func check(_ connection: Connection) throws {
         // Entries that are written as SQLite writes them need not be parsed, because there may be thousands. The query
         // calls no functions, not even LIKE's, because an app may have replaced them.

@@ -28,8 +28,8 @@ package enum HistoryTable {
 
     /// Returns whether the database has a history.
     ///
-    /// - Throws: ``StoreError`` with `migration` if something else has the table's name; that object is neither read
-    ///   nor changed.
+    /// - Throws: ``StoreError`` with the code `migration` if something else has the table's name; that object is
+    ///   neither read nor changed.
     package static func exists(_ connection: Connection) throws -> Bool {
         let found = try connection.value(
             Bool.self,
@@ -88,7 +88,7 @@ package enum HistoryTable {
     /// Returns the version of the latest event that recorded one; `nil` if there is no such event, or it has no
     /// version.
     ///
-    /// - Throws: ``StoreError`` with `recordedVersion` if the text is not a version.
+    /// - Throws: ``StoreError`` with the code `recordedVersion` if the text is not a version.
     static func latestVersion(_ connection: Connection) throws -> SchemaVersion? {
         guard let text = try latest("toVersion", of: HistoryEvent.recordingVersion, connection) else { return nil }
         guard let version = SchemaVersion(text) else {

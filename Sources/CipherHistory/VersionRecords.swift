@@ -17,7 +17,7 @@ package struct VersionRecords: Equatable {
 
     /// Reads both records.
     ///
-    /// - Throws: ``StoreError`` with `recordedVersion` if the history contains an invalid version.
+    /// - Throws: ``StoreError`` with the code `recordedVersion` if the history contains an invalid version.
     package init(_ connection: Connection) throws {
         let isAdopted = try HistoryTable.isAdopted(connection)
         let latest = try HistoryTable.latestVersion(connection)

@@ -68,7 +68,7 @@ public struct CipherSettings: Sendable, Equatable {
         }
     }
 
-    /// Returns the pragmas, without the word PRAGMA, that set these values for a file after its key was given.
+    /// Returns the pragmas, without the word PRAGMA, that set these values for a file after its key was set.
     package func pragmas(engine: Engine) -> [String] {
         var statements: [String] = []
         if engine.hasCompatibilityPragma {
@@ -94,7 +94,7 @@ public struct CipherSettings: Sendable, Equatable {
 }
 
 extension CipherSettings {
-    /// Returns the reason that files with these settings are impossible; `nil` if they are possible.
+    /// Returns the reason that no file can have these settings; `nil` if a file can have them.
     ///
     /// - Parameter newest: The newest format that the engine writes.
     package func fault(newest: Int = Engine.current.defaultCompatibility) -> String? {

@@ -3,7 +3,7 @@ internal import CCipherEngine
 /// The tables and columns that statements read or write, as SQLite reports them during compilation.
 ///
 /// Names are folded as SQLite compares them, in ASCII only. In a name that is not valid UTF-8, bytes are replaced in
-/// the same way everywhere, so two such names may count as one, but one never counts as two.
+/// the same way everywhere, so two such names may be treated as one, but one is never treated as two.
 ///
 /// Source: SQLite, "Authorizer Action Codes".
 package struct TableAccess: Sendable, Equatable {
@@ -58,7 +58,7 @@ package struct TableAccess: Sendable, Equatable {
         for (table, columns) in other.tables where tables[table]?.formUnion(columns) == nil { tables[table] = columns }
     }
 
-    /// Returns whether both access the same column, or one accesses all of a table that the other accesses.
+    /// Returns whether both access the same column, or one accesses all columns of a table that the other accesses.
     package func overlaps(_ other: TableAccess) -> Bool {
         if isEmpty || other.isEmpty { return false }
         if isEverything || other.isEverything { return true }
@@ -74,7 +74,7 @@ package struct TableAccess: Sendable, Equatable {
 
 /// The tables and columns that one statement reads and writes.
 struct StatementAccess {
-    /// The actions that SQLite reports about it; the others do not concern tables.
+    /// The codes of the actions to record; the others do not concern tables.
     static let codes: Set<Int32> = [
         SQLITE_READ, SQLITE_UPDATE, SQLITE_INSERT, SQLITE_DELETE, SQLITE_PRAGMA, SQLITE_SELECT,
     ]

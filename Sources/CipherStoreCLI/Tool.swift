@@ -93,7 +93,7 @@ package enum Tool {
     private static func report(_ error: any Error, asJSON: Bool) -> ExitStatus {
         let report = FailureReport(error)
         Output.complain(report.line)
-        // If another object was already begun, this one would only corrupt it.
+        // If another JSON object was already begun, this one would only corrupt it.
         if asJSON, !Output.hasBegun {
             do {
                 try Output.json(["error": report])

@@ -30,7 +30,7 @@ struct LeftoverOwner {
     /// Returns the table that a leftover belongs to; `nil` if it fits no table.
     ///
     /// - Parameter free: The tables to which no leftover was assigned yet.
-    /// - Throws: ``StoreError`` with `migration` if only the app's developer can decide. After CipherStore has
+    /// - Throws: ``StoreError`` with the code `migration` if only the app's developer can decide. After CipherStore has
     ///   recorded a version, the app has been used with both tables, and the leftover is kept.
     func table(of leftover: TableState, among free: [VersionedTable]) throws -> VersionedTable? {
         let name = SQLName(leftover.name)

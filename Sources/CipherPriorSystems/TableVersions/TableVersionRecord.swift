@@ -16,8 +16,8 @@ package struct TableVersionRecord {
 
     /// Reads the versions of the tables that the app declares; rows of other tables are ignored.
     ///
-    /// - Throws: ``StoreError`` with `recordedVersion` if a version is negative or not a number; the message never
-    ///   contains the value.
+    /// - Throws: ``StoreError`` with the code `recordedVersion` if a version is negative or not a number; the message
+    ///   never contains the value.
     init(in state: DatabaseState, of tables: [VersionedTable]) throws {
         guard let found = state.table(Self.table) else { return }
         isThere = true

@@ -33,8 +33,8 @@ package struct SchemaForms {
 
     /// Reads a schema.
     ///
-    /// - Throws: ``StoreError`` with `missingCollation` if a table or an index sorts by a collation that is not
-    ///   registered; ``DatabaseError`` if memory is exhausted.
+    /// - Throws: ``StoreError`` with the code `missingCollation` if a table or an index sorts by a collation that is
+    ///   not registered; ``DatabaseError`` if memory is exhausted.
     package init(_ entries: [SchemaText], _ encoding: TextEncoding, extensions: SQLExtensions, path: String) throws {
         let connection = try MemoryDatabase().connect(ConnectionProfile.scratch.with(extensions: extensions))
         defer { connection.close() }

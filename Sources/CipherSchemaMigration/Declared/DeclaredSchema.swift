@@ -8,7 +8,7 @@ struct DeclaredSchema {
     let tables: [DeclaredTable]
     let extensions: SQLExtensions
 
-    /// - Throws: ``StoreError`` with `configuration`, which names the table and the column.
+    /// - Throws: ``StoreError`` with the code `configuration`, which names the table and the column.
     func wanted() throws -> WantedSchema {
         try checkNames()
         var wanted = try WantedSchema(extensions: extensions)

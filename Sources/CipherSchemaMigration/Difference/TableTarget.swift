@@ -44,7 +44,7 @@ struct TableTarget {
     ///
     /// For example, a column that is kept may belong to a primary key, and the wanted table may have another one.
     ///
-    /// - Throws: ``StoreError`` with `migration` if it accepts none.
+    /// - Throws: ``StoreError`` with the code `migration` if it accepts none.
     func shape(_ scratch: ScratchDatabase, path: String) throws -> TableShape {
         var failure: DatabaseError?
         for text in [

@@ -15,7 +15,7 @@ struct StepPolicy {
         return losses.filter { $0.severity == .losesData || destructiveChanges == .refuse && $0.isDestructive }
     }
 
-    /// - Throws: ``StoreError`` with `destructiveChanges`, which lists all losses with their figures.
+    /// - Throws: ``StoreError`` with the code `destructiveChanges`, which lists all losses with their figures.
     func check(_ refused: [(step: String, loss: Plan.Finding)], _ path: String) throws {
         guard !refused.isEmpty else { return }
         let steps = refused.map(\.step).reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }

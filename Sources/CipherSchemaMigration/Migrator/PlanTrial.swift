@@ -15,8 +15,8 @@ struct PlanTrial {
         self.extensions = extensions
     }
 
-    /// - Throws: ``StoreError`` with `migration`, naming the operation that would fail, or the view or trigger that
-    ///   would no longer work.
+    /// - Throws: ``StoreError`` with the code `migration`, naming the operation that would fail, or the view or trigger
+    ///   that would no longer work.
     func run() throws {
         guard plan.operations.contains(where: { $0.kind != .stamp }) else { return }
         let scratch = try ScratchDatabase(after: source, extensions)

@@ -45,7 +45,7 @@ package struct SchemaRecord: Sendable, Codable {
 
     /// Returns the record of the latest event that recorded one; `nil` if there is none.
     ///
-    /// - Throws: ``StoreError`` with `migration` if the record cannot be read.
+    /// - Throws: ``StoreError`` with the code `migration` if the record cannot be read.
     package static func latest(_ connection: Connection) throws -> (id: Int64, record: SchemaRecord)? {
         guard let (id, text) = try HistoryTable.latestRecord(connection) else { return nil }
         do {

@@ -56,8 +56,8 @@ extension RecordedVersion.AppliedMigrations {
 
     /// Returns the number of migrations that are applied; 0 without the table, as for an app that never ran.
     ///
-    /// - Throws: ``StoreError`` with `recordedVersion` if the applied migrations are not the first ones of the list,
-    ///   with `downgrade` if they are all of them and more, or with `configuration` if the list has a fault.
+    /// - Throws: ``StoreError`` with the code `recordedVersion` if the applied migrations are not the first ones of the
+    ///   list, with `downgrade` if they are all of them and more, or with `configuration` if the list has a fault.
     func read(from connection: Connection, databasePath: String) throws -> SchemaVersion {
         if let fault {
             throw StoreError(

@@ -48,7 +48,7 @@ struct RecordedValue {
     ///   - offset: The number that is added to a version of one number. A version of several numbers has no successor
     ///     to count from, so with an offset it is not a version.
     ///   - place: A description of where the value is, for errors.
-    /// - Throws: ``StoreError`` with `recordedVersion` if `fractions` refuses the value.
+    /// - Throws: ``StoreError`` with the code `recordedVersion` if `fractions` refuses the value.
     func version(
         _ fractions: RecordedVersion.Fractions, offset: Int = 0, of place: String, path: String
     ) throws -> SchemaVersion? {

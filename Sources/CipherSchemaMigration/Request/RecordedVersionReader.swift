@@ -21,8 +21,8 @@ extension RecordedVersion {
     ///     wrote it.
     /// - Returns: `nil` if nothing is recorded: no table, no row, no property list, no such key in it. A `user_version`
     ///   that was never set is 0.
-    /// - Throws: ``StoreError`` with `recordedVersion` if something is recorded that is not a version; the message
-    ///   never contains the value. With `downgrade` if more migrations were applied than the list contains.
+    /// - Throws: ``StoreError`` with the code `recordedVersion` if something is recorded that is not a version; the
+    ///   message never contains the value. With `downgrade` if more migrations were applied than the list contains.
     ///   `DatabaseError` if SQLite fails, and whatever the app's own closure throws.
     package func read(
         from connection: Connection, databasePath: String, _ fractions: Fractions, assumed: SchemaVersion? = nil

@@ -58,7 +58,7 @@ package struct WantedSchema {
     /// Adds the object that one CREATE statement creates.
     ///
     /// - Parameter place: The place of the statement, for errors, such as `dbTables[2].chat`.
-    /// - Throws: ``StoreError`` with `configuration` if SQLite refuses it, or if it creates nothing.
+    /// - Throws: ``StoreError`` with the code `configuration` if SQLite refuses it, or if it creates nothing.
     package mutating func add(_ sql: String, at place: String) throws {
         do {
             let last = try connection.value(Int64.self, "SELECT coalesce(max(rowid), 0) FROM sqlite_master") ?? 0

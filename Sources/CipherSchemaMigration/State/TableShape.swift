@@ -53,7 +53,7 @@ package struct TableShape: Sendable, Equatable {
 
     /// Reads a table of a database.
     ///
-    /// - Throws: ``StoreError`` with `migration` if its text cannot be parsed.
+    /// - Throws: ``StoreError`` with the code `migration` if its text cannot be parsed.
     package init(_ name: String, in connection: Connection) throws {
         let sql = try connection.value(
             String.self,

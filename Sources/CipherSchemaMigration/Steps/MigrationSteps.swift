@@ -85,7 +85,7 @@ extension MigrationSteps {
     /// Checks that the updates lead to a version: no version occurs twice, none is beyond it, and consecutive ones have
     /// no gaps.
     ///
-    /// - Throws: ``StoreError`` with `configuration`, which names the step.
+    /// - Throws: ``StoreError`` with the code `configuration`, which names the step.
     package func check(leadingTo version: SchemaVersion) throws {
         let ordered = ordered
         for (first, second) in zip(ordered, ordered.dropFirst()) where first.version == second.version {

@@ -32,8 +32,8 @@ struct StepSchemas {
     let stages: [[Passage]]
 
     /// - Parameter everyLaunch: The statements that run after the stages.
-    /// - Throws: ``StoreError`` with `configuration`: if something fails in a database with only the steps, the steps
-    ///   are at fault.
+    /// - Throws: ``StoreError`` with the code `configuration`: if something fails in a database with only the steps,
+    ///   the steps are at fault.
     init(_ all: [StepStage], everyLaunch: [PlacedStatement], in scratch: ScratchDatabase) throws {
         var stages: [[Passage]] = []
         var schema = SchemaSnapshot()

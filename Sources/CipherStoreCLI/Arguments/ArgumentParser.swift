@@ -17,8 +17,8 @@ internal import CipherSystemFiles
 package enum ArgumentParser {
     /// Parses the arguments after the command's name.
     ///
-    /// - Throws: ``CommandFailure`` with `usage`. The message names options, never their values or operands, because
-    ///   those may be secrets given in the wrong place.
+    /// - Throws: ``CommandFailure`` with the code `usage`. The message names options, never their values or operands,
+    ///   because those may be secrets in the wrong place.
     package static func parse(_ arguments: [String], _ options: [Option]) throws -> Invocation {
         try turn.withLock { try read(arguments, options) }
     }
@@ -79,7 +79,7 @@ package enum ArgumentParser {
         options.contains { $0.name == Option.help.name }
     }
 
-    /// Returns an argument that is text and not a file name.
+    /// Returns an argument as text; it must not be a file name, which need not be UTF-8.
     static func text(_ argument: String, of usage: String) throws -> String {
         let bytes = SystemPath.bytes(argument)
         let text = String(decoding: bytes, as: UTF8.self)

@@ -89,9 +89,9 @@ extension Command {
 
     package static let all: [Command] = groups.flatMap(\.commands)
 
-    /// Returns the command with a name.
+    /// Returns the command with the given name.
     ///
-    /// - Throws: ``CommandFailure`` with `usage`, which suggests a similar name if there is one.
+    /// - Throws: ``CommandFailure`` with the code `usage`, which suggests a similar name if there is one.
     static func named(_ word: String) throws -> Command {
         guard let command = all.first(where: { $0.name == word }) else {
             let suggestion = Suggestion.nearest(to: word, among: all.map(\.name))

@@ -3,7 +3,7 @@ internal import CipherKeyProviders
 internal import CipherSQLite
 internal import CipherSecretServiceKeys
 
-/// The options that say where a key is.
+/// The options that specify where a key is.
 struct KeyOptions: Sendable {
     /// The key of the database.
     static let key = KeyOptions(prefix: "key", named: "the key")
@@ -34,7 +34,7 @@ struct KeyOptions: Sendable {
                 + "key is created there.")
     }
 
-    /// How keys are written, for the help of a command that takes a key; `nil` for any other command.
+    /// Returns how keys are written, for the help of a command that takes a key; `nil` for any other command.
     static func forms(_ command: Command) -> String? {
         guard command.options.contains(where: { $0.name == key.file.name }) else { return nil }
         return
@@ -47,7 +47,7 @@ struct KeyOptions: Sendable {
 
     /// Returns the provider that the options select; `nil` if there is none.
     ///
-    /// - Throws: ``CommandFailure`` with `usage` if there is more than one.
+    /// - Throws: ``CommandFailure`` with the code `usage` if there is more than one.
     func provider(_ invocation: Invocation) throws -> (any KeyProvider)? {
         let given = all.filter(invocation.has)
         guard given.count < 2 else {
@@ -96,7 +96,7 @@ struct KeyOptions: Sendable {
 
     /// Requests the key that all files of a fleet share, so that a missing key ends the run before it begins.
     ///
-    /// - Throws: ``CommandFailure`` with `usage` if the path of key files has an unknown placeholder.
+    /// - Throws: ``CommandFailure`` with the code `usage` if the path of key files has an unknown placeholder.
     func checkShared(_ invocation: Invocation, in folder: String) throws {
         if let path = invocation[file], let unknown = KeyFileTemplate.unknownPlaceholder(in: path) {
             throw CommandFailure.usage(
@@ -131,7 +131,7 @@ struct KeyOptions: Sendable {
     }
 }
 
-/// Takes the place of a key that was not given, in case none is needed.
+/// Stands in for a key that was not specified, in case none is needed.
 struct MissingKeyProvider: KeyProvider {
     func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         throw StoreError(

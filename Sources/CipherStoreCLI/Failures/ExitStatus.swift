@@ -16,7 +16,7 @@ package struct ExitStatus: Error, Equatable, Sendable {
     static let permission = ExitStatus(code: 77)
     static let configuration = ExitStatus(code: 78)
 
-    /// The exit status after a signal, numbered as shells do.
+    /// Returns the exit status after a signal, numbered as shells do.
     static func signal(_ number: Int32) -> ExitStatus { ExitStatus(code: 128 + number) }
 
     /// What the numbers mean, for the help.

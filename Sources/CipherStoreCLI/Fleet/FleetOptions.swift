@@ -62,9 +62,9 @@ enum FleetOptions {
         + "the others. Run the command again to continue: databases that are already done are reported as such. "
         + "Symbolic links are not followed."
 
-    /// Whether the command is to process a folder.
+    /// Returns whether the command is to process a folder.
     ///
-    /// - Throws: ``CommandFailure`` with `usage` if an option only makes sense with a folder.
+    /// - Throws: ``CommandFailure`` with the code `usage` if an option only makes sense with a folder.
     static func isFleet(_ invocation: Invocation) throws -> Bool {
         if invocation.has(recursive) { return true }
         if let path = invocation.operands.first, try FileSystem.status(path)?.isDirectory == true {
@@ -94,7 +94,7 @@ enum FleetOptions {
         return .matching(pattern)
     }
 
-    /// A number of bytes, such as `50M`; `nil` if the option was not given.
+    /// Returns a number of bytes, for an option such as `50M`; `nil` if the option was not specified.
     static func bytesPerSecond(_ invocation: Invocation) throws -> Double? {
         guard let text = invocation[bytesPerSecond] else { return nil }
         let powers: [Character: Int] = ["K": 10, "M": 20, "G": 30]

@@ -2,7 +2,7 @@ extension Shard {
     /// Returns the shard that the options specify or, if they specify none, the one that a scheduler set in the
     /// environment.
     ///
-    /// - Throws: ``CommandFailure`` with `usage` if it cannot be determined.
+    /// - Throws: ``CommandFailure`` with the code `usage` if the shard cannot be determined.
     static func asked(_ invocation: Invocation, _ environment: [String: String]) throws -> Shard {
         if let text = invocation[FleetOptions.shard] {
             guard !invocation.has(FleetOptions.shards) else {
@@ -44,7 +44,7 @@ extension Shard {
                 "SLURM_ARRAY_TASK_ID is set, but not all of \(names.joined(separator: ", ")) are",
                 advice: "specify the shard with --shard K/N")
         }
-        // In a part of an array, the numbers would mean other shards than in the whole array.
+        // In a part of an array, the same numbers would refer to other shards than in the whole array.
         guard numbers[1] - numbers[0] + 1 == numbers[2] else {
             throw CommandFailure.usage(
                 "the array's task numbers have gaps, so they do not determine the shard",

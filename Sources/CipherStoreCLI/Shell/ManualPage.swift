@@ -62,7 +62,7 @@ package enum ManualPage {
     }
 
     private static func line(_ text: String) -> String {
-        // A line that begins with one of these would be a request.
+        // A line that begins with one of these characters would be a request.
         (text.hasPrefix(".") || text.hasPrefix("'") ? "\\&" : "") + escaped(text) + "\n"
     }
 

@@ -120,7 +120,8 @@ package final class Folder: Sendable {
     /// Gives a file a second name (a hard link), if nothing has that name.
     ///
     /// - Returns: Whether the new name was free.
-    /// - Throws: ``StoreError``, with `permission` if the file system or the system's rules do not allow hard links.
+    /// - Throws: ``StoreError`` with the code `permission` if the file system or the system's rules do not allow hard
+    ///   links.
     package func linkIfFree(_ name: String, as new: String) throws -> Bool {
         let result = name.withSystemPath { old in
             new.withSystemPath { linkat(descriptor, old, descriptor, $0, 0) }

@@ -19,7 +19,7 @@ package final class PinnedFile: Sendable {
     private let path: String
     private let descriptor: Int32
 
-    /// - Throws: ``StoreError`` with `missingFile`, `permission` or `inputOutput`.
+    /// - Throws: ``StoreError`` with the code `missingFile`, `permission` or `inputOutput`.
     package init(_ name: String, in folder: Folder) throws {
         path = folder.path(of: name)
         descriptor = name.withSystemPath { cs_open_pin(folder.descriptor, $0) }

@@ -17,8 +17,8 @@ package final class SearchedFolder {
     /// Opens a folder, without following a symbolic link of that name.
     ///
     /// - Parameter seen: The folder that was seen under this name; `nil` for the first one.
-    /// - Throws: ``StoreError`` with `busy` if the name now leads to another folder; `permission`, `missingFile` or
-    ///   `inputOutput`.
+    /// - Throws: ``StoreError`` with the code `busy` if the name now leads to another folder; `permission`,
+    ///   `missingFile` or `inputOutput`.
     package init(_ path: String, seen: FileIdentity? = nil) throws {
         let descriptor = path.withSystemPath { open($0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
         guard descriptor >= 0 else { throw FileSystem.failure("be read", path) }

@@ -17,7 +17,7 @@ package enum SoleOwnership: Equatable, Sendable {
     /// - Parameters:
     ///   - timeout: How long to wait for others to close it.
     ///   - check: Ends the wait by throwing.
-    /// - Throws: ``StoreError`` with `busy` if another process, or another part of this one, has it open.
+    /// - Throws: ``StoreError`` with the code `busy` if another process, or another part of this one, has it open.
     package static func find(
         _ file: OriginalFile, timeout: Duration, checking check: () throws -> Void = {}
     ) throws -> SoleOwnership {

@@ -29,8 +29,8 @@ extension URL {
 
     /// Returns the path of a file URL that the caller gave.
     ///
-    /// - Throws: ``StoreError`` with `configuration` if the URL is not a file URL, or its path is empty or contains a
-    ///   NUL.
+    /// - Throws: ``StoreError`` with the code `configuration` if the URL is not a file URL, or its path is empty or
+    ///   contains a NUL.
     package func requiredPath() throws -> String {
         guard isFileURL else {
             throw StoreError(

@@ -32,7 +32,8 @@ package enum DetachedThread {
     /// - Parameters:
     ///   - name: For debuggers; Linux shows 15 bytes of it.
     ///   - isAwaited: Whether the thread that starts it waits for it.
-    /// - Throws: ``StoreError`` with `inputOutput` if the system cannot start a thread; `body` does not run then.
+    /// - Throws: ``StoreError`` with the code `inputOutput` if the system cannot start a thread; `body` does not run
+    ///   then.
     package static func start(
         _ name: String, isAwaited: Bool = false, _ body: @escaping @Sendable () -> Void
     ) throws(StoreError) {
