@@ -3,12 +3,14 @@ internal import CipherErrors
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// Builds a wanted schema from declared tables, and finds the place at which a declaration is wrong.
+/// Builds a target schema from declared tables, and finds the place at which a declaration is invalid.
 struct DeclaredSchema {
     let tables: [DeclaredTable]
     let extensions: SQLExtensions
 
-    /// - Throws: ``StoreError`` with the code `configuration`, which names the table and the column.
+    /// Returns the target schema.
+    ///
+    /// - Throws: ``StoreError`` with the code `configuration`, naming the table and the column.
     func wanted() throws -> WantedSchema {
         try checkNames()
         var wanted = try WantedSchema(extensions: extensions)
@@ -148,7 +150,9 @@ extension DeclaredTable.Column {
 }
 
 extension DeclaredTable.Index {
-    /// A text that is the name of a column is quoted, whatever the name; any other text is SQL.
+    /// Returns the statement that creates the index.
+    ///
+    /// A text that is the name of a column is quoted, whatever the name; any other text is used as SQL.
     fileprivate func createSQL(on table: DeclaredTable) -> String {
         let names = Set(table.columns.map { SQLName($0.name) })
         let parts = columns.map { names.contains(SQLName($0)) ? SQL.quoted(identifier: $0) : $0 }

@@ -3,7 +3,7 @@ internal import CipherErrors
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// Performs one comparison.
+/// One run of a ``SchemaComparison``.
 struct SchemaDifference {
     let comparison: SchemaComparison
     let state: DatabaseState

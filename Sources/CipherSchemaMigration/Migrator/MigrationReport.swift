@@ -13,7 +13,7 @@ public struct MigrationReport: Sendable, Equatable {
     public var applied: [Plan.Operation]
     /// The changes that the schema requires but that were not made, with the reasons.
     ///
-    /// Rows are counted only if something was applied, because a launch that has nothing to do should not read whole
+    /// Rows are counted only if something was applied, because a launch without a migration should not read whole
     /// tables.
     public var withheld: [Plan.Withheld]
     /// The consequences of the operations for the values in the database.
@@ -60,7 +60,7 @@ public struct MigrationReport: Sendable, Equatable {
 extension MigrationReport: Codable {
     private enum CodingKeys: String, CodingKey { case from, to, event, launch, applied, withheld, findings, notes }
 
-    /// Decodes a report that ``encode(to:)`` wrote.
+    /// Decodes a report that was encoded by ``encode(to:)``.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         let text = try container.decodeIfPresent(String.self, forKey: .from)

@@ -17,7 +17,7 @@ struct RecordedValue {
     init?(_ value: Value) {
         switch value {
         case .integer(let integer):
-            // On a 32-bit system, a number that does not fit is not a version.
+            // On a 32-bit system, a number that does not fit is not a valid version.
             guard let number = Int(exactly: integer) else { return nil }
             form = .number(number)
         case .real(let real): form = Self.form(real)
@@ -41,12 +41,12 @@ struct RecordedValue {
         Int(exactly: real).map(Form.number) ?? .fraction(real)
     }
 
-    /// Returns the version; `nil` if the value is not a version, or is negative.
+    /// Returns the version; `nil` if the value is not a valid version, or is negative.
     ///
     /// - Parameters:
     ///   - fractions: How to read a number that is not whole.
-    ///   - offset: The number that is added to a version of one number. A version of several numbers has no successor
-    ///     to count from, so with an offset it is not a version.
+    ///   - offset: The number that is added to a version of one number. A version of several numbers has no definite
+    ///     successor, so with an offset it is not a valid version.
     ///   - place: A description of where the value is, for errors.
     /// - Throws: ``StoreError`` with the code `recordedVersion` if `fractions` refuses the value.
     func version(

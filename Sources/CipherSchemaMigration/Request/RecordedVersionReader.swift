@@ -112,7 +112,7 @@ extension RecordedVersion {
 }
 
 extension RecordedVersion {
-    /// The columns that may contain the version; the first that contains one counts.
+    /// The columns that may contain the version; the first column that contains a version is used.
     var columns: [VersionColumn] {
         switch self {
         case .table(let column): [column]
@@ -132,7 +132,7 @@ extension RecordedVersion {
         switch self {
         case .table(let column): "a row of \(column.table) with its \(column.column)"
         case .propertyList(let file, let key): "\"\(ConfigurationNode.shown(key))\" in \(file)"
-        // The sources that change the schema in steps report more about such a database.
+        // The sources that change the schema in steps report more about a database without a version.
         case .userVersion, .stepRecords, .migrations, .custom: nil
         }
     }
@@ -145,7 +145,7 @@ extension RecordedVersion.VersionColumn {
         Self(table: "tb_clientstage", column: "version", filter: ["id": "1", "tableno": "0"]),
     ]
 
-    /// Reads the highest version of the rows that match; `nil` if there is no table or no such row.
+    /// Reads the highest version of the rows that match; `nil` if there is no such table or no such row.
     func read(
         from connection: Connection, databasePath: String, _ fractions: RecordedVersion.Fractions
     ) throws -> SchemaVersion? {
@@ -171,7 +171,7 @@ extension RecordedVersion.VersionColumn {
     ) throws {
         guard let name = try ownTable(connection, databasePath) else { return }
         try checkColumns(of: name, connection, databasePath)
-        // SQLite treats a bare name in double quotes as text if there is no such column.
+        // SQLite treats a bare name in double quotes as text if no column has that name.
         var query: SQL = "SELECT record.\(identifier: column) FROM main.\(identifier: name) AS record"
         for (index, (column, text)) in filter.sorted(by: { $0.key < $1.key }).enumerated() {
             query = "\(query)\(SQL(text: index == 0 ? " WHERE " : " AND "))record.\(identifier: column) = \(text)"
