@@ -1,7 +1,7 @@
 package import CipherErrors
 internal import CipherSystemFiles
 
-/// A value of a configuration file together with its place, so that every error can name it.
+/// A value of a configuration file together with its place, so that every error can name the place.
 package struct ConfigurationNode {
     package let value: ConfigurationValue
     /// The path to the value, such as `dbTables[2].chat[1]`; empty for the whole file.
@@ -49,7 +49,7 @@ package struct ConfigurationNode {
         return text
     }
 
-    /// Returns the value as the name of a file in a folder that is given elsewhere.
+    /// Returns the value as the name of a file in a folder that is specified elsewhere.
     package func fileName() throws -> String {
         let name = try text()
         if let fault = FileName.fault(of: name) {

@@ -39,7 +39,7 @@ package struct TableVersionRecord {
         }
     }
 
-    /// Returns the version of a table, or the highest of several; `nil` if none is recorded.
+    /// Returns the version of a table, or the highest of several versions; `nil` if no version is recorded.
     func version(of table: String) -> Double? {
         versions[SQLName(table)]?.max()
     }
@@ -60,7 +60,7 @@ package struct TableVersionRecord {
             reason: "the recorded version of \(table.name) is \(found.max().map(Self.literal) ?? "missing")")
     }
 
-    /// Returns a version as people write it: 2 rather than 2.0.
+    /// Returns a version in its usual form: 2 rather than 2.0.
     static func literal(_ version: Double) -> String {
         Int64(exactly: version).map { "\($0)" } ?? "\(version)"
     }

@@ -50,6 +50,8 @@ final class StepEffectCounter {
     private var actions: [StatementAction] = []
     var isCounting = false
 
+    /// Creates a counter for a database in this state.
+    ///
     /// - Parameter countsAdditions: Whether tables to which rows are only added are counted as well.
     init(_ state: DatabaseState, countsAdditions: Bool) {
         connection = state.connection

@@ -5,8 +5,11 @@ struct PlanLint {
     let policy: DestructiveChanges
     let path: String
 
-    /// - Throws: ``StoreError`` with the code `migration` if the values do not allow the plan, or with
-    ///   `destructiveChanges` if the policy does not. The message lists all findings that have to be corrected.
+    /// Checks the findings of a plan.
+    ///
+    /// - Throws: ``StoreError`` with the code `migration` if the values do not allow the plan, or with the code
+    ///   `destructiveChanges` if the policy does not allow it. The message lists all findings that have to be
+    ///   corrected.
     func check(_ plan: Plan) throws {
         let impossible = plan.findings.filter { $0.severity == .impossible }
         guard impossible.isEmpty else {

@@ -15,6 +15,8 @@ struct PlanTrial {
         self.extensions = extensions
     }
 
+    /// Runs the trial.
+    ///
     /// - Throws: ``StoreError`` with the code `migration`, naming the operation that would fail, or the view or trigger
     ///   that would no longer work.
     func run() throws {

@@ -39,8 +39,8 @@ package struct SchemaMigrator {
     /// - Parameters:
     ///   - recorded: The version that the app recorded, which is used as long as CipherStore has recorded none.
     ///   - isTried: Whether the plan is tried on a database with the same schema and no rows.
-    /// - Throws: ``StoreError`` with the code `downgrade` if the database is newer, or with `migration` if the schema
-    ///   cannot be reached.
+    /// - Throws: ``StoreError`` with the code `downgrade` if the database is newer, or with the code `migration` if the
+    ///   target schema cannot be reached.
     package func plan(_ connection: Connection, recorded: SchemaVersion?, isTried: Bool = true) throws -> Plan {
         try planning(connection) {
             let plan = try completePlan(for: DatabaseState(of: connection) { recorded })

@@ -58,7 +58,8 @@ extension RecordedVersion.AppliedMigrations {
     /// Returns the number of migrations that are applied; 0 if the table does not exist, as for an app that never ran.
     ///
     /// - Throws: ``StoreError`` with the code `recordedVersion` if the applied migrations are not the first ones of the
-    ///   list, with `downgrade` if they are all of them and more, or with `configuration` if the list has a fault.
+    ///   list, with the code `downgrade` if all migrations of the list and more are applied, or with the code
+    ///   `configuration` if the list has a fault.
     func read(from connection: Connection, databasePath: String) throws -> SchemaVersion {
         if let fault {
             throw StoreError(

@@ -19,11 +19,11 @@ extension RecordedVersion {
     ///   - fractions: How to read a number that is not whole.
     ///   - assumed: The version to assume for a property list that was truncated, for example by a kill while the app
     ///     wrote it.
-    /// - Returns: `nil` if nothing is recorded: no table, no row, no property list, no such key in it. A `user_version`
-    ///   that was never set is 0.
-    /// - Throws: ``StoreError`` with the code `recordedVersion` if something is recorded that is not a version; the
-    ///   message never contains the value. With `downgrade` if more migrations were applied than the list contains.
-    ///   `DatabaseError` if SQLite fails, and whatever the app's own closure throws.
+    /// - Returns: The version; `nil` if nothing is recorded because the table, the row, the property list or its key
+    ///   does not exist. A `user_version` that was never set is 0.
+    /// - Throws: ``StoreError`` with the code `recordedVersion` if the recorded value is not a valid version; the
+    ///   message never contains the value. ``StoreError`` with the code `downgrade` if more migrations were applied
+    ///   than the list contains. `DatabaseError` if SQLite fails, and any error thrown by the app's own closure.
     package func read(
         from connection: Connection, databasePath: String, _ fractions: Fractions, assumed: SchemaVersion? = nil
     ) throws -> SchemaVersion? {

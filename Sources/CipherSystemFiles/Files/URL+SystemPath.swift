@@ -27,7 +27,7 @@ extension URL {
         return SystemPath.text(bytes)
     }
 
-    /// Returns the path of a file URL that the caller gave.
+    /// Returns the path of a file URL that the caller passed.
     ///
     /// - Throws: ``StoreError`` with the code `configuration` if the URL is not a file URL, or its path is empty or
     ///   contains a NUL.
