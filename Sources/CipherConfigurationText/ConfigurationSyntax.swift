@@ -1,6 +1,6 @@
 /// The formats of a configuration, which are recognised by the file's content, not by its name.
 package enum ConfigurationSyntax {
-    /// The reason why bytes are not a configuration, with its place.
+    /// The reason for which bytes are not a configuration, with the place of the fault.
     package struct Failure: Error, Equatable {
         package enum Reason: Equatable {
             case empty
@@ -13,8 +13,8 @@ package enum ConfigurationSyntax {
             case encoding(String)
             /// The format, and the fault.
             case malformed(String, String)
-            /// A key that a dictionary already has, with the place of the first one; `nil` for binary files, which have
-            /// no lines.
+            /// A key that a dictionary already has, with the place of the first occurrence; `nil` for binary files,
+            /// which have no lines.
             case repeatedKey(String, first: TextPlace?)
             /// A number that no type can represent.
             case unfitNumber
@@ -39,8 +39,8 @@ package enum ConfigurationSyntax {
 
     /// Reads a property list (XML or binary) or JSON.
     ///
-    /// - Throws: The first fault, with its place. A key that is given twice and a number that no type can represent
-    ///   are also faults.
+    /// - Throws: The first fault, with its place. A key that occurs twice and a number that no type can represent are
+    ///   also faults.
     package static func parse(_ file: [UInt8]) throws(Failure) -> ConfigurationValue {
         guard file.count <= maximumSize else { throw Failure(.tooManyValues) }
         let bytes = file.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(file.dropFirst(3)) : file

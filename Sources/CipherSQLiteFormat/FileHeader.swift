@@ -49,10 +49,10 @@ package struct FileHeader {
         let usable = header.pageSize - Int(bytes[20])
         guard header.pageSize.isPageSize, usable >= 480, (1...2).contains(bytes[18]), (1...2).contains(bytes[19]),
             bytes[21..<24].elementsEqual([64, 32, 32]),
-            // The offsets of the schema format and the text encoding.
+            // The schema format and the text encoding must be valid.
             (0...4).contains(header.schemaFormat), (0...3).contains(bytes.big32(56))
         else { return false }
-        // The kind of the schema table's root page: a leaf or an interior page.
+        // The root page of the schema table is a leaf or an interior page.
         let (isLeaf, isInterior) = (bytes[100] == 0x0d, bytes[100] == 0x05)
         let cells = Int(header.big16(103))
         let content = header.big16(105) == 0 ? 65536 : Int(header.big16(105))

@@ -65,7 +65,7 @@ extension SchemaEntry {
     /// Whether the entry's b-tree is that of a table with rowids; a table WITHOUT ROWID has an index b-tree.
     @usableFromInline var isRowIDTable: Bool {
         guard type.elementsEqual("table".utf8) else { return false }
-        // Only such options follow the columns.
+        // Only options such as WITHOUT ROWID follow the columns.
         let options = sql.flatMap { sql in sql.lastIndex(of: UInt8(ascii: ")")).map { sql[$0...] } } ?? []
         let words = options.split { $0 < 48 }.map { $0.map { $0 | 32 } }
         return !(words.contains(Array("without".utf8)) && words.contains(Array("rowid".utf8)))

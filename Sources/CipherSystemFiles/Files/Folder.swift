@@ -109,7 +109,7 @@ package final class Folder: Sendable {
 
     /// Renames a file without replacing another one.
     ///
-    /// Returns whether the new name was free.
+    /// - Returns: Whether the new name was free.
     package func renameIfFree(_ old: String, to new: String) throws -> Bool {
         let result = old.withSystemPath { old in new.withSystemPath { cs_rename_noreplace(descriptor, old, $0) } }
         guard result != 0 else { return true }

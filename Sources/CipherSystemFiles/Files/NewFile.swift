@@ -17,7 +17,7 @@ package final class NewFile: Sendable {
     package let folder: Folder
     /// The name; `nil` for a file that was created without a name.
     let name: String?
-    /// The path that errors name.
+    /// The path to name in errors.
     package let path: String
     package let identity: FileIdentity
     /// The file descriptor, which is open for reading and writing as long as this object exists.
