@@ -33,8 +33,8 @@ package final class Checkpointer {
 
     /// Makes SQLite report each of the writer's commits, and never checkpoint itself.
     func takeHook() {
-        // SQLite's automatic checkpoint is also such a hook, and there is only one; PRAGMA wal_autocheckpoint would
-        // remove this one.
+        // SQLite's automatic checkpoint is also a WAL hook, and a connection has only one; PRAGMA wal_autocheckpoint
+        // would remove this one.
         _ = sqlite3_wal_hook(
             writer.handle,
             { context, _, _, frames in

@@ -31,7 +31,7 @@ public struct ColumnForms: Sendable, Equatable {
         /// Text in UTC, such as `2026-11-23 09:30:00.125`, which sorts by time and is rounded to milliseconds. A number
         /// is read as seconds since 1970.
         case text
-        /// The same, with a T between day and time, such as `2026-11-23T09:30:00.125`.
+        /// The same as ``text``, but with a T between day and time, such as `2026-11-23T09:30:00.125`.
         case textWithT
     }
 

@@ -4,8 +4,8 @@ internal import CipherSystemFiles
 extension Connection {
     /// Reads the schema.
     ///
-    /// For a plaintext file the number of its entries is limited, because anyone may have written more of them than
-    /// SQLite can read in a reasonable time.
+    /// For a plaintext file the number of schema entries is limited, because an attacker may have written more of them
+    /// than SQLite can read in a reasonable time.
     ///
     /// Each table or index has its own page, and a page has at least 512 bytes. A view, a trigger or a virtual table
     /// has no page and may be as short as 40 bytes. There may be 2,000 of these, and more if the file is large enough.

@@ -8,7 +8,7 @@ internal import CipherSystemFiles
 #endif
 
 extension Connection {
-    /// Opens a database, which is encrypted if a key is given, and reads its schema.
+    /// Opens a database, which must be encrypted if a key is passed, and reads its schema.
     ///
     /// The schema is not trusted: functions in it run only if they are innocuous, and SQL that can damage the file is
     /// refused. If the last part of the path is a symbolic link, the file is not opened.

@@ -16,7 +16,7 @@ extension DatabaseError {
         code == Self.corrupt && message.hasPrefix("malformed database schema")
     }
 
-    /// Whether the statement would change a view that has no trigger for that.
+    /// Whether the statement would change a view that has no trigger for such a change.
     ///
     /// Every statement that cannot be compiled has the same code, and only the SQL of the triggers shows which triggers
     /// a view has.

@@ -92,7 +92,8 @@ public struct Row: ~Copyable {
 
     /// Returns text by its explicit length, because text may contain NUL characters.
     private static func text(of cell: OpaquePointer?) -> String? {
-        // Text before bytes: the first call may convert from UTF-16, and the second then counts the result.
+        // The text is read before the bytes: the first call may convert from UTF-16, and the second then counts the
+        // result.
         guard let start = sqlite3_value_text(cell) else { return nil }
         let count = sqlite3_value_bytes(cell)
         return String(decoding: UnsafeBufferPointer(start: start, count: Int(count)), as: UTF8.self)
@@ -113,7 +114,7 @@ public struct Row: ~Copyable {
     /// Returns the bytes of a TEXT column in UTF-8, valid or not; `nil` for any other column.
     func textBytes(at index: Int) -> [UInt8]? {
         let cell = cell(at: index)
-        // Text before bytes, as for a `String`.
+        // The text is read before the bytes, as for a `String`.
         guard sqlite3_value_type(cell) == SQLITE_TEXT, let start = sqlite3_value_text(cell) else { return nil }
         return Array(UnsafeBufferPointer(start: start, count: Int(sqlite3_value_bytes(cell))))
     }

@@ -123,7 +123,7 @@ private struct RowEncodingContainer<Key: CodingKey>: KeyedEncodingContainerProto
     func superEncoder(forKey key: Key) -> any Encoder { superEncoder() }
 
     private func refuse(_ key: Key) {
-        row.fault = "the column \(key.stringValue) holds one value: give the property its own type, stored as JSON"
+        row.fault = "the column \(key.stringValue) holds one value: declare the property with its own type, stored as JSON"
     }
 }
 
@@ -197,7 +197,7 @@ private final class ColumnEncoder: Encoder, SingleValueEncodingContainer {
     }
 }
 
-/// Accepts and ignores what a value encodes.
+/// Accepts and ignores everything that a value encodes.
 private struct IgnoringContainer: UnkeyedEncodingContainer, SingleValueEncodingContainer {
     var codingPath: [any CodingKey] { [] }
     var count: Int { 0 }

@@ -45,7 +45,7 @@ struct LeftoverTables {
                     Plan.Withheld(
                         .dropTable, table: leftover.name, rows: try state.rowCount(of: leftover.name),
                         reason:
-                            "an unfinished upgrade left it, and the configuration does not say which table it belongs "
+                            "an unfinished upgrade left it, and the configuration does not specify which table it belongs "
                             + "to"
                     ))
                 try keepReferences(to: leftover, besides: nil, of: nil)

@@ -43,7 +43,7 @@ struct VanishedTable {
         .kept(
             subject, table: table,
             because:
-                "\(detail) \(name), which an upgrade of the app dropped, and it is unclear which table is meant")
+                "\(detail) \(name), which an upgrade of the app dropped, and it is unclear which table is intended")
     }
 
     // MARK: Views and triggers

@@ -338,7 +338,7 @@ extension ReadingRun {
         indexes.allSatisfy { $0.allSatisfy { $0.map { $0.missing.isEmpty } ?? false } }
     }
 
-    /// Returns whether a page can only be free: the pointer map says so, or every table that the page fits has all
+    /// Returns whether a page can only be free: the pointer map shows it, or every table that the page fits has all
     /// pages at the place where the page's rows belong, or has indexes that rule these rows out.
     private func isFreed(_ orphan: Orphan, _ content: borrowing PageContent) -> Bool {
         switch orphan.use {

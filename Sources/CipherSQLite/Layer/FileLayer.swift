@@ -209,7 +209,7 @@ package final class FileLayer {
         return SQLITE_OK
     }
 
-    /// Returns the result of a read that returned these bytes.
+    /// Returns SQLite's result code for a read that returned these bytes.
     func judge(_ result: Int32, _ bytes: UnsafeRawBufferPointer, isFirstPage: () -> Bool) -> Int32 {
         guard let cipherPages, !cipherPages.admit(bytes, isFirstPage: isFirstPage) else { return result }
         return SQLITE_NOTADB

@@ -27,7 +27,7 @@ struct DeclaredSchema {
         var seen: Set<SQLName> = []
         for table in tables {
             guard seen.insert(SQLName(table.name)).inserted else {
-                throw table.failure(nil, "it is declared twice; names are not case-sensitive in SQLite")
+                throw table.failure(nil, "the table is declared twice; names are not case-sensitive in SQLite")
             }
             guard !SQLName(table.name).isOfCipherStore else {
                 throw table.failure(nil, "names that begin with cipherstore_ are reserved")

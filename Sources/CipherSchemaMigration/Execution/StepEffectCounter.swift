@@ -5,7 +5,7 @@ internal import CipherSQLite
 ///
 /// Before a statement runs, SQLite reports which tables it accesses, and these tables are counted; they are counted
 /// again when the operation has ended. Rows are counted, not compared, so overwritten values are not noticed. SQLite
-/// does not report either what a copying statement does with a column that it reads, or how often a join repeats a row.
+/// reports neither what a copying statement does with a column that it reads, nor how often a join repeats a row.
 final class StepEffectCounter {
     private typealias Name = TableRowCounts.Name
 

@@ -90,7 +90,7 @@ struct TableRowCounts {
         return found
     }
 
-    /// Returns the tables with a given root page, which a rename does not change, in the schema of `name`.
+    /// Returns the tables with the root page `root`, which a rename does not change, in the schema of `name`.
     static func tables(at root: Int, in name: Name, _ connection: Connection) throws -> [String] {
         return try connection.values(
             String.self,

@@ -83,10 +83,10 @@ extension RecordedVersion {
     /// A column of type REAL, NUMERIC or DECIMAL stores the text 1.10 as the number 1.1, and so does JSON without
     /// quotes.
     package enum Fractions {
-        /// The version with the number's digits, as apps without dotted versions that stored theirs as DOUBLE intended
-        /// it.
+        /// The version with the number's digits, as intended by apps without dotted versions that stored a version as
+        /// DOUBLE.
         case asWritten
-        /// The given version.
+        /// The associated version.
         case assumed(SchemaVersion)
         /// An error, because the version cannot be determined.
         case refused

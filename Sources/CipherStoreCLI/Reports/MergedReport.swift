@@ -141,8 +141,8 @@ struct ShardRuns: Sendable {
         last[key]?.hasEnded = summary.signal == nil && summary.left == 0
     }
 
-    /// The shard count to evaluate: one for which every shard has ended or, if there is none, that of the run that
-    /// began last.
+    /// The shard count to evaluate: a count for which every shard has ended or, if there is no such count, that of the
+    /// run that began last.
     var count: Int {
         let counts = Set(last.keys.map(\.count)).sorted()
         if let whole = counts.first(where: { count in missing(of: count).isEmpty && unended(of: count).isEmpty }) {

@@ -32,7 +32,7 @@ struct ReportEntry: Codable, Sendable {
     let path: String
     /// The bytes of a path that is not UTF-8.
     let pathBase64: String?
-    /// The result that the summary counts.
+    /// The result by which the summary counts the file.
     let result: FileResult
     /// The outcome that the command reports for a single file.
     let outcome: String
