@@ -1,4 +1,4 @@
-/// The formats of a configuration, which are recognised by the file's content, not by its name.
+/// The formats of a configuration, which are recognized by the file's content, not by its name.
 package enum ConfigurationSyntax {
     /// The reason for which bytes are not a configuration, with the place of the fault.
     package struct Failure: Error, Equatable {

@@ -15,7 +15,7 @@ package struct ConnectionProfile {
 
     /// The places in which a string may be in double quotes, as in old SQL.
     package enum DoubleQuotedStrings {
-        /// The places for which the engine was built.
+        /// The places that are the engine's compile-time default.
         case asBuilt
         /// Only in the schema that the file already has.
         case refused

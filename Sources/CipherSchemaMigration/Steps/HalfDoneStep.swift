@@ -118,7 +118,7 @@ struct HalfDoneStep {
         guard let first = passages.first else { return [] }
         let moments = [first.change.before] + passages.map(\.change.after)
         let touched = passages.reduce(into: Set<SchemaSnapshot.Item>()) { $0.formUnion($1.change.touched) }
-        // Only items that the step itself defines several times are recognised by their definition.
+        // Only items that the step itself defines several times are recognized by their definition.
         let redefined = touched.filter { item in Set(moments.compactMap { $0.definitions[item] }).count > 1 }
         let count = moments.firstIndex { moment in
             touched.allSatisfy { item in

@@ -49,7 +49,7 @@ enum ReportCommand {
             if merged.files[PathDigest(path)] == nil { missing.append(path) }
         }
         totals.missing = missing
-        // A file that the search does not recognise as a database may still exist.
+        // A file that the search does not recognize as a database may still exist.
         totals.vanished = try gone.values.map(\.name)
             .filter { try !FileSystem.exists(FileName.inFolder(root, $0)) }.sorted()
     }
