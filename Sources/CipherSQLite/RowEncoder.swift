@@ -123,7 +123,7 @@ private struct RowEncodingContainer<Key: CodingKey>: KeyedEncodingContainerProto
     func superEncoder(forKey key: Key) -> any Encoder { superEncoder() }
 
     private func refuse(_ key: Key) {
-        row.fault = "the column \(key.stringValue) holds one value: declare the property with its own type, stored as JSON"
+        row.fault = "the column \(key.stringValue) holds one value: the property needs its own type, stored as JSON"
     }
 }
 

@@ -45,8 +45,8 @@ struct LeftoverTables {
                     Plan.Withheld(
                         .dropTable, table: leftover.name, rows: try state.rowCount(of: leftover.name),
                         reason:
-                            "an unfinished upgrade left it, and the configuration does not specify which table it belongs "
-                            + "to"
+                            "an unfinished upgrade left it, and the configuration does not specify the table that it "
+                            + "belongs to"
                     ))
                 try keepReferences(to: leftover, besides: nil, of: nil)
             }

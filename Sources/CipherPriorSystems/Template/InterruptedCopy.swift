@@ -129,7 +129,8 @@ package struct InterruptedCopy {
             if !facts.holdsTables { return try copyHoldsTables() ? .copy : .database }
             guard try leftover != .database && isAhead() else { return .database }
             return try answered(
-                .copy, "the database, which is in WAL mode and has no log, or \(name), which has all of these rows and more")
+                .copy,
+                "the database, which is in WAL mode and has no log, or \(name), which has all of these rows and more")
         }
         guard try leftover != .database && isLog(copy, of: paths) else { return .database }
         return try answered(
