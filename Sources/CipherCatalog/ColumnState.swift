@@ -4,7 +4,7 @@ package import CipherSQLite
 /// A column as it is in the database.
 package struct ColumnState: Sendable, Equatable {
     package let name: String
-    /// The name byte by byte.
+    /// The exact bytes of the column's name.
     package let schemaName: SchemaName
     /// The declared type, as written.
     package var type: String
@@ -14,14 +14,14 @@ package struct ColumnState: Sendable, Equatable {
     /// The position in the primary key, from 1; 0 if the column is not part of it.
     package var primaryKeyPosition: Int
     package var generation: Generation?
-    /// Whether it is a column of a virtual table that `*` leaves out.
+    /// Whether the column is a column of a virtual table that `*` omits.
     package var isHidden: Bool
 
     /// Whether the value of a generated column is computed when it is read, or stored.
     package enum Generation: Int, Sendable { case virtual = 2, stored = 3 }
 
-    /// Returns whether both are defined alike in what SQLite reports without the schema's text: type, NOT NULL,
-    /// default, primary key.
+    /// Returns whether both columns have the same properties, as far as SQLite reports them without the schema's text:
+    /// type, NOT NULL, default, primary key.
     package func isDefined(like other: ColumnState) -> Bool {
         SQLTokens.normalized(type) == SQLTokens.normalized(other.type) && isNotNull == other.isNotNull
             && defaultSQL.map(SQLTokens.normalized) == other.defaultSQL.map(SQLTokens.normalized)
@@ -59,7 +59,7 @@ package struct ColumnState: Sendable, Equatable {
         return columns
     }
 
-    /// Returns the columns of a table whose name is valid text.
+    /// Returns the columns of a table whose name is valid UTF-8.
     package static func read(
         table: String, in schema: String = "main", from connection: Connection
     ) throws -> [ColumnState] {
@@ -68,7 +68,7 @@ package struct ColumnState: Sendable, Equatable {
 }
 
 extension [ColumnState] {
-    /// The columns of the primary key, in its order.
+    /// The columns of the primary key, in the order of the key.
     package var primaryKey: [ColumnState] {
         filter { $0.primaryKeyPosition > 0 }.sorted { $0.primaryKeyPosition < $1.primaryKeyPosition }
     }
@@ -81,7 +81,7 @@ extension [ColumnState] {
 }
 
 extension ColumnState {
-    /// The default as an expression; `nil` if there is none or it is NULL.
+    /// The default as an expression; `nil` if there is no default or it is NULL.
     ///
     /// A bare word as a default is text, but in an expression it would be a column.
     package var defaultExpression: String? {

@@ -1,6 +1,6 @@
 package import CipherSQLite
 
-/// An index as it is in the database, including those that SQLite created for a UNIQUE or a PRIMARY KEY.
+/// An index as it is in the database, including an index that SQLite created for a UNIQUE or PRIMARY KEY constraint.
 package struct IndexState {
     /// The origin of an index.
     package enum Origin: String { case statement = "c", unique = "u", primaryKey = "pk" }
@@ -13,7 +13,7 @@ package struct IndexState {
         package let name: SchemaName?
         package let isDescending: Bool
         package let collation: SchemaName?
-        /// Whether the index sorts by the column; the others identify the row.
+        /// Whether the index sorts by the column; the other columns identify the row.
         package let isKey: Bool
 
         package var isExpression: Bool { position == -2 }

@@ -1,12 +1,12 @@
 internal import CipherErrors
 package import CipherSQLite
 
-/// The collations that a schema sorts by.
+/// The collations by which a schema sorts.
 package enum SchemaCollations {
     /// Returns the collations that indexes need and the connection lacks, sorted.
     ///
-    /// They are read table by table, because the key of a WITHOUT ROWID table is an index that the schema does not
-    /// list.
+    /// The collations are read table by table, because the key of a WITHOUT ROWID table is an index that the schema
+    /// does not list.
     package static func missing(_ connection: Connection) throws -> [String] {
         var namesCollation = false
         try connection.forEachRow("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL") { row in

@@ -4,18 +4,18 @@ package import CipherSQLite
 
 /// Checks that the SQL of each schema entry matches its type.
 ///
-/// SQLite parses only an entry's text and trusts the rest: old engines treat a view as a table if its entry has a
-/// b-tree, and reading that table would run the view. SQLite itself always writes the first words of each text in the
+/// SQLite parses only an entry's SQL and trusts its other columns: old engines treat a view as a table if its entry has
+/// a b-tree, and reading that table would run the view. SQLite itself always writes the first words of the SQL in the
 /// same way, but accepts any white space and comments between them.
 ///
 /// Source: SQLite, "The Schema Table".
 package enum SchemaEntryCheck {
     /// Checks the entries.
     ///
-    /// - Throws: ``StoreError`` with `corrupt`, naming the first entry that does not match.
+    /// - Throws: ``StoreError`` with the code `corrupt`, naming the first entry that does not match.
     package static func check(_ connection: Connection) throws {
-        // Entries that are written as SQLite writes them need not be parsed, because there may be thousands. The query
-        // calls no functions, not even LIKE's, because an app may have replaced them.
+        // Entries in the form in which SQLite writes them are not parsed, because there may be thousands of them. The
+        // query calls no functions, not even LIKE's, because an app may have replaced them.
         try connection.forEachRow(
             """
             SELECT type, rootpage IS NOT NULL AND rootpage > 0, CAST(sql AS TEXT), name FROM main.sqlite_master
@@ -38,7 +38,7 @@ package enum SchemaEntryCheck {
         }
     }
 
-    /// Returns whether a text creates an entry of its type.
+    /// Returns whether an entry's SQL creates an object of the entry's type.
     package static func isShape(of sql: String, _ type: String?, hasRoot: Bool) -> Bool {
         let words = SQLTokens(sql, first: 3).tokens
         func begins(_ keywords: String...) -> Bool {

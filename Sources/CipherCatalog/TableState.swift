@@ -3,7 +3,7 @@ package import CipherSQLText
 /// A table as it is in the database.
 package struct TableState: Sendable, Equatable {
     package var name: String
-    /// The columns; empty for virtual tables, because reading theirs needs their module, which may not be loaded.
+    /// The columns; empty for a virtual table, because reading its columns needs its module, which may not be loaded.
     package var columns: [ColumnState]
     package var isVirtual: Bool
     /// The CREATE statement, as `sqlite_master` stores it.

@@ -16,7 +16,7 @@ package struct BinaryPropertyList {
     private let end: Int
     private let referenceSize: Int
     private let top: Int
-    /// The texts that were already read, because a small file can refer to a long text many times.
+    /// The strings that were already read, because a small file can refer to a long string many times.
     private var texts: [Int: ConfigurationValue] = [:]
     private var budget = ConfigurationValue.maximumCount
 
@@ -87,7 +87,7 @@ package struct BinaryPropertyList {
         }
     }
 
-    /// Converts an integer; those of fewer than eight bytes are unsigned.
+    /// Converts an integer; integers of fewer than eight bytes are unsigned.
     private func integer(_ bytes: ArraySlice<UInt8>) -> ConfigurationValue {
         let low = Self.number(bytes.suffix(8))
         guard bytes.count == 16 else { return .integer(Int(Int64(bitPattern: low))) }
@@ -170,7 +170,7 @@ package struct BinaryPropertyList {
 
     /// Returns the content of an object that consists of units of `width` bytes.
     ///
-    /// Their number is in the first byte, or after it if the first byte contains 15.
+    /// The number of units is in the first byte, or after that byte if it contains 15.
     private func content(
         _ start: Int, width: Int
     ) throws(Failure) -> ArraySlice<UInt8> {

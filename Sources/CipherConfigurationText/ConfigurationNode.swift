@@ -1,7 +1,7 @@
 package import CipherErrors
 internal import CipherSystemFiles
 
-/// A value of a configuration file together with its place, so that every error can name it.
+/// A value of a configuration file together with its place, so that every error can name the place.
 package struct ConfigurationNode {
     package let value: ConfigurationValue
     /// The path to the value, such as `dbTables[2].chat[1]`; empty for the whole file.
@@ -49,7 +49,7 @@ package struct ConfigurationNode {
         return text
     }
 
-    /// Returns the value as the name of a file in a folder that is given elsewhere.
+    /// Returns the value as the name of a file in a folder that is specified elsewhere.
     package func fileName() throws -> String {
         let name = try text()
         if let fault = FileName.fault(of: name) {
@@ -94,18 +94,18 @@ package struct ConfigurationNode {
 
     /// Returns the only entry of a dictionary with one key.
     ///
-    /// Lists of such dictionaries keep an order, which a dictionary does not have.
+    /// A list of dictionaries with one key each keeps an order, which a single dictionary does not have.
     package func singleEntry(_ what: String) throws -> (name: String, node: ConfigurationNode) {
         guard case .dictionary(let entries) = value else { throw mismatch("a dictionary of one \(what)") }
         guard let entry = entries.first, entries.count == 1 else {
             throw failure(
                 "must be a dictionary of one \(what), but has \(entries.count) keys",
-                advice: "give each \(what) its own dictionary, because their order matters")
+                advice: "put each \(what) in its own dictionary, because their order matters")
         }
         return (entry.key, child(entry.key, entry.value))
     }
 
-    /// Returns all entries of a dictionary, sorted by key, so that errors always come in the same order.
+    /// Returns all entries of a dictionary, sorted by key, so that errors are always reported in the same order.
     package func entries() throws -> [(name: String, node: ConfigurationNode)] {
         guard case .dictionary(let entries) = value else { throw mismatch("a dictionary") }
         return entries.sorted { $0.key < $1.key }.map { ($0.key, child($0.key, $0.value)) }
@@ -115,12 +115,12 @@ package struct ConfigurationNode {
         ConfigurationNode(value: value, place: Self.path(place, key: name), file: file)
     }
 
-    /// The place of a key's value in the dictionary at `place`.
+    /// Returns the place of a key's value in the dictionary at `place`.
     static func path(_ place: String, key: String) -> String {
         place.isEmpty ? shown(key) : "\(place).\(shown(key))"
     }
 
-    /// The place of an element of the list at `place`.
+    /// Returns the place of an element of the list at `place`.
     static func path(_ place: String, index: Int) -> String { "\(place)[\(index)]" }
 
     /// Returns text as it may appear in a message: short, and on one line.

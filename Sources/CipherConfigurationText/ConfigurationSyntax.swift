@@ -1,6 +1,6 @@
-/// The formats of a configuration, which are recognised by the file's content, not by its name.
+/// The formats of a configuration, which are recognized by the file's content, not by its name.
 package enum ConfigurationSyntax {
-    /// The reason why bytes are not a configuration, with its place.
+    /// The reason for which bytes are not a configuration, with the place of the fault.
     package struct Failure: Error, Equatable {
         package enum Reason: Equatable {
             case empty
@@ -13,8 +13,8 @@ package enum ConfigurationSyntax {
             case encoding(String)
             /// The format, and the fault.
             case malformed(String, String)
-            /// A key that a dictionary already has, with the place of the first one; `nil` for binary files, which have
-            /// no lines.
+            /// A key that a dictionary already has, with the place of the first occurrence; `nil` for binary files,
+            /// which have no lines.
             case repeatedKey(String, first: TextPlace?)
             /// A number that no type can represent.
             case unfitNumber
@@ -39,8 +39,8 @@ package enum ConfigurationSyntax {
 
     /// Reads a property list (XML or binary) or JSON.
     ///
-    /// - Throws: The first fault, with its place. A key that is given twice and a number that no type can represent
-    ///   are also faults.
+    /// - Throws: The first fault, with its place. A key that occurs twice and a number that no type can represent are
+    ///   also faults.
     package static func parse(_ file: [UInt8]) throws(Failure) -> ConfigurationValue {
         guard file.count <= maximumSize else { throw Failure(.tooManyValues) }
         let bytes = file.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(file.dropFirst(3)) : file
@@ -114,7 +114,7 @@ extension ConfigurationSyntax.Failure {
         case .repeatedKey: "remove one of the two"
         case .unfitNumber: "write the intended number with fewer digits"
         case .empty, .unknownFormat, .tooDeep, .tooManyValues:
-            "give a property list (XML or binary) or a JSON file with the keys of Config/README.md"
+            "use a property list (XML or binary) or a JSON file with the keys described in Config/README.md"
         }
     }
 }
@@ -127,10 +127,10 @@ extension ConfigurationSyntax.Failure.Reason {
         case .openStep: "the file is an OpenStep property list, which is not supported"
         case .utf16: "the file is UTF-16 or UTF-32 text"
         case .notUTF8: "the file is not UTF-8 text"
-        case .encoding(let name): "the file says that its encoding is \(name)"
+        case .encoding(let name): "the file declares the encoding \(name)"
         case .malformed(let format, let what): "the file is not valid \(format): \(what)"
         case .repeatedKey(let key, let first):
-            "the key \"\(ConfigurationNode.shown(key))\" is given twice" + (first.map { ", first on \($0)" } ?? "")
+            "the key \"\(ConfigurationNode.shown(key))\" is specified twice" + (first.map { ", first on \($0)" } ?? "")
         case .unfitNumber: "the number is too large, too small or too long to be stored exactly as written"
         case .tooDeep: "values are nested deeper than \(ConfigurationValue.maximumDepth) levels"
         case .tooManyValues: "the file is too large for a configuration"

@@ -17,7 +17,9 @@ struct ConfigurationText {
     private(set) var position = 0
     private var budget = ConfigurationValue.maximumCount
 
-    /// - Parameter bytes: The file without its byte order mark.
+    /// Creates a text.
+    ///
+    /// - Parameter bytes: The bytes of the file without its byte order mark.
     /// - Throws: `notUTF8` with the first place that is not UTF-8.
     init(_ bytes: [UInt8], format: String) throws(ConfigurationSyntax.Failure) {
         self.format = format
@@ -31,26 +33,27 @@ struct ConfigurationText {
 
     var next: UInt8? { position < bytes.count ? bytes[position] : nil }
 
-    /// Returns whether the rest begins with `literal`.
+    /// Returns whether the remaining text begins with `literal`.
     func isNext(_ literal: String) -> Bool { bytes[position...].starts(with: literal.utf8) }
 
     mutating func skip(_ count: Int = 1) { position += count }
 
-    /// Skips `literal` if the rest begins with it, and returns whether it does.
+    /// Skips `literal` if the remaining text begins with it, and returns whether it does.
     mutating func take(_ literal: String) -> Bool {
         guard isNext(literal) else { return false }
         position += literal.utf8.count
         return true
     }
 
-    /// Skips all bytes up to the first that does not fit, and returns them.
+    /// Skips all bytes up to the first byte that does not fit, and returns the skipped bytes.
     mutating func take(while fits: (UInt8) -> Bool) -> ArraySlice<UInt8> {
         let start = position
         while position < bytes.count, fits(bytes[position]) { position += 1 }
         return bytes[start..<position]
     }
 
-    /// Skips everything up to the end of the first `literal`, and returns what comes before it; `nil` if there is none.
+    /// Skips everything up to the end of the first `literal`, and returns the bytes before it; `nil` if there is no
+    /// `literal`.
     mutating func take(through literal: String) -> ArraySlice<UInt8>? {
         let start = position
         while position < bytes.count {

@@ -32,8 +32,9 @@ extension ConfigurationValue {
 
     /// Creates the value of a decimal number, which may have a fraction and an exponent.
     ///
-    /// It is `nil` for a number that no type can represent: one out of range, or one that would be read as another
-    /// whole number, such as `1e-400000` for 0 and `9007199254740993.0` for the number before it.
+    /// The result is `nil` for a number that no type can represent: a number out of range, or a number that would be
+    /// read as another whole number, such as `1e-400000`, read as 0, and `9007199254740993.0`, read as the preceding
+    /// number.
     init?(number text: String) {
         if let integer = Int(text) {
             self = .integer(integer)

@@ -1,6 +1,6 @@
 /// The values of a JSON text, parsed according to RFC 8259.
 ///
-/// Foundation's reader is not used because it accepts a key that is given twice, and reports no line.
+/// Foundation's reader is not used because it accepts a key that occurs twice, and reports no line.
 struct JSONText {
     private var text: ConfigurationText
 

@@ -1,6 +1,6 @@
 /// The values of a property list in XML.
 ///
-/// Foundation's reader is not used because it accepts a key that is given twice, reports no line, and recurses without
+/// Foundation's reader is not used because it accepts a key that occurs twice, reports no line, and recurses without
 /// a limit.
 ///
 /// Source: Apple's PropertyList-1.0.dtd, and XML 1.0 for its syntax.

@@ -1,6 +1,6 @@
-/// An event in the life of a database, as its history table names it.
+/// An event that the history table of a database records, by its name in the table.
 public enum HistoryEvent: String, Sendable, Equatable, Codable {
-    /// CipherStore took over a database that it had not created; from now on it records the version.
+    /// CipherStore adopted a database that it had not created; from then on it records the version.
     case adopted
     /// The schema was changed.
     case migrated
@@ -8,19 +8,19 @@ public enum HistoryEvent: String, Sendable, Equatable, Codable {
     case created
     /// A plaintext database was encrypted.
     case encrypted
-    /// An encrypted database was given another key or cipher format.
+    /// The key or the cipher format of an encrypted database was changed.
     case rekeyed
-    /// The database was damaged, and what it still contained was copied into a new, encrypted one.
+    /// The database was damaged, and the rows that it still contained were copied into a new, encrypted database.
     case recovered
     /// A plaintext database was opened while encryption was off.
     case openedPlaintext
     /// The schema was declared to be that of a version, without running anything.
     case baselined
-    /// The present schema was accepted as intended, and recorded again.
+    /// The current schema was accepted as intended, and recorded again.
     case repaired
 
     /// The events that record the version of the database.
     static let recordingVersion: [HistoryEvent] = [.adopted, .created, .migrated, .baselined, .repaired]
-    /// The events that show whether the file is meant to be plaintext; the latest counts.
+    /// The events that show whether the file is intended to be plaintext; the latest event decides.
     static let tellingEncryption: [HistoryEvent] = [.encrypted, .openedPlaintext, .recovered]
 }

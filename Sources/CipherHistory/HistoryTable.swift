@@ -28,8 +28,8 @@ package enum HistoryTable {
 
     /// Returns whether the database has a history.
     ///
-    /// - Throws: ``StoreError`` with `migration` if something else has the table's name; that object is neither read
-    ///   nor changed.
+    /// - Throws: ``StoreError`` with the code `migration` if something else has the table's name; that object is
+    ///   neither read nor changed.
     package static func exists(_ connection: Connection) throws -> Bool {
         let found = try connection.value(
             Bool.self,
@@ -42,12 +42,12 @@ package enum HistoryTable {
             throw StoreError(
                 .migration, path: connection.path,
                 "\(name) in the database is not CipherStore's history table: it has other columns",
-                advice: "rename it", changed: .nothing)
+                advice: "rename that table", changed: .nothing)
         }
         return true
     }
 
-    /// Returns whether the table begins with our columns; a newer release may have appended others.
+    /// Returns whether the table begins with this release's columns; a newer release may have appended other columns.
     private static func hasOurColumns(_ connection: Connection) throws -> Bool {
         let found = try ColumnState.read(table: name, from: connection)
         guard found.count >= columns.count else { return false }
@@ -77,30 +77,30 @@ package enum HistoryTable {
         return entries
     }
 
-    /// Returns whether CipherStore has recorded a version, so that the app's own record no longer counts.
+    /// Returns whether CipherStore has recorded a version, so that the app's own record is no longer used.
     ///
-    /// The table alone does not prove this: a file can be stamped as plaintext or encrypted before its version is taken
-    /// over.
+    /// The table alone does not prove this: a file can be stamped as plaintext or encrypted before its version is
+    /// adopted.
     package static func isAdopted(_ connection: Connection) throws -> Bool {
         try latest("event", of: HistoryEvent.recordingVersion, connection) != nil
     }
 
-    /// Returns the version of the latest event that recorded one; `nil` if there is no such event, or it has no
+    /// Returns the version of the latest event that recorded a version; `nil` if there is no such event, or it has no
     /// version.
     ///
-    /// - Throws: ``StoreError`` with `recordedVersion` if the text is not a version.
+    /// - Throws: ``StoreError`` with the code `recordedVersion` if the text is not a valid version.
     static func latestVersion(_ connection: Connection) throws -> SchemaVersion? {
         guard let text = try latest("toVersion", of: HistoryEvent.recordingVersion, connection) else { return nil }
         guard let version = SchemaVersion(text) else {
             throw StoreError(
                 .recordedVersion, path: connection.path,
-                "the latest version that \(name) records is not a version",
+                "the latest version that \(name) records, \(text), is not a valid version",
                 advice: "it must be a whole number or text such as 2.0.0", changed: .nothing)
         }
         return version
     }
 
-    /// Returns whether the table exists without any entry, although it is always created with its first one.
+    /// Returns whether the table exists without any entry, although it is always created with its first entry.
     static func isEmptied(_ connection: Connection) throws -> Bool {
         guard try exists(connection) else { return false }
         return try connection.value(Bool.self, "SELECT NOT EXISTS (SELECT 1 FROM main.cipherstore_history)") ?? false
@@ -132,7 +132,8 @@ package enum HistoryTable {
         return try StoreError.readingOwnTable(name, connection) { try connection.value(String?.self, latest) } ?? nil
     }
 
-    /// Returns the text of the schema that the latest event that records a version stored; `nil` if none is recorded.
+    /// Returns the text of the schema that is stored with the latest event that records a version; `nil` if there is no
+    /// such text.
     package static func latestRecord(_ connection: Connection) throws -> (id: Int64, text: String)? {
         guard try exists(connection), try hasSchemaColumn(connection) else { return nil }
         let marks = HistoryEvent.recordingVersion.map { _ in "?" }.joined(separator: ", ")
@@ -157,9 +158,9 @@ package enum HistoryTable {
 
     // MARK: Writing
 
-    /// Adds an entry, and creates the table if there is none.
+    /// Adds an entry, and creates the table if it does not exist.
     ///
-    /// This is atomic, and part of the caller's transaction if there is one.
+    /// This is atomic, and part of the caller's transaction if one is open.
     ///
     /// - Parameter record: The schema as text, for an event that records a version.
     package static func append(

@@ -16,7 +16,7 @@ public struct SchemaVersion: Sendable, CustomStringConvertible {
         description = "\(number)"
     }
 
-    /// Creates a version from text such as `24` or `1.10.0`; `nil` for anything else.
+    /// Creates a version from text such as `24` or `1.10.0`; returns `nil` for any other text.
     public init?(_ text: String) {
         var components: [Int] = []
         for part in text.split(separator: ".", omittingEmptySubsequences: false) {
@@ -32,7 +32,7 @@ public struct SchemaVersion: Sendable, CustomStringConvertible {
 }
 
 extension SchemaVersion: Hashable, Comparable {
-    /// Returns whether the numbers are equal, whatever the texts.
+    /// Returns whether the numbers are equal, even if the texts differ.
     public static func == (left: SchemaVersion, right: SchemaVersion) -> Bool { left.components == right.components }
 
     /// Hashes the numbers.
@@ -45,10 +45,10 @@ extension SchemaVersion: Hashable, Comparable {
 }
 
 extension SchemaVersion {
-    /// The number of a version of one number; `nil` if there are more.
+    /// The number of a version of one number; `nil` if the version has several numbers.
     package var wholeNumber: Int? { components.count > 1 ? nil : components.first ?? 0 }
 
-    /// Whether the text contains a dot, even if only zeros follow.
+    /// Whether the text contains a dot, even if only zeros follow it.
     package var isDotted: Bool { description.utf8.contains(UInt8(ascii: ".")) }
 }
 
@@ -62,7 +62,7 @@ extension SchemaVersion: Codable {
         }
         let text = try container.decode(String.self)
         guard let version = SchemaVersion(text) else {
-            throw DecodingError.dataCorruptedError(in: container, debugDescription: "\(text) is not a version")
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "\(text) is not a valid version")
         }
         self = version
     }

@@ -3,21 +3,21 @@ package import CipherSQLite
 
 /// The two records of a database's version that CipherStore writes.
 ///
-/// Both are written in one transaction, so if they differ, other code wrote one of them. Then the higher one counts: no
-/// step runs again on a schema that already has it, and an older release refuses a database that a newer one has
-/// changed.
+/// Both are written in one transaction, so if they differ, other code wrote one of them. Then the higher version is
+/// used: no step runs again on a schema that already has its changes, and an older release refuses a database that a
+/// newer release has changed.
 package struct VersionRecords: Equatable {
-    /// The version of the latest event that recorded one; `nil` if CipherStore has recorded none.
+    /// The version of the latest event that recorded a version; `nil` if CipherStore has recorded none.
     private let history: SchemaVersion?
-    /// The value of `PRAGMA user_version`; `nil` if it does not count because CipherStore has recorded no version, or
-    /// one of several numbers, which does not fit there.
+    /// The value of `PRAGMA user_version`; `nil` if it is ignored because CipherStore has recorded no version, or a
+    /// version of several numbers, which does not fit into `user_version`.
     private let userVersion: SchemaVersion?
-    /// Whether the history exists without any entry, although it is always created with its first one.
+    /// Whether the history exists without any entry, although it is always created with its first entry.
     private let isEmptied: Bool
 
     /// Reads both records.
     ///
-    /// - Throws: ``StoreError`` with `recordedVersion` if the history contains an invalid version.
+    /// - Throws: ``StoreError`` with the code `recordedVersion` if the history contains an invalid version.
     package init(_ connection: Connection) throws {
         let isAdopted = try HistoryTable.isAdopted(connection)
         let latest = try HistoryTable.latestVersion(connection)
@@ -27,13 +27,13 @@ package struct VersionRecords: Equatable {
         history = isAdopted ? latest ?? userVersion : nil
     }
 
-    /// The version that counts; `nil` if CipherStore has recorded none, so that the app's own record counts.
+    /// The version of the database; `nil` if CipherStore has recorded none, so that the app's own record is used.
     package var version: SchemaVersion? { history.map { max($0, userVersion ?? $0) } }
 
-    /// Whether CipherStore has recorded the version that counts, so that it knows the schema.
+    /// Whether CipherStore itself has recorded ``version``, so that it knows the schema.
     package var isOwn: Bool { history != nil && history == version }
 
-    /// The value that `user_version` must be set to; `nil` if it is correct or does not count.
+    /// The value that `user_version` must be set to; `nil` if it is correct or ignored.
     package var userVersionToSet: Int? { history == nil || userVersion == version ? nil : version?.wholeNumber }
 
     /// The recorded version of a database whose history other code has emptied; `nil` if the history was not emptied,
@@ -43,7 +43,7 @@ package struct VersionRecords: Equatable {
         return userVersion
     }
 
-    /// A description of the difference; `nil` if there is none.
+    /// A description of the difference between the records; `nil` if they agree.
     package var difference: String? {
         guard let history, let userVersion, history != userVersion else { return nil }
         return "user_version is \(userVersion), but the history recorded \(history)"
@@ -55,7 +55,7 @@ package struct VersionRecords: Equatable {
             return "\(HistoryTable.name) no longer has any entries: other code has emptied it, so the version is known "
                 + "only from the app and user_version"
         }
-        return difference.map { "\($0): other code has changed one of them, and the higher one counts" }
+        return difference.map { "\($0): other code has changed one of them, and the higher one is used" }
     }
 }
 

@@ -4,19 +4,20 @@ package import CipherSQLite
 package import CipherSQLiteFormat
 
 /// The pages of an encrypted database in any of SQLCipher's formats. Each page is authenticated before it is opened,
-/// and a page that is not authentic counts as missing.
+/// and a page that is not authentic is treated as missing.
 ///
-/// Used to verify what the page sealer wrote, and for files that may be damaged anywhere. It shares no code with the
-/// sealer except the cryptographic library's algorithms, and derives the key of the page HMACs itself. The caller
-/// supplies the sealed pages, whether they are in the file, its log or its journal. Format 1 authenticates nothing.
+/// It is used to verify the pages that the page sealer wrote, and for files that may be damaged anywhere. It shares no
+/// code with the sealer except the cryptographic library's algorithms, and derives the key of the page HMACs itself.
+/// The caller supplies the sealed pages, whether they are in the file, its log or its journal. Format 1 does not
+/// authenticate pages.
 /// Source: SQLCipher Design, "Database Encryption and Decryption", "Per-Page MAC" and "Key Derivation".
 // Not `Sendable`: the buffers and the contexts of the cryptographic library belong to one thread.
 package final class EncryptedPages<Sealed: PageSource>: PageSource {
-    /// The sizes in the settings, until page 1 gives more reserved bytes, as it does in old formats that a newer
-    /// SQLCipher wrote.
+    /// The sizes in the settings, until page 1 specifies more reserved bytes, as in old formats that a newer SQLCipher
+    /// wrote.
     package var geometry: PageGeometry
     package var pageCount: UInt32 { sealed.pageCount }
-    /// The first requested page that is not authentic; `nil` if there was none yet.
+    /// The first requested page that is not authentic; `nil` if all pages so far were authentic.
     package private(set) var forgedPage: UInt32?
 
     private let sealed: Sealed
@@ -30,17 +31,19 @@ package final class EncryptedPages<Sealed: PageSource>: PageSource {
     /// The authenticator; `nil` in format 1.
     private let authenticator: PageAuthenticator?
     private let memory: UnsafeMutableRawBufferPointer
-    /// If pages are requested in the order of their numbers, the following pages are authenticated together with them.
+    /// The pages that follow, which are authenticated together if pages are requested in the order of their numbers.
     private let run: PageRun
-    /// The last page that was authenticated alone.
+    /// The number of the last page that was authenticated alone.
     private var lastAlone: UInt32 = 0
     private static var magic: [UInt8] { Array("SQLite format 3\0".utf8) }
 
+    /// Creates the pages of a database.
+    ///
     /// - Parameters:
     ///   - sealed: The pages as they are in the files, with the page size in the settings.
     ///   - key: The raw key with the file's salt.
-    ///   - checksSalt: Whether page 1 counts as authentic only if it begins with that salt, from which anyone who opens
-    ///     the file with a passphrase derives the key.
+    ///   - checksSalt: Whether page 1 is authentic only if it begins with that salt, from which the key is derived if
+    ///     the file is opened with a passphrase.
     /// - Throws: ``KeyError`` for a key without its salt, or if the cryptographic library fails.
     package init(_ sealed: Sealed, key: CipherKey, settings: CipherSettings, checksSalt: Bool = false) throws {
         guard let salt = key.salt else { throw KeyError.malformed }
@@ -64,7 +67,7 @@ package final class EncryptedPages<Sealed: PageSource>: PageSource {
 
     deinit { memory.deallocate() }
 
-    /// Authenticates a page and opens it into `scratch`; `nil` if it is missing or not authentic.
+    /// Authenticates a page and opens it into `scratch`; returns `nil` if the page is missing or not authentic.
     package func lend(_ page: UInt32, _ scratch: UnsafeMutableRawBufferPointer) throws -> UnsafeRawBufferPointer? {
         guard scratch.count >= seal.pageSize else { return nil }
         let bytes: UnsafeRawBufferPointer
@@ -83,7 +86,8 @@ package final class EncryptedPages<Sealed: PageSource>: PageSource {
         return UnsafeRawBufferPointer(rebasing: scratch[..<seal.pageSize])
     }
 
-    /// Returns whether a page was authenticated together with others; does that now if the page follows the last one.
+    /// Returns whether a page was authenticated together with others; if the page follows the last one, it is
+    /// authenticated now.
     private func isInRun(_ page: UInt32) throws -> Bool {
         guard let authenticator, authenticator.takesMany else { return false }
         if run.contains(page) { return true }

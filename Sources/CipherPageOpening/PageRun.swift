@@ -1,7 +1,7 @@
 internal import CipherSQLiteFormat
 
 /// Consecutive pages of a file, which are read and authenticated together.
-// Not `Sendable`: it belongs to one thread, as the pages do.
+// Not `Sendable`: the object belongs to one thread, as the pages do.
 final class PageRun {
     private static let capacity = 16
 
@@ -9,7 +9,7 @@ final class PageRun {
     private let memory: UnsafeMutableRawBufferPointer
     private var first: UInt32 = 0
     private var count = 0
-    /// Whether each page is authentic; empty if that is not known.
+    /// Whether each page is authentic; empty if this is not known.
     var areAuthentic: [Bool] = []
 
     init(pageSize: Int) {
@@ -19,7 +19,7 @@ final class PageRun {
 
     deinit { memory.deallocate() }
 
-    /// The number of the page after them.
+    /// The number of the page after the run.
     var end: UInt32 { first &+ UInt32(count) }
 
     var pages: UnsafeMutableRawBufferPointer { UnsafeMutableRawBufferPointer(rebasing: memory[..<(count * pageSize)]) }
@@ -35,7 +35,7 @@ final class PageRun {
 
     /// Reads as many pages as exist and fit.
     ///
-    /// - Throws: The error that keeps the first page from being read. Errors on later pages are reported when those
+    /// - Throws: The error that prevents the first page from being read. Errors on later pages are reported when those
     ///   pages are requested.
     func fill(from page: UInt32, upTo pageCount: UInt32, _ source: some PageSource) throws {
         (first, count, areAuthentic) = (page, 0, [])

@@ -1,8 +1,8 @@
 package import CipherPrimitives
 package import CipherSQLite
 
-/// How the pages of a file are sealed: the values from ``CipherSettings``, and those that SQLCipher's pragmas can set
-/// as well.
+/// The way in which the pages of a file are sealed: the values from ``CipherSettings``, and other values that
+/// SQLCipher's pragmas can set.
 ///
 /// Source: SQLCipher Design, "Database Encryption and Decryption" and "Per-Page MAC"; SQLCipher API,
 /// `PRAGMA cipher_use_hmac`, `PRAGMA cipher_hmac_salt_mask`, `PRAGMA cipher_hmac_pgno`.
@@ -13,14 +13,14 @@ package struct PageSeal: Hashable, Sendable {
     package let hmac: CipherSettings.Digest?
     /// The hash function with which the HMAC's key is derived.
     package let kdf: CipherSettings.Digest
-    /// The mask that each byte of the salt is XORed with to derive the HMAC's key.
+    /// The mask with which each byte of the salt is XORed to derive the HMAC's key.
     package let saltMask: UInt8
     /// Whether the page number is big-endian in the HMAC's input.
     package let isBigEndian: Bool
 
     package static let vectorSize = 16
     package static let usualMask: UInt8 = 0x3a
-    /// 0 was the mask of early releases of SQLCipher 2.
+    /// The known masks; 0 was the mask of early releases of SQLCipher 2.
     package static let masks: [UInt8] = [usualMask, 0]
     package static let pageSizes = [4096, 1024, 8192, 2048, 16_384, 32_768, 65_536, 512]
 
@@ -35,7 +35,7 @@ package struct PageSeal: Hashable, Sendable {
         self.isBigEndian = isBigEndian
     }
 
-    /// Format 1 has no HMAC.
+    /// Creates the seal for cipher settings; format 1 has no HMAC.
     package init(_ settings: CipherSettings) {
         self.init(
             pageSize: settings.pageSize, hmac: settings.compatibility >= 2 ? settings.hmacAlgorithm : nil,
@@ -52,9 +52,9 @@ package struct PageSeal: Hashable, Sendable {
     /// Decrypts the content of a page, without the reserved bytes at its end.
     ///
     /// - Parameters:
-    ///   - page: As many bytes as a page has.
-    ///   - start: How many of its first bytes are not encrypted.
-    ///   - content: Receives the bytes from `start` to `contentEnd`, at the same offsets.
+    ///   - page: The bytes of a whole page.
+    ///   - start: The number of bytes at the beginning of the page that are not encrypted.
+    ///   - content: Memory that receives the bytes from `start` to `contentEnd`, at the same offsets.
     /// - Returns: Whether the cryptographic library succeeded.
     package func open(
         _ page: UnsafePointer<UInt8>, from start: Int, _ decryption: AESCBC, into content: UnsafeMutablePointer<UInt8>
@@ -78,8 +78,9 @@ package final class PageAuthenticator {
     /// The lanes for several pages at once; `nil` if pages are authenticated one after the other.
     private let lanes: MessageLanes?
 
-    /// - Parameter isForMany: Whether it is worthwhile to prepare for many pages.
-    /// - Returns: `nil` for a seal without an HMAC, or if the cryptographic library fails.
+    /// Creates an authenticator; returns `nil` for a seal without an HMAC, or if the cryptographic library fails.
+    ///
+    /// - Parameter isForMany: Whether to prepare for the authentication of many pages.
     package init?(_ seal: PageSeal, key: SecretBytes, salt: [UInt8], isForMany: Bool = false) {
         guard let digest = seal.hmac else { return nil }
         var isDerived = false
@@ -103,10 +104,10 @@ package final class PageAuthenticator {
             }
     }
 
-    /// Whether ``areAuthentic(_:from:)`` can be used.
+    /// Whether ``areAuthentic(_:from:)`` is available.
     var takesMany: Bool { lanes != nil }
 
-    /// Returns whether each of several pages, other than page 1, is what was sealed with this key.
+    /// Returns whether each of several pages, other than page 1, was sealed with this key and has not changed since.
     ///
     /// - Parameters:
     ///   - pages: The pages, one after the other, in memory in which their HMACs are overwritten.
@@ -136,11 +137,11 @@ package final class PageAuthenticator {
 
     deinit { computed.deallocate() }
 
-    /// Returns whether a page is what was sealed with this key.
+    /// Returns whether a page was sealed with this key and has not changed since.
     ///
     /// - Parameters:
-    ///   - page: As many bytes as a page has.
-    ///   - start: How many of its first bytes are neither encrypted nor authenticated.
+    ///   - page: The bytes of a whole page.
+    ///   - start: The number of bytes at the beginning of the page that are neither encrypted nor authenticated.
     package func isAuthentic(_ page: UnsafeRawBufferPointer, _ number: UInt32, from start: Int) -> Bool {
         let mac = seal.contentEnd + PageSeal.vectorSize
         guard mac > start, page.count == seal.pageSize,
@@ -163,7 +164,7 @@ package final class PageAuthenticator {
 extension PageSeal {
     /// Returns the content of a page, without the reserved bytes at its end; `nil` if the cryptographic library fails.
     ///
-    /// - Parameter start: How many of its first bytes are not encrypted.
+    /// - Parameter start: The number of bytes at the beginning of the page that are not encrypted.
     package func opened(_ page: [UInt8], from start: Int, _ decryption: AESCBC) -> [UInt8]? {
         guard page.count == pageSize, contentEnd > start else { return nil }
         var content = Array(page[..<contentEnd])

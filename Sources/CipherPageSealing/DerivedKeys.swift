@@ -6,10 +6,11 @@ internal import CipherSystemFiles
 /// The keys that were derived from passphrases and are in use in this process, so that a second store on a file need
 /// not derive its key again.
 ///
-/// A key stays known as long as something holds it, and is erased when the last holder releases it. Of the passphrase,
-/// only an HMAC is kept, made with a random secret of this process: enough to recognize the same passphrase.
-// Unchecked, and safe between threads: `known` is read and written only while `lock` is held; the rest never
-// changes.
+/// A key is retained as long as an object refers to it, and is erased when the last reference is released. Of the
+/// passphrase, only an HMAC with a random secret of this process is stored, which suffices to recognize the same
+/// passphrase.
+// Unchecked, but thread-safe: `known` is read and written only while `lock` is held; the other properties never
+// change.
 package final class DerivedKeys: @unchecked Sendable {
     package static let inUse = DerivedKeys()
 

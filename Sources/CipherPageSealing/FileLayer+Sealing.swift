@@ -10,10 +10,10 @@ extension FileLayer {
 
     /// Creates a layer through which a connection without a key writes a database that SQLCipher 4 reads.
     ///
-    /// SQLCipher seals each page while the b-tree waits; this layer seals pages on other threads, many at once. It is
-    /// only a second writer of SQLCipher's format: what it wrote counts only after SQLCipher has read all of it. It
-    /// supports only SQLCipher's default format, a new file, and a connection without a journal, which would be
-    /// plaintext.
+    /// SQLCipher seals each page while the b-tree code waits; this layer seals pages on other threads, many at once. It
+    /// is only a second writer of SQLCipher's format: its output is used only after SQLCipher has read all of it. It
+    /// supports only SQLCipher's default format, a new file, and a connection without a journal, because a journal
+    /// would be plaintext.
     /// Source: SQLCipher Design.
     ///
     /// - Parameters:
@@ -29,7 +29,7 @@ extension FileLayer {
     }
 }
 
-/// Access to the pages of a sealed file, numbered from 1.
+/// Access to the pages of a sealed file; the pages are numbered from 1.
 extension DescriptorFile {
     func write(_ bytes: UnsafePointer<UInt8>, count: Int, page: UInt32) -> Int32 {
         write(UnsafeRawPointer(bytes), count: count, offset: Self.offset(of: page))

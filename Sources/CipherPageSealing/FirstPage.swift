@@ -20,11 +20,11 @@ extension CipherKey {
     ///
     /// Source: SQLCipher Design, "Database Encryption and Decryption".
     ///
-    /// - Throws: ``DatabaseError`` if it is not a whole page; ``KeyError`` if the cryptographic library fails.
+    /// - Throws: ``DatabaseError`` if the page is not complete; ``KeyError`` if the cryptographic library fails.
     package func openFirstPage(_ page: [UInt8], _ settings: CipherSettings) throws -> [UInt8] {
         let end = settings.pageSize - settings.reservedBytes
         guard page.count == settings.pageSize else {
-            throw DatabaseError(extendedCode: DatabaseError.corrupt, message: "the file has no whole page")
+            throw DatabaseError(extendedCode: DatabaseError.corrupt, message: "the file has no complete page")
         }
         // The salt, or the plaintext part of the header, is not encrypted.
         let start = max(CipherKey.saltLength, settings.plaintextHeaderSize)

@@ -4,14 +4,15 @@ internal import CipherSQLite
 
 /// Pages that are sealed and written together on another thread.
 ///
-/// SQLite's thread fills it. Between ``SealingThreads/submit(_:)`` and ``SealingThreads/settle(_:)`` it belongs to the
-/// thread that seals it.
-// Unchecked, and safe between threads: the memory, `numbers` and `result` are accessed by one thread at a time, as
-// described above, and the threads' lock orders the accesses.
+/// SQLite's thread fills the batch. Between ``SealingThreads/submit(_:)`` and ``SealingThreads/settle(_:)`` it belongs
+/// to the thread that seals it.
+// Unchecked, but thread-safe: the memory, `numbers` and `result` are accessed by one thread at a time, as described
+// above, and the threads' lock orders the accesses.
 final class PageBatch: @unchecked Sendable {
     static let capacity = 64
 
-    /// Allocated for the first page: most files have fewer pages than one batch has room for.
+    /// The memory for the pages, which is allocated for the first page because most files have fewer pages than a
+    /// batch.
     private var memory: (pages: UnsafeMutablePointer<UInt8>, sealed: UnsafeMutablePointer<UInt8>)?
     private var result = SQLITE_OK
     /// The numbers of the pages, in order of arrival.
@@ -52,7 +53,7 @@ final class PageBatch: @unchecked Sendable {
 
     /// Removes the pages, after they were written.
     ///
-    /// Returns SQLite's result code of a failed write, or `SQLITE_OK`.
+    /// - Returns: SQLite's result code of a failed write, or `SQLITE_OK`.
     func reset() -> Int32 {
         numbers.removeAll(keepingCapacity: true)
         defer { result = SQLITE_OK }
@@ -61,7 +62,7 @@ final class PageBatch: @unchecked Sendable {
 
     /// Seals the pages and writes them.
     ///
-    /// - Parameter sealer: The sealer; `nil` if there is none, which counts as a write failure.
+    /// - Parameter sealer: The sealer; `nil` if there is no sealer, which is treated as a write failure.
     func seal(with sealer: PageSealer?, to disk: DescriptorFile) {
         result = sealer.map { write(sealedBy: $0, to: disk) } ?? DescriptorFile.writeFailure
     }
@@ -69,7 +70,7 @@ final class PageBatch: @unchecked Sendable {
     private func write(sealedBy sealer: PageSealer, to disk: DescriptorFile) -> Int32 {
         var vectors = [UInt8](repeating: 0, count: numbers.count * PageSealer.vectorSize)
         guard vectors.withUnsafeMutableBytes(Cryptography.randomize) else { return DescriptorFile.writeFailure }
-        // In file order, so that adjacent pages are written together.
+        // The pages are sorted in file order, so that adjacent pages are written together.
         let places = numbers.indices.sorted { numbers[$0] < numbers[$1] }
         let areSealed = vectors.withUnsafeBufferPointer { vectors in
             vectors.baseAddress.map { vectors in

@@ -6,9 +6,9 @@ internal import CipherSQLite
 ///
 /// A sealed page is its content encrypted with AES-256 in CBC mode, the initialization vector, and an HMAC-SHA512 over
 /// both and the page number, which is four bytes, little-endian. The first page begins with the salt in place of
-/// SQLite's magic string, outside the encrypted and authenticated part. The algorithms are the cryptographic library's;
-/// this class only determines their order. Source: SQLCipher Design, "Database Encryption and Decryption" and "Per-Page
-/// MAC".
+/// SQLite's magic string, outside the encrypted and authenticated part. The cryptographic library supplies the
+/// algorithms; this class only determines their order. Source: SQLCipher Design, "Database Encryption and Decryption"
+/// and "Per-Page MAC".
 package final class PageSealer {
     package static let pageSize = 4096
     /// The number of bytes after the content: the initialization vector and the HMAC.
@@ -45,9 +45,9 @@ package final class PageSealer {
     struct Page {
         let content: UnsafePointer<UInt8>
         let number: UInt32
-        /// 16 random bytes, never used before.
+        /// The initialization vector: 16 random bytes, never used before.
         let vector: UnsafePointer<UInt8>
-        /// Receives the sealed page.
+        /// The memory that receives the sealed page.
         let sealed: UnsafeMutablePointer<UInt8>
     }
 
@@ -69,14 +69,14 @@ package final class PageSealer {
                     let skipped = skippedBytes(of: page.number)
                     let mac = page.sealed + Self.contentSize + Self.vectorSize
                     (page.sealed + Self.contentSize).update(from: page.vector, count: Self.vectorSize)
-                    // The number is in the place of the HMAC, which is written after it is computed.
+                    // The number is temporarily in the place of the HMAC, which is written after it is computed.
                     UnsafeMutableRawPointer(mac).storeBytes(of: page.number.littleEndian, as: UInt32.self)
                     return MessageLanes.Message(
                         page.sealed + skipped, count: Self.contentSize + Self.vectorSize + 4 - skipped, into: mac)
                 })
     }
 
-    /// Writes what precedes the encrypted bytes of a page, and returns its length.
+    /// Writes the bytes that precede the encrypted bytes of a page, and returns their number.
     private func begin(_ number: UInt32, _ sealed: UnsafeMutablePointer<UInt8>) -> Int {
         let skipped = skippedBytes(of: number)
         if skipped > 0 {
@@ -87,7 +87,7 @@ package final class PageSealer {
 
     /// Writes the sealed form of a page; returns `false` if the cryptographic library fails.
     ///
-    /// - Parameter vector: 16 random bytes, never used before.
+    /// - Parameter vector: The initialization vector: 16 random bytes, never used before.
     func seal(
         _ page: UnsafePointer<UInt8>, number: UInt32, vector: UnsafePointer<UInt8>,
         into sealed: UnsafeMutablePointer<UInt8>
@@ -126,7 +126,7 @@ package final class PageSealer {
     /// Source: SQLite, "Database File Format", section 1.3.1.
     static let magic = Array("SQLite format 3\0".utf8)
 
-    /// Returns how many bytes at the beginning of a page are neither encrypted nor authenticated.
+    /// Returns the number of bytes at the beginning of a page that are neither encrypted nor authenticated.
     private func skippedBytes(of number: UInt32) -> Int { number == 1 ? salt.count : 0 }
 
     private func authenticate(

@@ -4,10 +4,10 @@ internal import CipherSQLite
 /// A database file that SQLite writes as plaintext pages and that is stored sealed.
 ///
 /// It is used by one thread, SQLite's. Full batches of pages are sealed and written on other threads. If a page is
-/// needed again, it is taken from the batch that is being filled, or this thread waits for its batch, reads it and
-/// opens it.
+/// needed again, it is taken from the batch that is being filled, or SQLite's thread waits for the page's batch, reads
+/// the page and opens it.
 final class SealedFile: LayeredFile {
-    /// Enough that each core has a batch to seal while another is filled, but little memory is used.
+    /// The number of batches: each core has a batch to seal while another is filled, but little memory is used.
     private static let batchCount = 16
 
     private let disk: DescriptorFile
@@ -52,7 +52,7 @@ final class SealedFile: LayeredFile {
                 batches[current].replace(known.place, content)
                 return SQLITE_OK
             }
-            // Otherwise two threads could write the page in either order.
+            // Without this wait, two threads could write the page in either order.
             settle(known.batch)
         }
         places[number] = (current, batches[current].append(number, content))
@@ -78,7 +78,7 @@ final class SealedFile: LayeredFile {
     /// Writes the remaining pages, and waits until all are written.
     func flush() -> Int32 {
         if !batches[current].isEmpty {
-            // The batch is waited for at once, so no thread is started for it.
+            // This thread waits for the batch at once, so no thread is started for it.
             threads.submit(batches[current], startsThread: false)
             current = (current + 1) % batches.count
         }

@@ -3,19 +3,21 @@ package import CipherSQLite
 
 /// A file whose pages are written one by one and sealed on several cores, as SQLCipher 4 seals them.
 ///
-/// Used for a copy whose pages have the content of another file's pages. As with
-/// ``FileLayer/init(sealing:key:startThread:)``, the result counts only after other code has read it. Use it only if
-/// ``FileLayer/canSeal(_:engine:)`` allows it.
-// Not `Sendable`: it belongs to one thread, as `SealedFile` does.
+/// It is used for a copy whose pages have the content of another file's pages. As with
+/// ``FileLayer/init(sealing:key:startThread:)``, the result is used only after other code has read it. Use it only if
+/// ``FileLayer/canSeal(_:engine:)`` returns `true`.
+// Not `Sendable`: the object belongs to one thread, as `SealedFile` does.
 package final class SealedPages {
     private let file: SealedFile
     private let disk: DescriptorFile
     private let path: String
 
+    /// Creates the pages of a file.
+    ///
     /// - Parameters:
     ///   - disk: The file.
-    ///   - key: The raw key with the salt of that file.
-    ///   - path: The path that errors name.
+    ///   - key: The raw key with the salt of the file.
+    ///   - path: The path to name in errors.
     ///   - startThread: Starts a thread that runs a closure; returns `false` if the system cannot start one.
     /// - Throws: ``KeyError`` for a key without its salt, or if the cryptographic library fails.
     package init(
@@ -31,19 +33,19 @@ package final class SealedPages {
 
     /// Truncates or extends the file; the new part contains zeros.
     ///
-    /// - Throws: ``DatabaseError``, as does every method here.
+    /// - Throws: ``DatabaseError`` if the file could not be written, as every method of this class does.
     package func resize(toPages count: UInt32) throws {
         try check(file.truncate(to: Int64(count) * Int64(PageSealer.pageSize)))
     }
 
     /// Submits a page to be sealed and written.
     ///
-    /// - Parameter content: As many bytes as a page has; those at its end, where the seal goes, are ignored.
+    /// - Parameter content: The bytes of a whole page; the reserved bytes at its end are ignored.
     package func write(_ page: UInt32, _ content: UnsafeRawPointer) throws {
         try check(file.write(content, count: PageSealer.pageSize, offset: Self.offset(of: page)))
     }
 
-    /// Writes zeros in place of a page, as SQLCipher leaves a page that was never written.
+    /// Writes zeros in place of a page, as in a page that SQLCipher has never written.
     package func clear(_ page: UInt32) throws {
         try flush()
         let zeros = [UInt8](repeating: 0, count: PageSealer.pageSize)
@@ -60,7 +62,7 @@ package final class SealedPages {
 
     private func check(_ result: Int32) throws {
         guard result == SQLITE_OK else {
-            throw DatabaseError(extendedCode: result, message: "the copy cannot be written", path: path)
+            throw DatabaseError(extendedCode: result, message: "the copy could not be written", path: path)
         }
     }
 }

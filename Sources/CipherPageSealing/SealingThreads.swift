@@ -9,11 +9,11 @@ internal import CipherSystemFiles
 
 /// The threads that seal and write batches of pages for one file, as many as there are processors.
 ///
-/// They are started when there is work for them and end with the file. If no thread has taken a batch, the caller that
-/// waits for the batch seals it itself, because the system may be unable to start a thread. A dispatch queue would wait
-/// for a thread forever.
-// Unchecked, and safe between threads: mutable state is accessed only while `lock` is held, and the pages of a batch
-// only by the thread that took it from `submitted`.
+/// They are started when there is work and end with the file. If no thread has taken a batch, the caller that waits for
+/// the batch seals it itself, because the system may be unable to start a thread. A dispatch queue would wait for a
+/// thread forever.
+// Unchecked, but thread-safe: mutable state is accessed only while `lock` is held, and the pages of a batch only by the
+// thread that took the batch from `submitted`.
 final class SealingThreads: @unchecked Sendable {
     /// Starts a thread that runs a closure; returns `false` if the system cannot start one.
     typealias ThreadStart = @Sendable (@escaping @Sendable () -> Void) -> Bool
@@ -22,7 +22,7 @@ final class SealingThreads: @unchecked Sendable {
     private let disk: DescriptorFile
     private let keys: SealingKeys
     private let startThread: ThreadStart
-    /// The batches that no thread has begun to seal, in order of arrival.
+    /// The batches that no thread has started to seal, in order of arrival.
     private var submitted: [PageBatch] = []
     private var sealing: [PageBatch] = []
     private var threads = 0
@@ -38,7 +38,7 @@ final class SealingThreads: @unchecked Sendable {
 
     /// Submits a batch to be sealed and written on another thread.
     ///
-    /// - Parameter startsThread: Whether a thread may be started for it.
+    /// - Parameter startsThread: Whether a thread may be started for the batch.
     func submit(_ batch: PageBatch, startsThread: Bool = true) {
         let isThreadWanted = lock.withLock {
             submitted.append(batch)

@@ -1,6 +1,6 @@
 internal import CipherSQLite
 
-/// SQL text without its formatting, so that texts that mean the same to SQLite become equal.
+/// SQL text without its formatting, so that texts with the same meaning in SQLite become equal.
 ///
 /// White space and comments are removed, words and names are in lower case, and names are quoted only if necessary.
 /// Strings do not change. Text in double quotes is treated as a name, except in a DEFAULT clause, which cannot contain
@@ -27,7 +27,7 @@ package struct NormalizedSQL {
             case .number, .symbol: pieces.append(folded)
             case .quotedName: pieces.append(isValue ? SQL.quoted(text: content) : Self.name(content))
             case .word:
-                // `DEFAULT word` is the string 'word', unless it is one of these.
+                // `DEFAULT word` is the string 'word', unless the word is one of these.
                 let isString =
                     isValue && clause.isBare && !Self.literals.contains(folded) && !Self.reserved.contains(folded)
                 pieces.append(isString ? SQL.quoted(text: content) : folded)
@@ -35,7 +35,7 @@ package struct NormalizedSQL {
         }
     }
 
-    /// Returns a quoted name, without the quotes if it does not need them.
+    /// Returns a quoted name, without the quotes if the name does not need them.
     private static func name(_ text: String) -> String {
         let folded = SQLName(text).text
         let isWord = SQLTokens(folded).tokens.map(\.kind) == [.word] && SQLTokens(folded).tokens[0].content == folded
@@ -59,7 +59,7 @@ package struct NormalizedSQL {
         "where",
     ]
 
-    /// Tracks which pieces belong to a DEFAULT clause: one piece, or everything in one pair of parentheses.
+    /// Tracks which pieces belong to a DEFAULT clause: one piece, or all pieces in one pair of parentheses.
     private struct DefaultClause {
         private var isExpected = false
         private var depth = 0

@@ -1,17 +1,19 @@
 /// SQL that is inserted into a statement and must not extend beyond its place: a column's definition, a constraint, an
 /// expression.
 ///
-/// SQLite itself checks whether the whole statement is valid; this type checks what SQLite cannot see, namely where the
-/// fragment ends.
+/// SQLite itself checks whether the whole statement is valid; this type checks where the fragment ends, which SQLite
+/// cannot know.
 package struct SQLFragment {
     private let bytes: [UInt8]
     private let isColumn: Bool
     private var position = 0
     private var depth = 0
 
-    /// Returns the fault of a text, as the end of a sentence about it; `nil` if it stays in its place.
+    /// Returns the fault of a text, as the end of a sentence about the text; `nil` if the text does not extend beyond
+    /// its place.
     ///
-    /// - Parameter isColumn: Whether the text is one element of a list, on the same line as the next.
+    /// - Parameter isColumn: Whether the text defines a column: one element of a list, on the same line as the next
+    ///   element.
     package static func fault(in text: String, isColumn: Bool = false) -> String? {
         var scanner = SQLFragment(bytes: Array(text.utf8), isColumn: isColumn)
         return scanner.fault()
@@ -55,7 +57,8 @@ package struct SQLFragment {
 
     /// Moves past the next occurrence of `end`.
     ///
-    /// A doubled quotation mark ends one text and begins the next, which has the same result.
+    /// A doubled quotation mark is treated as the end of one string and the beginning of the next, with the same
+    /// result.
     private mutating func skip(past end: [UInt8]) -> Bool {
         while position < bytes.count {
             if bytes[position...].starts(with: end) {

@@ -32,9 +32,10 @@ package struct SQLName: Hashable, Sendable {
 
     /// Returns whether SQL text contains this name as a whole word.
     ///
-    /// In doubt, the answer is yes, for example for a name inside a string.
+    /// If in doubt, the result is `true`, for example for a name inside a string.
     package func isMentioned(in sql: String) -> Bool {
-        // Uses pointers and copies nothing, because every name may be searched for in every text of a large schema.
+        // The search uses pointers and copies nothing, because every name may be searched for in every text of a large
+        // schema.
         sql.withBytes { text in
             folded.withUnsafeBufferPointer { name in
                 guard !name.isEmpty, text.count >= name.count else { return false }

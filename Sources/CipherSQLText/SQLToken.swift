@@ -5,7 +5,7 @@ package struct SQLToken: Sendable, Equatable {
         case word
         /// A name in double quotes, backticks or brackets.
         case quotedName
-        /// Text or a blob in single quotes.
+        /// A string or a blob in single quotes.
         case literal
         case number
         case symbol
@@ -19,19 +19,19 @@ package struct SQLToken: Sendable, Equatable {
 
     package var isName: Bool { kind == .word || kind == .quotedName }
 
-    /// Returns whether the token is a given keyword or symbol; a quoted name is neither.
+    /// Returns whether the token is the given keyword or symbol; a quoted name is neither.
     package func isKeyword(_ text: String) -> Bool {
         (kind == .word || kind == .symbol) && SQLName(content) == SQLName(text)
     }
 
-    /// Returns whether the token is a given name.
+    /// Returns whether the token is the given name.
     package func isNamed(_ name: SQLName) -> Bool { isName && SQLName(content) == name }
 
-    // Without quotes, these words are values; in quotes, they are names or text.
+    // Without quotes, these words are values; in quotes, they are names or strings.
     private static let values = Set(
         ["true", "false", "null", "current_time", "current_date", "current_timestamp"].map(SQLName.init))
 
-    /// A word that is equal for tokens that mean the same to SQLite, which compares bytes.
+    /// A word that is equal for tokens with the same meaning in SQLite, which compares bytes.
     package var normalized: SQLWord {
         switch kind {
         case .word, .number, .symbol: SQLWord(bytes: SQLName(content).folded)

@@ -9,7 +9,9 @@ package struct SQLTokens {
     package private(set) var tokens: [SQLToken] = []
     private var position = 0
 
-    /// - Parameter count: The maximum number of tokens, from the first.
+    /// Splits a text into tokens.
+    ///
+    /// - Parameter count: The maximum number of tokens, from the first token on.
     package init(_ text: String, first count: Int = .max) {
         bytes = Array(text.utf8)
         while position < bytes.count, tokens.count < count { scan() }
@@ -42,7 +44,7 @@ package struct SQLTokens {
         return nil
     }
 
-    /// Returns how many parentheses enclose a token.
+    /// Returns the number of parentheses that enclose a token.
     package func depth(at index: Int) -> Int {
         tokens[..<index].reduce(0) { depth, token in
             guard token.kind == .symbol else { return depth }
@@ -101,7 +103,7 @@ package struct SQLTokens {
         }
     }
 
-    /// Moves past the quote that ends the text; a doubled quote belongs to the text.
+    /// Moves past the quote that ends a string or name; a doubled quote belongs to the string or name.
     private mutating func skipQuotes(_ quote: UInt8) {
         while position < bytes.count {
             position = Self.place(of: quote, in: bytes, from: position) + 1

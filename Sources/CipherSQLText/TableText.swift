@@ -2,7 +2,7 @@ internal import CipherSQLite
 
 /// The text of a CREATE TABLE statement in parts: columns, table constraints, and the options after them.
 ///
-/// SQLite has already accepted the statement; this type finds where one part ends and the next begins.
+/// SQLite has already accepted the statement; this type determines where one part ends and the next begins.
 package struct TableText: Sendable, Equatable {
     /// A column or a table constraint.
     package struct Item: Sendable, Equatable {
@@ -39,7 +39,7 @@ package struct TableText: Sendable, Equatable {
     /// The text after the last parenthesis, such as `WITHOUT ROWID`.
     package var suffix: String
 
-    /// Parses a statement; `nil` if it has no list of columns.
+    /// Parses a statement; returns `nil` if it has no list of columns.
     package init?(_ sql: String) {
         let all = SQLTokens(sql)
         guard let open = all.tokens.firstIndex(where: { $0.kind == .symbol && $0.content == "(" }),
@@ -55,14 +55,14 @@ package struct TableText: Sendable, Equatable {
 
     package func column(_ name: SQLName) -> Item? { items.first { $0.column.map(SQLName.init) == name } }
 
-    /// Returns the statement for a table with a given name.
+    /// Returns the statement for a table with the given name.
     package func createSQL(name: String) -> String {
         let list = items.map(\.text).joined(separator: ", ")
         let end = suffix.isEmpty ? "" : " \(suffix)"
         return "CREATE TABLE \(SQL.quoted(identifier: name)) (\(list))\(end)"
     }
 
-    /// Appends a column after the others and before the constraints.
+    /// Appends a column after the other columns and before the constraints.
     package mutating func append(column: Item) {
         items.insert(column, at: columns.count)
     }
@@ -95,7 +95,7 @@ package struct TableText: Sendable, Equatable {
         return items
     }
 
-    /// Returns the name in a token; SQLite accepts text in single quotes if a name is required.
+    /// Returns the name in a token; SQLite accepts a string in single quotes if a name is required.
     private static func name(_ token: SQLToken) -> String {
         guard token.kind == .literal, token.content.utf8.count >= 2 else { return token.content }
         let inner = token.content.utf8.dropFirst().dropLast()

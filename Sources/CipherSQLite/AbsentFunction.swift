@@ -2,12 +2,12 @@ internal import CCipherEngine
 internal import CipherErrors
 
 extension Connection {
-    /// Runs `body`, and repeats it with a stand-in for each function that the schema names but no one has registered.
+    /// Runs `body`, and repeats it with a stand-in for each function that the schema names but that is not registered.
     ///
     /// SQLite compiles the code that would compute an index entry or a generated column even if it then moves whole
     /// records and never runs that code. A stand-in lets the code compile; calling it fails.
     ///
-    /// - Throws: ``DatabaseError``, or what `body` throws.
+    /// - Throws: ``DatabaseError``, or any error thrown by `body`.
     package func standingInForAbsentFunctions<Result>(_ body: () throws -> Result) throws -> Result {
         var names: [String] = []
         let result: Swift.Result<Result, any Error>
@@ -38,10 +38,10 @@ extension Connection {
     private func setStandIn(for name: String, present: Bool) throws {
         let fail: @convention(c) (OpaquePointer?, Int32, UnsafeMutablePointer<OpaquePointer?>?) -> Void = {
             context, _, _ in
-            sqlite3_result_error(context, "the schema calls a function that only the app has", -1)
+            sqlite3_result_error(context, "the schema calls a function that only the app provides", -1)
         }
-        // It is innocuous, because an untrusted schema may call only innocuous functions; engines before SQLite 3.31
-        // ignore the flag.
+        // The stand-in is innocuous, because an untrusted schema may call only innocuous functions; engines before
+        // SQLite 3.31 ignore the flag.
         let innocuous: Int32 = 0x20_0000
         try check(
             sqlite3_create_function_v2(

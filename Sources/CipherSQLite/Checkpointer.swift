@@ -4,19 +4,19 @@ internal import CCipherEngine
 ///
 /// SQLite's own automatic checkpoint does not check whether another connection can. A connection that commits after the
 /// checkpointer has read the state of the log, but before it copies the log, may restart the log. The checkpointer then
-/// marks commits as written that are only in the log, and they are lost when the log is restarted again. So the writer
-/// holds the write lock while another connection checkpoints, because SQLite does not let a connection in a transaction
-/// do so. Source: SQLite, "Write-Ahead Logging", "The WAL-Reset Bug": versions 3.7.0 to 3.51.2.
+/// marks commits as written that are only in the log, and they are lost when the log is restarted again. Therefore, the
+/// writer holds the write lock while another connection checkpoints, because SQLite does not let a connection in a
+/// transaction checkpoint. Source: SQLite, "Write-Ahead Logging", "The WAL-Reset Bug": versions 3.7.0 to 3.51.2.
 package final class Checkpointer {
-    /// The number of frames in the log from which a commit is followed by a checkpoint, as in SQLite's default.
+    /// The number of frames in the log from which on a commit is followed by a checkpoint, as in SQLite's default.
     private static let frames = 1_000
 
     private unowned let writer: Connection
     private let open: () throws -> Connection
     private var second: Connection?
-    /// The number of frames in the log after the writer's latest commit; 0 after it was checked.
+    /// The number of frames in the log after the writer's latest commit; 0 after this number was checked.
     private var framesInLog = 0
-    /// Called with the result of each checkpoint: whether the whole log is in the file.
+    /// A closure that is called with the result of each checkpoint: whether the whole log is in the file.
     package var didEnd: ((Result<Bool, any Error>) -> Void)?
 
     /// Replaces SQLite's automatic checkpoint on a connection; the connection closes the checkpointer.
@@ -33,8 +33,8 @@ package final class Checkpointer {
 
     /// Makes SQLite report each of the writer's commits, and never checkpoint itself.
     func takeHook() {
-        // SQLite's automatic checkpoint is also such a hook, and there is only one; PRAGMA wal_autocheckpoint would
-        // remove this one.
+        // SQLite's automatic checkpoint is also a WAL hook, and a connection has only one; PRAGMA wal_autocheckpoint
+        // would remove this one.
         _ = sqlite3_wal_hook(
             writer.handle,
             { context, _, _, frames in
@@ -46,7 +46,8 @@ package final class Checkpointer {
 
     /// Checkpoints after a commit of the writer, if the log has grown long.
     ///
-    /// It does not wait for locks, and its failure is not a failure of the commit; the next commit tries again.
+    /// The checkpoint does not wait for locks, and its failure is not a failure of the commit; the next commit tries
+    /// again.
     package func didCommit() {
         let isLong = framesInLog >= Self.frames
         framesInLog = 0
@@ -57,10 +58,10 @@ package final class Checkpointer {
 
     /// Writes the log into the file, and truncates the log to zero length if no connection is reading it.
     ///
-    /// Waits for the write lock as the connection does.
+    /// The method waits for the write lock as the connection does.
     ///
     /// - Returns: Whether the whole log is in the file.
-    /// - Throws: ``DatabaseError``, except for locks.
+    /// - Throws: ``DatabaseError``, except if another connection has a lock.
     package func truncateLog() throws -> Bool {
         let outcome = Result {
             do {
@@ -80,7 +81,7 @@ package final class Checkpointer {
         second = nil
     }
 
-    /// - Returns: Whether the whole log was written.
+    /// Writes the log into the file, and returns whether the whole log was written.
     private func writeLog() throws -> Bool {
         let second = try connection()
         try writer.execute("BEGIN IMMEDIATE")
@@ -114,9 +115,9 @@ package final class Checkpointer {
         return opened
     }
 
-    /// Rolls back.
+    /// Rolls the transaction back.
     ///
-    /// If that fails, the connection's owner closes the connection.
+    /// If the rollback fails, the connection's owner closes the connection.
     private func rollBack() {
         try? writer.execute("ROLLBACK")
     }
@@ -125,8 +126,8 @@ package final class Checkpointer {
 extension Connection {
     /// Makes ``checkpointer`` write the log into the file instead of SQLite.
     ///
-    /// - Parameter open: Opens another connection to the same file, which does not wait for locks; called when it is
-    ///   first needed.
+    /// - Parameter open: Opens another connection to the same file, which does not wait for locks; called when that
+    ///   connection is first needed.
     package func checkpoint(by open: @escaping () throws -> Connection) {
         checkpointer = Checkpointer(of: self, open: open)
     }

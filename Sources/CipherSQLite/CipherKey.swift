@@ -48,7 +48,7 @@ public struct CipherKey: Sendable, Equatable {
 
     /// Returns a passphrase key, from text; its UTF-8 bytes are the passphrase.
     ///
-    /// - Throws: As ``passphrase(_:)-swift.type.method``.
+    /// - Throws: The same errors as ``passphrase(_:)-swift.type.method``.
     public static func passphrase(_ text: String) throws -> CipherKey {
         try passphrase(SecretBytes(text.utf8))
     }
@@ -80,7 +80,7 @@ public struct CipherKey: Sendable, Equatable {
 
     /// Returns a new random raw key.
     ///
-    /// - Throws: ``KeyError/noRandomness``.
+    /// - Throws: ``KeyError/noRandomness`` if the system provides no random bytes.
     public static func random() throws -> CipherKey {
         try raw(SecretBytes.random(count: rawKeyLength))
     }
@@ -116,7 +116,7 @@ public struct CipherKey: Sendable, Equatable {
     /// The key as it is stored in a key file, without a newline.
     public var text: SecretBytes { keyBytes }
 
-    /// Whether it is a passphrase that looks like a raw key without its `x'` and `'`.
+    /// Whether the key is a passphrase that looks like a raw key without its `x'` and `'`.
     package var isBareDigits: Bool {
         guard form == .passphrase else { return false }
         let lengths = [2 * Self.rawKeyLength, 2 * (Self.rawKeyLength + Self.saltLength)]
@@ -143,7 +143,8 @@ public struct CipherKey: Sendable, Equatable {
     /// Returns the raw key that belongs to this key in the file with this salt: derived from the passphrase, or this
     /// key itself.
     ///
-    /// The derivation is PBKDF2, as in SQLCipher, so that it runs once for a database and not once for each connection.
+    /// The derivation is PBKDF2, as in SQLCipher; deriving the key here runs it once for a database, and not once for
+    /// each connection.
     /// Source: SQLCipher Design, "Key Derivation".
     package func rawKey(salt: SecretBytes, settings: CipherSettings) throws -> CipherKey {
         switch form {
@@ -193,7 +194,7 @@ extension SecretBytes {
         }
     }
 
-    /// Whether there is white space before a raw key, which no one means as part of a passphrase.
+    /// Whether there is white space before a raw key, which is never intended as part of a passphrase.
     fileprivate var hasIndentedRawPrefix: Bool {
         withUnsafeBytes { bytes in
             let start = bytes.firstIndex { ![0x20, 0x09, 0x0a, 0x0d].contains($0) } ?? bytes.count

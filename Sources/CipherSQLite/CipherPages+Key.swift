@@ -3,7 +3,7 @@ internal import CipherPrimitives
 extension CipherPages {
     /// Describes the pages of a file with a key.
     ///
-    /// Format 1 authenticates nothing. Source: SQLCipher Design, "Database Encryption and Decryption".
+    /// Format 1 does not authenticate pages. Source: SQLCipher Design, "Database Encryption and Decryption".
     init(_ key: CipherKey, _ settings: CipherSettings) {
         let salt = CipherKey.saltLength
         let end = settings.pageSize - settings.reservedBytes

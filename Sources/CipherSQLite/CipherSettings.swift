@@ -68,7 +68,7 @@ public struct CipherSettings: Sendable, Equatable {
         }
     }
 
-    /// Returns the pragmas, without the word PRAGMA, that set these values for a file after its key was given.
+    /// Returns the pragmas, without the word PRAGMA, that set these values for a file after its key was set.
     package func pragmas(engine: Engine) -> [String] {
         var statements: [String] = []
         if engine.hasCompatibilityPragma {
@@ -94,12 +94,12 @@ public struct CipherSettings: Sendable, Equatable {
 }
 
 extension CipherSettings {
-    /// Returns the reason that files with these settings are impossible; `nil` if they are possible.
+    /// Returns the reason that no file can have these settings; `nil` if a file can have them.
     ///
     /// - Parameter newest: The newest format that the engine writes.
     package func fault(newest: Int = Engine.current.defaultCompatibility) -> String? {
         guard (1...newest).contains(compatibility) else {
-            return "this SQLCipher library knows the cipher formats 1 to \(newest)"
+            return "this SQLCipher library supports cipher formats 1 to \(newest)"
         }
         guard (512...65_536).contains(pageSize), pageSize & (pageSize - 1) == 0 else {
             return "a page size must be a power of two from 512 to 65536 bytes"

@@ -4,7 +4,7 @@ internal import CCipherEngine
 public struct Collation: Sendable {
     /// The name in the schema.
     public let name: String
-    /// Compares two texts, given as UTF-8; the result is negative, 0 or positive.
+    /// A closure that compares two texts in UTF-8; its result is negative, 0 or positive.
     public let compare: @Sendable (UnsafeRawBufferPointer, UnsafeRawBufferPointer) -> Int
 
     /// Creates a collation from its comparison, which must be the one with which the database's indexes were built.
@@ -21,8 +21,8 @@ extension Connection {
     ///
     /// The corresponding C function is `sqlite3_create_collation_v2`.
     ///
-    /// - Parameter compare: Negative, 0 or positive if the first text sorts before, with or after the second. It must
-    ///   be the comparison with which the database's indexes were built.
+    /// - Parameter compare: Returns a negative number, 0 or a positive number if the first text sorts before, with or
+    ///   after the second. It must be the comparison with which the database's indexes were built.
     /// - Throws: ``DatabaseError``, with `SQLITE_MISUSE` on a connection that is closed or lent to a closure, and for a
     ///   name that is empty or contains a NUL character.
     public func register(_ collation: Collation) throws {

@@ -10,7 +10,7 @@ internal import CipherErrors
 /// The forms in which dates and UUIDs are written to columns, and in which numbers there are read as dates.
 ///
 /// Other forms are also read if the value itself shows its form: text as one of SQLite's date strings, 16 bytes as a
-/// UUID. A number does not show what it means, so a date stored as a number is read in the form that is set. This
+/// UUID. A number does not show its meaning, so a date stored as a number is read in the form that is set. This
 /// includes a number that a column of type TEXT has stored as text with its first 15 digits.
 ///
 /// | written by | dates | UUIDs |
@@ -31,7 +31,7 @@ public struct ColumnForms: Sendable, Equatable {
         /// Text in UTC, such as `2026-11-23 09:30:00.125`, which sorts by time and is rounded to milliseconds. A number
         /// is read as seconds since 1970.
         case text
-        /// The same, with a T between day and time, such as `2026-11-23T09:30:00.125`.
+        /// The same as ``text``, but with a T between day and time, such as `2026-11-23T09:30:00.125`.
         case textWithT
     }
 
@@ -60,7 +60,7 @@ public struct ColumnForms: Sendable, Equatable {
         switch dates {
         case .secondsSince1970: .real(date.timeIntervalSince1970)
         case .millisecondsSince1970:
-            // A date so distant does not fit an integer; as a REAL it can be read back.
+            // A date this distant does not fit into an integer; as a REAL it can be read back.
             Int64(exactly: (date.timeIntervalSince1970 * 1_000).rounded()).map(Value.integer)
                 ?? .real(date.timeIntervalSince1970 * 1_000)
         case .secondsSince2001: .real(date.timeIntervalSinceReferenceDate)
@@ -87,7 +87,7 @@ public struct ColumnForms: Sendable, Equatable {
         }
     }
 
-    /// Returns the number that a column of type TEXT has converted to text.
+    /// Returns the number in text to which a column of type TEXT has converted a number.
     private static func number(_ text: String) -> Double? {
         guard text.utf8.allSatisfy({ 0x30...0x39 ~= $0 || [0x2b, 0x2d, 0x2e, 0x65].contains($0) }) else { return nil }
         return Double(text)

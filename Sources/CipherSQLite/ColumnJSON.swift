@@ -6,7 +6,7 @@
 
 /// The JSON in which a column stores a structure, an array or a dictionary.
 ///
-/// Dates in it are numbers of seconds since 1970. Keys are sorted, so that equal values give equal text.
+/// Dates in the JSON are numbers of seconds since 1970. Keys are sorted, so that equal values have equal text.
 enum ColumnJSON {
     static func text(_ value: some Encodable) throws -> Value {
         let encoder = JSONEncoder()
@@ -21,7 +21,7 @@ enum ColumnJSON {
         return try decoder.decode(Grabbed.self, from: Data(text)).decoder
     }
 
-    /// Captures the decoder of a text, which is not available otherwise.
+    /// Captures the decoder of a JSON text, which is not available otherwise.
     private struct Grabbed: Decodable {
         let decoder: any Decoder
 

@@ -3,12 +3,12 @@ internal import CCipherEngine
 extension Connection {
     /// Attaches a file that is still empty.
     ///
-    /// It is plaintext, unless it gets a key before its first page is written.
+    /// The file will be plaintext, unless a key is set before its first page is written.
     ///
     /// - Parameters:
     ///   - layer: The file layer for the file.
     ///   - pages: The page size and the number of bytes left free at the end of each page, both in bytes, for a file
-    ///     that gets no key because the layer encrypts its pages.
+    ///     that has no key because the layer encrypts its pages.
     package func attachEmpty(
         _ layer: FileLayer, as schema: String, pages: (size: Int, reserved: Int)? = nil
     ) throws {
@@ -23,9 +23,9 @@ extension Connection {
 
     /// Attaches a plaintext file that exists.
     ///
-    /// - Parameter isReadOnly: Set this for a file whose journal must not even be rolled back.
+    /// - Parameter isReadOnly: Whether the file must not be written, not even to roll back its journal.
     package func attachPlaintext(_ path: String, as schema: String, isReadOnly: Bool = false) throws {
-        // Without its own layer, it would be opened through that of the main file, whose pages are different.
+        // Without its own layer, the file would be opened through that of the main file, whose pages are different.
         let layer = try FileLayer(guarding: path)
         layers[schema] = layer
         let mode = isReadOnly ? "mode=ro" : "mode=rw"
@@ -33,6 +33,6 @@ extension Connection {
         try execute(SQL(text: "ATTACH \(uri) AS \(SQL.quoted(identifier: schema)) KEY ''"))
     }
 
-    /// `SQLITE_FCNTL_RESERVE_BYTES`, which older headers do not name.
+    /// The value of `SQLITE_FCNTL_RESERVE_BYTES`, which older headers do not define.
     private static let reserveBytes: Int32 = 38
 }

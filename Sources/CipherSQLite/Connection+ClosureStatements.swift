@@ -30,7 +30,7 @@ extension Connection {
     /// They are refused during compilation, because SQLCipher runs some of its pragmas then, and `PRAGMA rekey`
     /// re-encrypts the whole file.
     ///
-    /// Do not use it on a connection that has another authorizer, because SQLite calls only one.
+    /// Do not use this on a connection that has another authorizer, because SQLite calls only one.
     ///
     /// The corresponding C function is `sqlite3_set_authorizer`.
     package func refuseWhatOutlastsLoans() throws {
@@ -41,8 +41,8 @@ extension Connection {
                         Unmanaged<Connection>.fromOpaque(context).takeUnretainedValue()
                             .recordAccess(code, first, second, isOfTrigger: cause != nil)
                     }
-                    // SQLite reports the database, whether the statement names it or says TEMP. SQLite's own name for
-                    // the temporary database is ASCII, and no other database can have that name.
+                    // SQLite reports the database, whether the statement names it or contains TEMP. SQLite's own name
+                    // for the temporary database is ASCII, and no other database can have that name.
                     let isTemporary =
                         (SQLITE_CREATE_INDEX...SQLITE_CREATE_VIEW ~= code || code == SQLITE_CREATE_VTABLE)
                         && third.map { String(cString: $0) } == "temp"
@@ -53,8 +53,8 @@ extension Connection {
                     guard let context else { return SQLITE_DENY }
                     let connection = Unmanaged<Connection>.fromOpaque(context).takeUnretainedValue()
                     guard connection.isLent else { return SQLITE_OK }
-                    // It is only compared with ASCII names and shown; a name that is not valid UTF-8 matches none of
-                    // them.
+                    // The name is only compared with ASCII names and shown; a name that is not valid UTF-8 matches none
+                    // of them.
                     let subject = first.map { String(cString: $0) } ?? ""
                     connection.refusal =
                         connection.requiresTransaction
@@ -91,7 +91,7 @@ extension Connection {
         switch code {
         case SQLITE_PRAGMA:
             let name = subject.lowercased()
-            // A checkpoint is not safe if there are other connections: see ``Checkpointer``.
+            // A checkpoint is not safe if other connections exist: see ``Checkpointer``.
             if name == "wal_checkpoint" {
                 return "PRAGMA wal_checkpoint may not run here: call the store's checkpoint()"
             }

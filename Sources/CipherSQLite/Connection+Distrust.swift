@@ -29,9 +29,9 @@ extension Connection {
     ///
     /// The corresponding C function is `sqlite3_limit`.
     ///
-    /// - Parameter bytes: The greatest length, in bytes.
-    /// - Throws: What `body` throws, and ``DatabaseError`` with ``DatabaseError/isTooBig`` if SQLite encountered a
-    ///   longer value.
+    /// - Parameter bytes: The maximum length, in bytes.
+    /// - Throws: Any error thrown by `body`, and ``DatabaseError`` with ``DatabaseError/isTooBig`` if SQLite
+    ///   encountered a longer value.
     package func refusingValues<Result>(longerThan bytes: Int32, _ body: () throws -> Result) rethrows -> Result {
         let before = sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, -1)
         _ = sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, min(bytes, before))
@@ -41,21 +41,21 @@ extension Connection {
 
     /// Runs `body` and ends it if it takes more steps of SQLite's virtual machine than an undamaged file needs.
     ///
-    /// Pages that refer to each other can make a small tree endless: SQLite detects a tree that is too deep, but not
-    /// one whose branches all lead to the same leaves. Meanwhile no other progress handler is called.
+    /// Pages that refer to each other can make a small b-tree endless: SQLite detects a b-tree that is too deep, but
+    /// not one whose branches all lead to the same leaves. While `body` runs, no other progress handler is called.
     ///
-    /// - Throws: What `body` throws, and ``DatabaseError`` with `SQLITE_CORRUPT` if it was ended.
+    /// - Throws: Any error thrown by `body`, and ``DatabaseError`` with `SQLITE_CORRUPT` if it was ended.
     package func withinSteps<Result>(_ steps: Int = 20_000_000, _ body: () throws -> Result) throws -> Result {
         guard let result = try finishing(within: steps, body) else {
             throw DatabaseError(
                 extendedCode: SQLITE_CORRUPT,
-                message: "the work does not end: pages of the file refer to each other in a cycle",
+                message: "the operation did not end: pages of the file refer to each other in a cycle",
                 path: path)
         }
         return result
     }
 
-    /// Does the same, but returns `nil` if `body` was ended.
+    /// Runs `body` as ``withinSteps(_:_:)`` does, but returns `nil` if it was ended.
     package func finishing<Result>(within steps: Int, _ body: () throws -> Result) throws -> Result? {
         let stride = Self.stride
         var left = steps / Int(stride)
@@ -74,15 +74,15 @@ extension Connection {
 
     /// Reads the schema, which fails with `SQLITE_NOTADB` if the key is wrong.
     ///
-    /// It does not count anything, because SQLite counts by walking through a tree without calling the progress
+    /// It does not count anything, because SQLite counts by walking through a b-tree without calling the progress
     /// handler, however long that takes.
     package func proveReadable() throws {
         try withinSteps { try readSchema() }
     }
 
-    /// Does the same for an untrusted schema, for which SQLite's time grows with the square of the number of entries.
+    /// Reads an untrusted schema, for which SQLite's time grows with the square of the number of entries.
     ///
-    /// Returns `false` if there are more than `entries` entries.
+    /// - Returns: `false` if there are more than `entries` entries.
     package func proveReadable(entries: Int) throws -> Bool {
         // SQLite takes five to seven steps for an entry, depending on its version. One stride is added, because the
         // handler is called only after whole strides.

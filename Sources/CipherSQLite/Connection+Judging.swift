@@ -9,7 +9,7 @@ extension Connection {
     ///
     /// - Parameter compiled: Called with a statement's text after it is compiled and before it runs. `isAllowed` also
     ///   decides on the statements that this closure runs itself.
-    /// - Throws: What `body` throws; a statement that is not allowed fails with `SQLITE_AUTH`.
+    /// - Throws: Any error thrown by `body`; a statement that is not allowed fails with `SQLITE_AUTH`.
     package func judging<Result>(
         by isAllowed: @escaping (StatementAction) -> Bool, compiled: (([UInt8]) throws -> Void)? = nil,
         _ body: () throws -> Result

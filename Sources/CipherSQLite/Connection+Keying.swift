@@ -3,15 +3,15 @@ internal import CipherErrors
 internal import CipherPrimitives
 
 extension Connection {
-    /// What is known about a connection's key.
+    /// The state of a connection's key.
     enum KeyState {
         case none
         case given
         /// The first page was read with it.
         case used
-        /// When SQLCipher copies a key, it first copies its pointers. If there is then no memory for what they point
-        /// to, closing the connection frees it twice (4.6.1, `sqlcipher_cipher_ctx_copy`). Leaving the connection open
-        /// costs less than that.
+        /// When SQLCipher copies a key, it first copies the pointers in it. If there is then no memory for the data
+        /// that they point to, closing the connection frees that data twice (4.6.1, `sqlcipher_cipher_ctx_copy`).
+        /// Leaving the connection open costs less than that.
         case damaged
     }
 
@@ -22,12 +22,13 @@ extension Connection {
     ///
     /// The corresponding C function is `sqlite3_key_v2`, with the key's length explicit.
     ///
-    /// SQLCipher replaces impossible settings with others, or creates a file with them that no one can open. So such
-    /// settings are refused here, for every way of opening.
+    /// SQLCipher replaces impossible settings with others, or creates a file with them that cannot be opened.
+    /// Therefore, impossible settings are refused here, for every way of opening.
     ///
     /// - Parameter schema: The schema name of the file in this connection.
-    /// - Throws: ``StoreError`` with `configuration` if no file can have these settings, and with `saltMissing` if
-    ///   neither the file nor the key would contain the salt; ``DatabaseError``.
+    /// - Throws: ``StoreError`` with the code `configuration` if no file can have these settings, and with
+    ///   `saltMissing` if neither the file nor the key would contain the salt; ``DatabaseError`` if SQLite reports an
+    ///   error.
     package func setKey(_ key: CipherKey, settings: CipherSettings, schema: String = "main") throws {
         try key.checkFits(settings, path: path)
         if schema == "main" { keyState = .given }
@@ -48,11 +49,11 @@ extension Connection {
 extension CipherKey {
     /// Checks that a file can have these settings and can be opened with this key alone.
     ///
-    /// - Throws: ``StoreError`` with `configuration` or `saltMissing`.
+    /// - Throws: ``StoreError`` with the code `configuration` or `saltMissing`.
     func checkFits(_ settings: CipherSettings, path: String) throws {
         if let fault = settings.fault() {
             throw StoreError(
-                .configuration, path: path, "the cipher format is not possible: \(fault)",
+                .configuration, path: path, "the cipher format is invalid: \(fault)",
                 advice: "choose another format, or omit it", changed: .nothing)
         }
         try checkSalt(for: settings, path: path)
@@ -60,13 +61,13 @@ extension CipherKey {
 
     /// Checks that a file with these settings can be opened with this key alone.
     ///
-    /// - Throws: ``StoreError`` with `saltMissing`.
+    /// - Throws: ``StoreError`` with the code `saltMissing`.
     package func checkSalt(for settings: CipherSettings, path: String) throws {
         guard settings.plaintextHeaderSize == 0 || form == .rawWithSalt else {
             throw StoreError(
                 .saltMissing, path: path,
                 "a file with a readable header does not contain its salt, so the salt must come with the key",
-                advice: "give the key as x'96 hex digits', raw key and salt", changed: .nothing)
+                advice: "pass the key as x'96 hex digits', raw key and salt", changed: .nothing)
         }
     }
 }

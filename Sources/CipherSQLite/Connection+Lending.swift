@@ -8,15 +8,16 @@ internal import CipherErrors
 extension Connection {
     /// Runs `body`, an app's closure, with the connection lent to it.
     ///
-    /// Meanwhile, statements run only inside the open transaction, if one is required, and a name in double quotes is
-    /// never taken for a string, except in definitions on engines before SQLite 3.29. On a connection with
-    /// ``refuseWhatOutlastsLoans()``, statements that would outlast the transaction are refused. From here on the
-    /// connection belongs to the calling thread, until ``takeBack()``.
+    /// While `body` runs, statements run only inside the open transaction, if one is required, and a name in double
+    /// quotes is never treated as a string, except in definitions on engines before SQLite 3.29. On a connection with
+    /// ``refuseWhatOutlastsLoans()``, statements that would outlast the transaction are refused. From the start of this
+    /// call, the connection belongs to the calling thread, until ``takeBack()``.
     ///
-    /// - Parameter inTransaction: `false` if statements commit one by one and the connection is closed after the loan.
-    ///   Then only statements are refused that would outlast the connection or weaken the guarantees of a commit.
-    /// - Throws: What `body` throws, and ``DatabaseError`` with `SQLITE_MISUSE` if it closed the connection, or ended
-    ///   the transaction through the raw handle.
+    /// - Parameter inTransaction: Whether `body` runs in a transaction. If not, statements commit one by one and the
+    ///   connection is closed after the loan, so only statements that would outlast the connection or weaken the
+    ///   guarantees of a commit are refused.
+    /// - Throws: Any error thrown by `body`, and ``DatabaseError`` with `SQLITE_MISUSE` if it closed the connection, or
+    ///   ended the transaction through the raw handle.
     package func lend<Result>(
         inTransaction: Bool = true, _ body: (Connection) throws -> Result
     ) throws -> Result {
@@ -39,11 +40,12 @@ extension Connection {
 
     /// Throws if the work for which the connection was lent was cancelled.
     ///
-    /// Use it in closures that work for a long time between two statements. A running statement ends by itself, and
-    /// `Task.isCancelled` is of no use inside a closure, which runs outside the task. If the work cannot be cancelled,
-    /// as in the hooks and steps of an opening, it never throws.
+    /// Call this method in closures that work for a long time between two statements. A running statement ends by
+    /// itself, and `Task.isCancelled` is of no use inside a closure, which runs outside the task. If the work cannot be
+    /// cancelled, as in the hooks and steps of an opening, the method never throws.
     ///
-    /// - Throws: `CancellationError`; ``DatabaseError`` with `SQLITE_MISUSE` outside the closure.
+    /// - Throws: `CancellationError` if the work was cancelled; ``DatabaseError`` with `SQLITE_MISUSE` outside the
+    ///   closure.
     public func checkCancellation() throws {
         try checkThread()
         if isCancelled() { throw CancellationError() }
@@ -83,7 +85,7 @@ extension Connection {
 
     /// Throws if a registration would outlast a loan, or if SQLite would truncate the name.
     ///
-    /// - Parameter limit: The greatest length of the name, in UTF-8 bytes.
+    /// - Parameter limit: The maximum length of the name, in UTF-8 bytes.
     func checkRegistration(of name: String, limit: Int = .max) throws {
         try checkThread()
         guard !isLent else {
@@ -98,7 +100,8 @@ extension Connection {
         }
     }
 
-    /// Does the same, and also throws if a statement would run outside a required transaction.
+    /// Throws if the calling thread may not use the connection, or if a statement would run outside a required
+    /// transaction.
     func checkUse(_ sql: @autoclosure () -> String) throws {
         try checkThread()
         guard requiresTransaction, !isInTransaction else { return }

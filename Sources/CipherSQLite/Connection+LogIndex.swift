@@ -5,7 +5,7 @@ extension Connection {
     package struct LogState: Equatable, Sendable {
         /// The number of committed frames.
         ///
-        /// More frames may follow, of a transaction that was not committed.
+        /// Frames of a transaction that was not committed may follow.
         package let frameCount: Int
         /// The size of the database, in pages.
         package let pageCount: UInt32

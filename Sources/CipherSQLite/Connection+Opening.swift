@@ -8,7 +8,7 @@ internal import CipherSystemFiles
 #endif
 
 extension Connection {
-    /// Opens a database, which is encrypted if a key is given, and reads its schema.
+    /// Opens a database, which must be encrypted if a key is passed, and reads its schema.
     ///
     /// The schema is not trusted: functions in it run only if they are innocuous, and SQL that can damage the file is
     /// refused. If the last part of the path is a symbolic link, the file is not opened.
@@ -30,9 +30,9 @@ extension Connection {
     ///   - tokenizers: The tokenizers of the schema's full-text tables.
     ///   - busyTimeout: How long a statement waits while another connection has the file locked.
     /// - Throws: ``DatabaseError``, whose `isCorrupt` is true if the key or the format does not fit or the file is
-    ///   damaged; ``StoreError``, with `configuration` for a URL that is not a file URL and for an impossible format,
-    ///   with `notAFile` for a directory, a FIFO or a device, with `saltMissing` for a readable header and a key
-    ///   without a salt, and with `plainSQLite` if SQLCipher is not linked.
+    ///   damaged; ``StoreError`` with one of these codes: `configuration` for a URL that is not a file URL or an
+    ///   impossible format, `notAFile` for a directory, a FIFO or a device, `saltMissing` for a readable header and a
+    ///   key without a salt, or `plainSQLite` if SQLCipher is not linked.
     public convenience init(
         _ database: URL, mode: Mode = .readWrite, key: CipherKey? = nil, format: CipherSettings = CipherSettings(),
         collations: [Collation] = [], functions: [SQLFunction] = [], tokenizers: [Tokenizer] = [],
@@ -51,18 +51,18 @@ extension Connection {
         let path = try database.requiredPath()
         guard path.utf8.last != UInt8(ascii: "/") else {
             throw StoreError(
-                .notAFile, path: path, "this is the name of a directory", advice: "give the path of a database file")
+                .notAFile, path: path, "this is the name of a directory", advice: "pass the path of a database file")
         }
-        // SQLite itself refuses a link.
+        // SQLite itself refuses a symbolic link.
         if let status = try FileSystem.status(path, followLinks: false), !status.isSymbolicLink {
             try FileSystem.checkRegular(status, path)
         }
         return path
     }
 
-    /// Opens a new, empty database in memory, for tests and previews; it ends with the connection.
+    /// Opens a new, empty in-memory database, for tests and previews; it ends with the connection.
     ///
-    /// - Throws: ``DatabaseError``; ``StoreError`` with `plainSQLite` if SQLCipher is not linked.
+    /// - Throws: ``DatabaseError``; ``StoreError`` with the code `plainSQLite` if SQLCipher is not linked.
     public convenience init(
         inMemoryWith collations: [Collation] = [], functions: [SQLFunction] = [], tokenizers: [Tokenizer] = []
     ) throws {

@@ -12,19 +12,19 @@ extension Connection {
 
     /// Runs several statements without values.
     ///
-    /// The text must be in the program's source. A value pasted into it could contain anything; use ``execute(_:)`` for
-    /// values.
+    /// The text must be in the program's source, because a value pasted into the text could contain anything; use
+    /// ``execute(_:)`` for values.
     ///
-    /// - Throws: ``DatabaseError`` of the statement that failed; those before it have run.
+    /// - Throws: ``DatabaseError`` of the statement that failed; the statements before it have run.
     public func executeScript(_ script: StaticString) throws {
         try executeScript(text: script.description)
     }
 
     /// Runs several statements without values, from text that is created or read at run time.
     ///
-    /// It must not contain any user input. The caller must quote names that are pasted into it.
+    /// The text must not contain any user input. The caller must quote names that are pasted into it.
     ///
-    /// - Throws: ``DatabaseError`` of the statement that failed; those before it have run.
+    /// - Throws: ``DatabaseError`` of the statement that failed; the statements before it have run.
     public func executeScript(text script: String) throws {
         try checkThread()
         var text = script
@@ -42,7 +42,7 @@ extension Connection {
 
     /// Lends each row of a query to `body`, in order.
     ///
-    /// - Throws: ``DatabaseError``, or what `body` throws, which ends the query.
+    /// - Throws: ``DatabaseError``, or any error thrown by `body`, which ends the query.
     public func forEachRow(_ sql: SQL, _ body: (borrowing Row) throws -> Void) throws {
         try withStatement(sql) { statement in
             let row = Row(of: statement)
@@ -65,7 +65,7 @@ extension Connection {
 
     /// Returns the first column of the first row; `nil` if there is no row.
     ///
-    /// - Throws: ``DatabaseError``, with `SQLITE_MISMATCH` if it is NULL and the type is not an optional.
+    /// - Throws: ``DatabaseError``, with `SQLITE_MISMATCH` if the column is NULL and the type is not an optional.
     public func value<Column: ColumnReadable>(_ type: Column.Type, _ sql: SQL) throws -> Column? {
         var result: Column?
         // The type is explicit, because the inferred type would be the optional, which would make NULL the same as a
@@ -81,7 +81,7 @@ extension Connection {
 
     /// Returns the first column of the first row, with the type inferred from the context; `nil` if there is no row.
     ///
-    /// - Throws: ``DatabaseError``, with `SQLITE_MISMATCH` if it is NULL. For a column that may be NULL, use
+    /// - Throws: ``DatabaseError``, with `SQLITE_MISMATCH` if the column is NULL. For a column that may be NULL, use
     ///   ``value(_:_:)`` with an optional type.
     public func value<Column: ColumnReadable>(_ sql: SQL) throws -> Column? { try value(Column.self, sql) }
 
@@ -114,7 +114,7 @@ extension Connection {
         _ sql: SQL, isKept: Bool = true, _ body: (Statement) throws -> Result
     ) throws -> Result {
         try checkUse(sql.text)
-        // A callback for compiled statements must be called for each run.
+        // A callback for compiled statements must be called before each run.
         let isKept = isKept && hasCompiled == nil
         let isLent = isLent
         let statement =
@@ -122,7 +122,7 @@ extension Connection {
         record(statement)
         defer {
             statement.reset()
-            // A statement that was compiled again may read and write something other than recorded. Pragmas are not
+            // A statement that was compiled again may read and write something other than was recorded. Pragmas are not
             // cached, because the schema is queried table by table, which would push everything else out of the cache.
             if recordLateAccess(statement), isKept, !statement.isPragma {
                 if isLent { lentCache.put(statement) } else { cache.put(statement) }

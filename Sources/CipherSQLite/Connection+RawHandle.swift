@@ -4,7 +4,7 @@ extension Connection {
     /// Lends the connection's C handle to `body`, for functions that this library does not wrap.
     ///
     /// Use the handle only with functions of the SQLCipher library that this library uses, on this thread, and until
-    /// `body` returns. The following must not be done with it, because it cannot be undone:
+    /// `body` returns. Do not use it for the following actions, which cannot be undone:
     /// - Closing it, or leaving a statement, a blob or a backup unfinished on it.
     /// - Ending or beginning a transaction. If the connection was lent with one, that transaction must still be open
     ///   afterwards; otherwise everything is rolled back.
@@ -15,9 +15,9 @@ extension Connection {
     ///
     /// The library does not know what is read and written, so observers are notified that anything may have changed.
     ///
-    /// - Throws: What `body` throws; ``DatabaseError`` with `SQLITE_MISUSE` if it ended the transaction for which the
-    ///   connection was lent, inside another such `body`, and for a connection that is closed or was lent to a closure
-    ///   that has ended.
+    /// - Throws: Any error thrown by `body`; ``DatabaseError`` with `SQLITE_MISUSE` if `body` ended the transaction for
+    ///   which the connection was lent, inside another such `body`, and for a connection that is closed or was lent to
+    ///   a closure that has ended.
     public func withRawHandle<Result>(_ body: (OpaquePointer) throws -> Result) throws -> Result {
         try checkUse("")
         guard !isRawHandleLent else {

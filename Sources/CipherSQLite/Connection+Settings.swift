@@ -3,10 +3,10 @@ internal import CCipherEngine
 extension Connection {
     /// Accepts strings in double quotes in an app's old statements, and in the views and triggers of its schema.
     ///
-    /// Engines before SQLite 3.29 always do. They are never accepted in statements that a closure runs while the
-    /// connection is lent.
+    /// Engines before SQLite 3.29 always accept them. Such strings are never accepted in statements that a closure runs
+    /// while the connection is lent.
     ///
-    /// - Parameter inDefinitions: Whether to accept them in new definitions, too.
+    /// - Parameter inDefinitions: Whether to accept strings in double quotes in new definitions, too.
     package func allowDoubleQuotedStrings(inDefinitions: Bool = true) {
         acceptsStringsInDefinitions = inDefinitions
         _ = cs_config_double_quoted_strings(handle, inDefinitions ? 1 : 0, 1)
@@ -35,7 +35,7 @@ extension Connection {
     /// Runs `body` with triggers disabled.
     package func withoutTriggers<Result>(_ body: () throws -> Result) throws -> Result {
         try check(cs_config_triggers(handle, 0))
-        // If disabling them succeeded, enabling them again succeeds, too.
+        // If disabling the triggers succeeded, enabling them again succeeds, too.
         defer { _ = cs_config_triggers(handle, 1) }
         return try body()
     }

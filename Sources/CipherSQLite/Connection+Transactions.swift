@@ -20,9 +20,9 @@ extension Connection {
 
     /// Runs `body` in a transaction, which is committed if `body` returns and rolled back if it throws.
     ///
-    /// Inside another transaction, it is a savepoint.
+    /// Inside another transaction, it runs in a savepoint.
     ///
-    /// - Throws: ``DatabaseError``, or what `body` throws.
+    /// - Throws: ``DatabaseError``, or any error thrown by `body`.
     public func transaction<Result>(
         _ kind: TransactionKind = .immediate, _ body: () throws -> Result
     ) throws -> Result {
@@ -50,7 +50,7 @@ extension Connection {
 
     /// Runs `body` in a savepoint, which is released if `body` returns and rolled back if it throws.
     ///
-    /// - Throws: ``DatabaseError``, or what `body` throws.
+    /// - Throws: ``DatabaseError``, or any error thrown by `body`.
     public func savepoint<Result>(_ body: () throws -> Result) throws -> Result {
         try checkThread()
         savepointDepth += 1

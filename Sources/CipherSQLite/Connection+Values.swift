@@ -9,8 +9,8 @@ extension Connection {
     /// Inserts a value as a new row.
     ///
     /// - Returns: The rowid; if an INTEGER PRIMARY KEY was `nil`, this is the key that SQLite chose.
-    /// - Throws: ``DatabaseError``, with `SQLITE_CONSTRAINT` if it conflicts with an existing row; `EncodingError` for
-    ///   a value that cannot be a row.
+    /// - Throws: ``DatabaseError``, with `SQLITE_CONSTRAINT` if the value conflicts with an existing row;
+    ///   `EncodingError` for a value that cannot be a row.
     @discardableResult
     public func insert(_ value: some Encodable, into table: String) throws -> Int64 {
         let row = try RowEncoder(value, forms: columnForms)
@@ -22,8 +22,8 @@ extension Connection {
     ///
     /// A conflict in another unique column is an error, as in ``insert(_:into:)``.
     ///
-    /// - Throws: As ``insert(_:into:)``; ``StoreError`` with `misuse` if the table has no primary key, or the value has
-    ///   no property for it.
+    /// - Throws: The same errors as ``insert(_:into:)``; ``StoreError`` with the code `misuse` if the table has no
+    ///   primary key, or the value has no property for a column of the key.
     public func upsert(_ value: some Encodable, into table: String) throws {
         let row = try RowEncoder(value, forms: columnForms)
         // No row can have NULL as its key.
@@ -36,8 +36,9 @@ extension Connection {
     /// Updates the row that has a value's primary key.
     ///
     /// - Returns: Whether there is such a row.
-    /// - Throws: ``DatabaseError``; `EncodingError` for a value that cannot be a row; ``StoreError`` with `misuse` if
-    ///   the table has no primary key, or the value has no property for it or `nil` in one.
+    /// - Throws: ``DatabaseError``; `EncodingError` for a value that cannot be a row; ``StoreError`` with the code
+    ///   `misuse` if the table has no primary key, or the value has no property for a column of the key, or `nil` in
+    ///   such a property.
     @discardableResult
     public func update(_ value: some Encodable, in table: String) throws -> Bool {
         let row = try RowEncoder(value, forms: columnForms)
@@ -49,7 +50,7 @@ extension Connection {
     /// Deletes the row that has a value's primary key.
     ///
     /// - Returns: Whether there was such a row.
-    /// - Throws: As ``update(_:in:)``.
+    /// - Throws: The same errors as ``update(_:in:)``.
     @discardableResult
     public func delete(_ value: some Encodable, from table: String) throws -> Bool {
         let row = try RowEncoder(value, forms: columnForms)
@@ -61,8 +62,8 @@ extension Connection {
     /// Inserts a value as a new row, and returns the row as inserted, with defaults and with changes by BEFORE
     /// triggers.
     ///
-    /// - Throws: As ``insert(_:into:)`` and ``rows(_:_:)``; ``StoreError`` with `unsupported` if the engine is older
-    ///   than SQLite 3.35 and the table has no rowid.
+    /// - Throws: The same errors as ``insert(_:into:)`` and ``rows(_:_:)``; ``StoreError`` with the code `unsupported`
+    ///   if the engine is older than SQLite 3.35 and the table has no rowid.
     public func insert<Inserted: Decodable>(
         _ value: some Encodable, into table: String, returning type: Inserted.Type
     ) throws -> Inserted {
@@ -77,7 +78,7 @@ extension Connection {
         }
         guard let inserted else {
             throw DatabaseError(
-                extendedCode: DatabaseError.misuse, message: "a trigger kept the row from being inserted",
+                extendedCode: DatabaseError.misuse, message: "a trigger prevented the row from being inserted",
                 sql: statement.sql,
                 path: path)
         }
@@ -93,10 +94,10 @@ extension Connection {
 
     /// A statement for values with the same properties.
     struct ValueStatement {
-        /// The properties for which it was created.
+        /// The properties for which the statement was created.
         let names: [String]
         let sql: String
-        /// The index of the value for each parameter; `nil` if they are in the order of the properties.
+        /// The index of the value for each parameter; `nil` if the parameters are in the order of the properties.
         let order: [Int]?
     }
 
@@ -128,7 +129,7 @@ extension Connection {
         guard change != .insert else { return ValueStatement(names: names, sql: insertion(), order: nil) }
         let all = names.indices
         let keys = try keyIndexes(of: names, in: table.name)
-        // A table may consist of key columns only; then an update only finds its row.
+        // A table may consist of key columns only; then an update only finds the row.
         let rest = all.count == keys.count ? keys : all.filter { !keys.contains($0) }
         let match = keys.map { "\(columns[$0]) = ?" }.joined(separator: " AND ")
         switch change {

@@ -5,7 +5,7 @@ extension Connection {
     /// Makes statements wait for other connections' locks until the busy timeout has passed or ``isCancelled`` returns
     /// `true`.
     ///
-    /// The pauses are those of `sqlite3_busy_timeout`, which does not check for a cancellation meanwhile. The
+    /// The pauses are those of `sqlite3_busy_timeout`, which does not check for a cancellation between them. The
     /// corresponding C function is `sqlite3_busy_handler`.
     func waitForLocks() {
         sqlite3_busy_handler(
@@ -36,7 +36,7 @@ extension Connection {
         return try body()
     }
 
-    /// Returns how long to wait before the next attempt, in milliseconds; 0 or less if the time is over.
+    /// Returns how long to wait before the next attempt, in milliseconds; 0 or less if the timeout has passed.
     private static func pause(after tries: Int, within timeout: Int) -> Int {
         let pauses = [1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50]
         let spent = pauses.prefix(tries).reduce(0, +) + max(0, tries - pauses.count) * 100

@@ -3,7 +3,7 @@ internal import CipherErrors
 
 /// An open database.
 ///
-/// It is synchronous and not Sendable: use it on one thread at a time.
+/// A connection is synchronous and not Sendable: use it on one thread at a time.
 public final class Connection {
     /// The way in which a file is opened.
     public enum Mode: Sendable {
@@ -38,14 +38,14 @@ public final class Connection {
     var progressHandler: ProgressHandler?
     /// The authorizer of statements while they are compiled.
     var authorizer: Authorizer?
-    /// Writes the log into the file; `nil` if SQLite does that itself.
+    /// The object that writes the log into the file; `nil` if SQLite does that itself.
     package internal(set) var checkpointer: Checkpointer?
     /// The library's own file layers that the connection uses, by the schema names of their files; they must outlive
-    /// it.
+    /// the connection.
     var layers: [String: FileLayer] = [:]
-    /// The FTS3 tokenizers that the connection uses; they must outlive it.
+    /// The FTS3 tokenizers that the connection uses; they must outlive the connection.
     var tokenizers: [FTS3Module] = []
-    /// What is known about the key.
+    /// The state of the key.
     var keyState = KeyState.none
     /// Whether statements run only inside a transaction.
     ///
@@ -61,28 +61,28 @@ public final class Connection {
     var misuseInLoan: String?
     /// Whether the raw handle is lent to a closure.
     var isRawHandleLent = false
-    /// Returns whether the work that uses the connection was cancelled.
+    /// A closure that returns whether the work that uses the connection was cancelled.
     package var isCancelled: () -> Bool = { false }
     /// The time when a statement was first blocked by another connection's lock, while that is measured.
     var waitingSince: ContinuousClock.Instant?
     /// The reason that the statement being compiled was refused.
     var refusal: String?
-    /// Called with a statement's text after it is compiled and before it runs.
+    /// A closure that is called with a statement's text after it is compiled and before it runs.
     @exclusivity(unchecked) var hasCompiled: (([UInt8]) throws -> Void)?
     /// Whether a statement of the caller is being compiled, as opposed to one that a running statement compiles, as
     /// modules do.
     package internal(set) var isCompiling = false
     /// Whether SQLite reports what compiled statements do while the connection is lent.
     var tellsOfSchemaChanges = false
-    /// What the last compiled statement reads and writes, if the connection is lent.
+    /// The tables that the last compiled statement reads and writes, if the connection is lent.
     var compiledAccess: StatementAccess?
-    /// The same for what SQLite compiled while a statement ran: that statement again, after a schema change, or a
-    /// statement of a module.
+    /// The tables that the statements compiled by SQLite while a statement ran read and write: that statement again,
+    /// after a schema change, or a statement of a module.
     @exclusivity(unchecked) var lateAccess: StatementAccess?
-    /// What was read and written, while it is recorded.
+    /// The tables that were read and written, while this is recorded.
     @exclusivity(unchecked) var reads: TableAccess?
     @exclusivity(unchecked) var writes: TableAccess?
-    /// The last statement that was recorded; in a loop, it is also the next one.
+    /// The statement that was recorded last; in a loop, it is also the next one.
     @exclusivity(unchecked) var latestRecorded: Statement?
     /// The number of the thread that may use the connection.
     let holder = UnsafeMutablePointer<UInt>.allocate(capacity: 1)
@@ -94,11 +94,12 @@ public final class Connection {
     ///
     /// - Parameters:
     ///   - busyTimeout: How long a statement waits for another connection's lock.
-    ///   - leavesIndex: Whether the index of the log (`-shm`), which must exist, is only read. Meanwhile, no other
-    ///     connection of this process may open the file, because it would get an index that it cannot write.
-    ///   - ignoresLog: Whether the file is read without its log or journal, and without locks. What is read may differ
+    ///   - leavesIndex: Whether the index of the log (`-shm`), which must exist, is only read. If so, no other
+    ///     connection of this process may open the file at the same time, because it would get an index that it cannot
+    ///     write.
+    ///   - ignoresLog: Whether the file is read without its log or journal, and without locks. The result may differ
     ///     from the database's content.
-    ///   - layer: The file layer; `nil` for SQLite's own, which opens whatever the path leads to.
+    ///   - layer: The file layer; `nil` for SQLite's own, which follows symbolic links.
     package init(
         path: String, mode: Mode, busyTimeout: Duration = .seconds(5), leavesIndex: Bool = false,
         ignoresLog: Bool = false, through layer: FileLayer? = nil
@@ -185,7 +186,7 @@ public final class Connection {
 
     /// Closes the connection, whichever thread used it last.
     ///
-    /// Only its owner may call this.
+    /// Only the owner of the connection may call this.
     package func end() {
         guard !isClosed else { return }
         isClosed = true

@@ -2,19 +2,20 @@
 ///
 /// Each way is a named profile below, so that one table shows what a connection may do and what it trusts.
 package struct ConnectionProfile {
-    /// How far a file is trusted, which limits what it can make its reader do.
+    /// The degree to which a file is trusted, which limits what it can make its reader do.
     package enum Trust {
         /// The schema is this process's own.
         case own
         /// Functions in the schema may run only if they are innocuous.
         case schemaIsForeign
-        /// The same, and no value may be longer than such a file can store; the size is in bytes and includes the log.
+        /// The same as ``schemaIsForeign``, and no value may be longer than a file of this size can store; the size is
+        /// in bytes and includes the log.
         case fileIsForeign(size: Int64)
     }
 
     /// The places in which a string may be in double quotes, as in old SQL.
     package enum DoubleQuotedStrings {
-        /// As the engine was built.
+        /// The places that are the engine's compile-time default.
         case asBuilt
         /// Only in the schema that the file already has.
         case refused
@@ -30,18 +31,18 @@ package struct ConnectionProfile {
     package var doubleQuotedStrings: DoubleQuotedStrings
     /// Whether SQL that can damage the file is refused.
     package var isDefensive: Bool
-    /// Whether a commit may checkpoint, which is not safe if there are other writers: see ``Checkpointer``.
+    /// Whether a commit may checkpoint, which is not safe if other connections write: see ``Checkpointer``.
     package var checkpointsByItself = true
     package var extensions = SQLExtensions()
     /// The size of the page cache in KiB; `nil` for the engine's default.
     package var cacheSize: Int?
 
-    /// The profile for a file that is read and not changed; the file may come from anyone.
+    /// The profile for a file that is read and not changed; the file may come from an untrusted source.
     package static func inspecting(_ fileSize: Int64) -> Self {
         Self(.readOnly, .fileIsForeign(size: fileSize), .everywhere, isDefensive: true)
     }
 
-    /// The profile for recovering a file's log or journal, while no one else may have the file open.
+    /// The profile for recovering a file's log or journal, while no other connection may have the file open.
     package static func settling(_ fileSize: Int64) -> Self {
         Self(.readWrite, .fileIsForeign(size: fileSize), .refused, isDefensive: true)
     }
@@ -49,9 +50,9 @@ package struct ConnectionProfile {
     /// The profile for a file that is the source of a copy.
     ///
     /// It is not defensive, because the copy's schema is written as rows, and tables that belong to modules are filled
-    /// like any other. It is not read-only, because SQLite then leaves the CHECK constraints out of its representation
-    /// of the schema, takes the file's tables to differ from their copies, and copies row by row instead of record by
-    /// record.
+    /// like any other. It is not read-only, because SQLite would then leave the CHECK constraints out of its
+    /// representation of the schema, treat the file's tables as different from their copies, and copy row by row
+    /// instead of record by record.
     package static func building(_ fileSize: Int64) -> Self {
         Self(.readWrite, .fileIsForeign(size: fileSize), .refused, isDefensive: false)
     }
@@ -68,7 +69,7 @@ package struct ConnectionProfile {
         var profile = Self(.readWrite, .schemaIsForeign, .everywhere, isDefensive: false)
         // With this cache, most pages that a migration queries, copies and counts are read and authenticated only once.
         profile.cacheSize = 16_000
-        // Others may have the file open.
+        // Other connections may have the file open.
         profile.checkpointsByItself = false
         return profile
     }
@@ -83,7 +84,7 @@ package struct ConnectionProfile {
     /// The profile for a database of this process's own, such as a scratch database.
     package static var scratch: Self { Self(.create, .own, .everywhere, isDefensive: false) }
 
-    /// The profile for opening a file for purposes other than its content: its key, its journal, its journal mode.
+    /// The profile for opening a file for purposes other than its rows: its key, its journal, its journal mode.
     package static func plain(_ mode: Connection.Mode) -> Self { Self(mode, .own, .asBuilt, isDefensive: false) }
 
     private init(
@@ -107,11 +108,11 @@ package struct ConnectionProfile {
 
     /// Opens a file and sets the connection up.
     ///
-    /// Whether the key fits is known only after something was read.
+    /// Whether the key fits is known only after the first read.
     ///
     /// - Parameters:
-    ///   - layer: The file layer for the file; `nil` for one that opens the path without following a symbolic link
-    ///     there.
+    ///   - layer: The file layer for the file; `nil` for a layer that opens the path without following a symbolic link
+    ///     at its end.
     ///   - leavesIndex, ignoresLog: As in ``Connection``'s initializer.
     package func open(
         _ path: String, busyTimeout: Duration = .seconds(5), leavesIndex: Bool = false, ignoresLog: Bool = false,

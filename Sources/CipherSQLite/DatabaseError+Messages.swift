@@ -2,7 +2,7 @@ internal import CCipherEngine
 package import CipherErrors
 
 extension DatabaseError {
-    /// Whether SQLite gives no explanation of the failure.
+    /// Whether SQLite provides no explanation of the failure.
     ///
     /// This is how SQLCipher reports a first page that is not authentic if its header is readable.
     package var isUnexplained: Bool {
@@ -11,15 +11,15 @@ extension DatabaseError {
 
     /// Whether SQL in the schema cannot be parsed, for example because a newer SQLite wrote it.
     ///
-    /// Damaged pages give the same code. Only the message shows the difference.
+    /// Damaged pages cause the same code. Only the message shows the difference.
     package var isMalformedSchema: Bool {
         code == Self.corrupt && message.hasPrefix("malformed database schema")
     }
 
-    /// Whether the statement would change a view that has no trigger for that.
+    /// Whether the statement would change a view that has no trigger for such a change.
     ///
-    /// Every statement that cannot be compiled gives the same code, and only the SQL of the triggers shows which ones a
-    /// view has.
+    /// Every statement that cannot be compiled has the same code, and only the SQL of the triggers shows which triggers
+    /// a view has.
     package var isOfViewWithoutTrigger: Bool {
         code == Self.generic && message.hasSuffix("because it is a view")
     }

@@ -17,14 +17,14 @@ package final class DatabaseFile {
     private let name: UnsafeMutablePointer<CChar>
     private let path: String
 
-    /// Opens a file that exists.
+    /// Opens an existing file.
     ///
-    /// It takes no lock and changes nothing.
+    /// Opening takes no lock and changes nothing.
     package init(path: String, access: Access = .readOnly) throws {
         let flags = SQLITE_OPEN_MAIN_DB | (access == .readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE)
         guard let vfs = sqlite3_vfs_find(nil), let open = vfs.pointee.xOpen else {
             throw DatabaseError(
-                extendedCode: DatabaseError.inputOutput, message: "SQLite has no file layer", path: path)
+                extendedCode: DatabaseError.inputOutput, message: "SQLite has no default VFS", path: path)
         }
         let bytes = SystemPath.bytes(path)
         let name = UnsafeMutablePointer<CChar>.allocate(capacity: bytes.count + 4)
@@ -40,14 +40,14 @@ package final class DatabaseFile {
         guard result == SQLITE_OK else {
             memory.deallocate()
             name.deallocate()
-            throw DatabaseError(extendedCode: result, message: "the file cannot be opened", path: path)
+            throw DatabaseError(extendedCode: result, message: "the file could not be opened", path: path)
         }
         self.file = file
         self.path = path
         self.name = name
         self.memory = memory
         guard access == .readOnly || granted & SQLITE_OPEN_READWRITE != 0 else {
-            throw DatabaseError(extendedCode: SQLITE_READONLY, message: "the file cannot be written", path: path)
+            throw DatabaseError(extendedCode: SQLITE_READONLY, message: "the file is not writable", path: path)
         }
     }
 
@@ -69,7 +69,7 @@ package final class DatabaseFile {
 
     private func check(_ result: Int32, _ action: String) throws {
         guard result == SQLITE_OK else {
-            throw DatabaseError(extendedCode: result, message: "the file cannot be \(action)", path: path)
+            throw DatabaseError(extendedCode: result, message: "the file could not be \(action)", path: path)
         }
     }
 
@@ -112,19 +112,20 @@ package final class DatabaseFile {
 
     // MARK: Locks
 
-    /// Runs `body` while no one else, in any process, has the file open in WAL mode or is reading or writing it.
+    /// Runs `body` while no other connection, in any process, has the file open in WAL mode or is reading or writing
+    /// it.
     ///
-    /// - Parameter timeout: How long to wait until that is the case.
-    /// - Returns: `nil` if the file was in use all the time; `body` did not run then.
+    /// - Parameter timeout: How long to wait for other connections.
+    /// - Returns: The result of `body`; `nil` if the file was in use all the time, so that `body` did not run.
     package func whileUnused<Result>(timeout: Duration = .zero, _ body: () throws -> Result) rethrows -> Result? {
         guard lock([SQLITE_LOCK_SHARED, SQLITE_LOCK_EXCLUSIVE], timeout: timeout, lettingGo: true) else { return nil }
         defer { unlock() }
         return try body()
     }
 
-    /// Takes the write lock: others may read, but no one else can write.
+    /// Takes the write lock: other connections can read, but not write.
     ///
-    /// - Parameter timeout: How long to wait for it.
+    /// - Parameter timeout: How long to wait for the lock.
     /// - Returns: Whether the lock was taken.
     package func reserve(timeout: Duration) -> Bool {
         lock([SQLITE_LOCK_SHARED, SQLITE_LOCK_RESERVED], timeout: timeout, lettingGo: true)

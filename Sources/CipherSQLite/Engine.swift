@@ -18,7 +18,7 @@ public struct Engine: Sendable {
     public var defaultCompatibility: Int { cipherMajor >= 4 ? 4 : 3 }
     package var hasCompatibilityPragma: Bool { cipherMajor >= 4 }
     package var hasCipherIntegrityCheck: Bool { cipherMajor >= 4 }
-    /// Whether `PRAGMA table_xinfo` exists; before it did, no ordinary table could have a column that `table_info`
+    /// Whether `PRAGMA table_xinfo` exists; in older engines, no ordinary table can have a column that `table_info`
     /// omits.
     package var listsHiddenColumns: Bool { sqliteVersionNumber >= 3_026_000 }
     package var hasGeneratedColumns: Bool { sqliteVersionNumber >= 3_031_000 }
@@ -41,7 +41,7 @@ public struct Engine: Sendable {
 
     private init() {
         // The memory statistics take a process-wide lock at every allocation, and the verification uses two threads. If
-        // the app already uses SQLite, they stay on.
+        // the app already uses SQLite, the statistics stay on.
         _ = cs_config_no_memory_statistics()
         sqliteVersion = String(cString: sqlite3_libversion())
         sqliteVersionNumber = Int(sqlite3_libversion_number())

@@ -7,7 +7,7 @@ enum FileURI {
     /// Returns a `file:` URI in which every byte with a special meaning in a URI is escaped.
     static func text(_ path: String, query: String = "") -> String {
         let digits = Array("0123456789ABCDEF".utf8)
-        // After two slashes, the first part of a relative name would be a host name.
+        // After two slashes, the first part of a relative name would be taken as a host name.
         var bytes: [UInt8] = Array((path.utf8.first == UInt8(ascii: "/") ? "file://" : "file:").utf8)
         for byte in SystemPath.bytes(path) {
             switch byte {

@@ -2,7 +2,8 @@
 ///
 /// ```swift
 /// guard let pattern = FullTextPattern(allOf: text, completesLast: true) else { return [] }
-/// return try db.rows(Note.self, "SELECT note.* FROM note JOIN search ON search.rowid = note.id WHERE search MATCH \(pattern)")
+/// return try db.rows(Note.self, "SELECT note.* FROM note JOIN search ON search.rowid = note.id WHERE search MATCH
+/// \(pattern)")
 /// ```
 ///
 /// Words are sequences of letters, digits and marks; everything else only separates them. Words are put in lower case,
@@ -14,14 +15,14 @@ public struct FullTextPattern: Sendable, Equatable, Bindable {
 
     /// Creates a pattern that finds all of the words, in any order; returns `nil` if there is no word.
     ///
-    /// - Parameter completesLast: Whether the last word may be the beginning of a word, as while a user types.
+    /// - Parameter completesLast: Whether the last word may be the beginning of a longer word, as while a user types.
     public init?(allOf text: String, completesLast: Bool = false) {
         self.init(text, separator: " ", completesLast)
     }
 
     /// Creates a pattern that finds at least one of the words; returns `nil` if there is no word.
     ///
-    /// - Parameter completesLast: Whether the last word may be the beginning of a word, as while a user types.
+    /// - Parameter completesLast: Whether the last word may be the beginning of a longer word, as while a user types.
     public init?(anyOf text: String, completesLast: Bool = false) {
         self.init(text, separator: " OR ", completesLast)
     }

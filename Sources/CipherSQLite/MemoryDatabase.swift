@@ -1,8 +1,8 @@
 internal import CCipherEngine
 
-/// A database in memory that outlives its connections; it has one connection at a time.
+/// An in-memory database that outlives its connections; it has one connection at a time.
 package final class MemoryDatabase: @unchecked Sendable {
-    // It is used by one connection at a time, which the code that opens the connections must ensure.
+    // The database is used by one connection at a time, which the code that opens the connections must ensure.
     private let file: OverlayFile
 
     /// Creates an empty database.

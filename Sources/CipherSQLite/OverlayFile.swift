@@ -6,7 +6,7 @@ final class OverlayBudget {
     /// The number of bytes left.
     private var left: Int
     private var isEnded = false
-    /// Whether more was requested.
+    /// Whether more bytes than the limit were requested.
     private(set) var isExceeded = false
 
     init(_ bytes: Int) {
@@ -32,11 +32,11 @@ final class OverlayBudget {
 
 /// A file whose changes stay in memory.
 ///
-/// What was not changed is read from the underlying file, which is never written.
+/// Unchanged bytes are read from the underlying file, which is never written.
 final class OverlayFile: LayeredFile {
     private static let blockSize = 4096
 
-    /// Another connection's file, which must stay open meanwhile; `nil` for an empty file.
+    /// Another connection's file, which must stay open as long as this one; `nil` for an empty file.
     private let base: UnsafeMutablePointer<sqlite3_file>?
     private let budget: OverlayBudget
     private var blocks: [Int64: UnsafeMutableRawPointer] = [:]
@@ -50,7 +50,7 @@ final class OverlayFile: LayeredFile {
         guard let base else { return }
         let result = base.pointee.pMethods.pointee.xFileSize(base, &size)
         guard result == SQLITE_OK else {
-            throw DatabaseError(extendedCode: result, message: "the file cannot be measured")
+            throw DatabaseError(extendedCode: result, message: "the size of the file could not be read")
         }
         baseSize = size
     }
@@ -139,14 +139,14 @@ extension Connection {
     /// Lends a connection to the same database whose changes stay in memory and are discarded afterwards.
     ///
     /// Neither the file nor any file beside it is written. This connection must be in a read transaction, which
-    /// prevents changes to the file. In WAL mode, other connections continue to write; what they commit meanwhile
-    /// appears in `PRAGMA data_version` after the transaction has ended, and the result is then invalid. Source:
-    /// SQLite, "Write-Ahead Logging", section 8: a log is used without shared memory in exclusive locking mode.
+    /// prevents changes to the file. In WAL mode, other connections can continue to write; if they commit during the
+    /// rehearsal, `PRAGMA data_version` changes after the transaction has ended, and the result is then invalid.
+    /// Source: SQLite, "Write-Ahead Logging", section 8: a log is used without shared memory in exclusive locking mode.
     ///
     /// - Parameters:
     ///   - limit: The number of bytes that may be changed.
     ///   - prepare: Prepares the connection before it reads, for example with the key.
-    /// - Returns: `nil` if more would be changed.
+    /// - Returns: The result of `body`; `nil` if it would change more than the limit.
     package func rehearsing<Result>(
         limit: Int, _ prepare: (Connection) throws -> Void, _ body: (Connection) throws -> Result
     ) throws -> Result? {

@@ -15,7 +15,7 @@ extension Connection {
     /// Calls `body` every `steps` steps of SQLite's virtual machine; if it returns `false`, the statement ends with
     /// `SQLITE_INTERRUPT`.
     ///
-    /// `nil` removes the handler.
+    /// If `body` is `nil`, the handler is removed.
     ///
     /// The corresponding C function is `sqlite3_progress_handler`.
     package func setProgressHandler(every steps: Int32, _ body: (() -> Bool)?) {

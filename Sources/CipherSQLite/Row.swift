@@ -3,11 +3,11 @@ public import CipherErrors
 
 /// The current row of a running query, lent to a closure.
 ///
-/// Copy the values that must outlive it.
+/// Copy the values that must outlive the closure.
 public struct Row: ~Copyable {
     let statement: Statement
 
-    /// Creates a view of a statement's current row; each step changes its content.
+    /// Creates a view of a statement's current row; each step changes the values in it.
     package init(of statement: Statement) {
         self.statement = statement
     }
@@ -70,7 +70,7 @@ public struct Row: ~Copyable {
         return index
     }
 
-    /// Lends the bytes of a text or blob column; those of a text are UTF-8 in every database.
+    /// Lends the bytes of a text or blob column; the bytes of text are UTF-8 in every database.
     public func withBytes<Result>(at index: Int, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
         let cell = cell(at: index)
         // Without this, the bytes in a UTF-16 database would depend on whether the column was read as text before.
@@ -82,38 +82,39 @@ public struct Row: ~Copyable {
 
     /// Returns whether a text column contains an ASCII word, in any case.
     ///
-    /// `LIKE` would call the function with that name, which may be the app's own.
+    /// The SQL operator `LIKE` would call the function with that name, which may be the app's own.
     package func holds(_ word: StaticString, at index: Int) -> Bool { withBytes(at: index) { $0.containsWord(word) } }
 
-    /// Returns a column's value in the row, looked up once for both its type and its content.
+    /// Returns a column's value in the row, looked up once for both its type and its bytes.
     ///
     /// Source: SQLite, "Protected And Unprotected SQL Values": for a connection without a mutex there is no difference.
     private func cell(at index: Int) -> OpaquePointer? { sqlite3_column_value(statement.handle, Int32(index)) }
 
-    /// Returns a text by its explicit length, because text may contain NUL characters.
+    /// Returns text by its explicit length, because text may contain NUL characters.
     private static func text(of cell: OpaquePointer?) -> String? {
-        // Text before bytes: the first call may convert from UTF-16, and the second then counts the result.
+        // The text is read before the bytes: the first call may convert from UTF-16, and the second then counts the
+        // result.
         guard let start = sqlite3_value_text(cell) else { return nil }
         let count = sqlite3_value_bytes(cell)
         return String(decoding: UnsafeBufferPointer(start: start, count: Int(count)), as: UTF8.self)
     }
 
-    /// Returns an INTEGER column; `nil` for any other.
+    /// Returns an INTEGER column; `nil` for any other column.
     @usableFromInline func integer(at index: Int) -> Int64? {
         let cell = cell(at: index)
         return sqlite3_value_type(cell) == SQLITE_INTEGER ? sqlite3_value_int64(cell) : nil
     }
 
-    /// Returns a TEXT column; `nil` for any other.
+    /// Returns a TEXT column; `nil` for any other column.
     func text(at index: Int) -> String? {
         let cell = cell(at: index)
         return sqlite3_value_type(cell) == SQLITE_TEXT ? Self.text(of: cell) : nil
     }
 
-    /// Returns the bytes of a TEXT column in UTF-8, valid or not; `nil` for any other.
+    /// Returns the bytes of a TEXT column in UTF-8, valid or not; `nil` for any other column.
     func textBytes(at index: Int) -> [UInt8]? {
         let cell = cell(at: index)
-        // Text before bytes, as for a `String`.
+        // The text is read before the bytes, as for a `String`.
         guard sqlite3_value_type(cell) == SQLITE_TEXT, let start = sqlite3_value_text(cell) else { return nil }
         return Array(UnsafeBufferPointer(start: start, count: Int(sqlite3_value_bytes(cell))))
     }

@@ -16,8 +16,8 @@ extension Connection {
     /// one is `nil` if all of them are NULL, as in an outer join. Otherwise structures, arrays and dictionaries are
     /// read from one column of JSON text.
     ///
-    /// - Throws: ``DatabaseError``, or `DecodingError` with the name of the column if a required one is missing, or if
-    ///   one does not fit.
+    /// - Throws: ``DatabaseError``, or `DecodingError` with the name of the column if a required column is missing, or
+    ///   if the value of a column does not fit.
     @inlinable
     public func rows<Model: Decodable>(_ type: Model.Type, _ sql: SQL) throws -> [Model] {
         var result: [Model] = []
@@ -30,7 +30,7 @@ extension Connection {
 
     /// Returns the first row as a Codable value; `nil` if there is none.
     ///
-    /// - Throws: As ``rows(_:_:)``.
+    /// - Throws: The same errors as ``rows(_:_:)``.
     @inlinable
     public func row<Model: Decodable>(_ type: Model.Type, _ sql: SQL) throws -> Model? {
         var result: Model?
@@ -43,20 +43,20 @@ extension Connection {
 
     /// Returns every row as a Codable value, with the type inferred from the context.
     ///
-    /// - Throws: As ``rows(_:_:)``.
+    /// - Throws: The same errors as ``rows(_:_:)``.
     @inlinable
     public func rows<Model: Decodable>(_ sql: SQL) throws -> [Model] { try rows(Model.self, sql) }
 
     /// Returns the first row as a Codable value, with the type inferred from the context; `nil` if there is none.
     ///
-    /// - Throws: As ``rows(_:_:)``.
+    /// - Throws: The same errors as ``rows(_:_:)``.
     @inlinable
     public func row<Model: Decodable>(_ sql: SQL) throws -> Model? { try row(Model.self, sql) }
 
-    /// Lends each row to `body` as a Codable value, one after the other, for results that should not be in memory as a
-    /// whole.
+    /// Lends each row to `body` as a Codable value, one after the other, for results that should not be held in memory
+    /// as a whole.
     ///
-    /// - Throws: As ``rows(_:_:)``, or what `body` throws, which ends the query.
+    /// - Throws: The same errors as ``rows(_:_:)``, or any error thrown by `body`, which ends the query.
     @inlinable
     public func forEach<Model: Decodable>(_ type: Model.Type, _ sql: SQL, _ body: (Model) throws -> Void) throws {
         try forEachDecoder(sql) { decoder in
@@ -93,7 +93,7 @@ extension Connection {
 /// The columns of a statement's current row by name, determined once for all rows.
 private final class RowColumns {
     let row: Row
-    /// The names in order; `nil` for a second column with the same name, which cannot be requested.
+    /// The names of the columns in order; `nil` for a second column with the same name, which cannot be requested.
     private let names: [String?]
     /// The column indexes by name, for the columns' names and for other names that were requested.
     @exclusivity(unchecked) private var indexes: [String: Int?]
@@ -154,7 +154,7 @@ private final class RowColumns {
     }
 }
 
-/// Decodes one row after the other; it always decodes the current one.
+/// A decoder that is used for one row after the other; it always decodes the current row.
 private final class RowDecoder: Decoder {
     private let columns: RowColumns
     private let prefix: String
@@ -167,7 +167,7 @@ private final class RowDecoder: Decoder {
         self.init(RowColumns(statement), prefix: "", path: [])
     }
 
-    /// - Parameter prefix: The prefix of its columns' names.
+    /// - Parameter prefix: The prefix of the names of the columns to decode.
     fileprivate init(_ columns: RowColumns, prefix: String, path: [any CodingKey]) {
         self.columns = columns
         self.prefix = prefix
@@ -215,7 +215,7 @@ private final class RowDecoder: Decoder {
     }
 }
 
-/// It is a class, because the standard library copies a container for each property that is decoded.
+/// The container of a row; it is a class, because the standard library copies a container for each decoded property.
 private final class RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     let columns: RowColumns
     let prefix: String
@@ -238,8 +238,10 @@ private final class RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol
     @inline(__always)
     private func name(_ key: Key) -> String { prefix.isEmpty ? key.stringValue : prefix + key.stringValue }
 
-    /// It is inlined, so that the functions it calls are compiled for each type of column; the type of the keys is not
-    /// known here.
+    /// Reads one column.
+    ///
+    /// The function is inlined, so that the functions it calls are compiled for each type of column; the type of the
+    /// keys is not known here.
     @inline(__always)
     private func read<Column: ColumnReadable>(_ key: Key) throws -> Column {
         do {
@@ -282,7 +284,7 @@ private final class RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol
     func decode(_ type: UInt64.Type, forKey key: Key) throws -> UInt64 { try read(key) }
 
     func decode<Model: Decodable>(_ type: Model.Type, forKey key: Key) throws -> Model {
-        // Types that could be either, such as Data and Date, are columns, not structures. The frequent ones come first,
+        // Types that could be columns or structures, such as Data and Date, are columns. The frequent types come first,
         // because they need no lookup.
         if type == Date.self { return Self.same(try read(key) as Date) }
         if type == Data.self { return Self.same(try read(key) as Data) }

@@ -7,7 +7,7 @@
 /// Splits an Encodable value into columns: the names of its properties and the value to bind for each, including those
 /// that are `nil`.
 final class RowEncoder: Encoder {
-    // There is no exclusivity check at each use, because nothing that is called meanwhile accesses them again.
+    // There is no exclusivity check at each use, because no code that is called during a use accesses these again.
     @exclusivity(unchecked) fileprivate(set) var names: [String] = []
     @exclusivity(unchecked) fileprivate(set) var values: [Value] = []
     fileprivate let forms: ColumnForms
@@ -16,7 +16,7 @@ final class RowEncoder: Encoder {
     var codingPath: [any CodingKey] { [] }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
-    /// - Throws: `EncodingError` if the value is not a structure of columns; what its own encoding throws.
+    /// - Throws: `EncodingError` if the value is not a structure of columns; any error thrown by its own encoding.
     init(_ value: some Encodable, forms: ColumnForms) throws {
         self.forms = forms
         names.reserveCapacity(16)
@@ -45,7 +45,7 @@ private struct RowEncodingContainer<Key: CodingKey>: KeyedEncodingContainerProto
     let row: RowEncoder
     var codingPath: [any CodingKey] { [] }
 
-    /// It is inlined, so that the functions it calls are compiled for each type of column.
+    /// The function is inlined, so that the functions it calls are compiled for each type of column.
     @inline(__always)
     private func add(_ value: Value, _ key: Key) {
         row.names.append(key.stringValue)
@@ -123,7 +123,7 @@ private struct RowEncodingContainer<Key: CodingKey>: KeyedEncodingContainerProto
     func superEncoder(forKey key: Key) -> any Encoder { superEncoder() }
 
     private func refuse(_ key: Key) {
-        row.fault = "the column \(key.stringValue) holds one value: give the property its own type, stored as JSON"
+        row.fault = "the column \(key.stringValue) holds one value: the property needs its own type, stored as JSON"
     }
 }
 
@@ -132,7 +132,7 @@ private struct RowEncodingContainer<Key: CodingKey>: KeyedEncodingContainerProto
 private final class ColumnEncoder: Encoder, SingleValueEncodingContainer {
     let forms: ColumnForms
     var value: Value?
-    /// Whether it has parts.
+    /// Whether the property consists of several values.
     var isStructure = false
     var codingPath: [any CodingKey] { [] }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
@@ -178,7 +178,7 @@ private final class ColumnEncoder: Encoder, SingleValueEncodingContainer {
 
     func encodeNil() { value = .null }
     func encode<Single: Encodable>(_ single: Single) throws {
-        // Unsigned numbers are not all `Bindable`.
+        // Not all unsigned integers are `Bindable`.
         if let number = single as? any FixedWidthInteger {
             guard let integer = Int64(exactly: number) else {
                 throw EncodingError.invalidValue(
@@ -197,7 +197,7 @@ private final class ColumnEncoder: Encoder, SingleValueEncodingContainer {
     }
 }
 
-/// Accepts and ignores what a value encodes.
+/// Accepts and ignores everything that a value encodes.
 private struct IgnoringContainer: UnkeyedEncodingContainer, SingleValueEncodingContainer {
     var codingPath: [any CodingKey] { [] }
     var count: Int { 0 }

@@ -34,7 +34,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
         case name([UInt8])
         /// A value, which is `?` in the text.
         case parameter(Value)
-        /// The same, in a form that the connection determines.
+        /// A date, which is `?` in the text and is bound in the form that the connection determines.
         case date(Date)
         case uuid(UUID)
         /// A value whose `?` is in an earlier text.
@@ -147,7 +147,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
                 }))
     }
 
-    /// Returns whether the literals are at the same addresses in memory, with only values between them.
+    /// Returns whether the literals of both are at the same addresses in memory, with only values between them.
     ///
     /// If so, the texts are equal.
     func isMade(ofThePiecesOf other: SQL) -> Bool {
@@ -162,7 +162,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
         return true
     }
 
-    /// The reason that it must not be run; `nil` if there is none.
+    /// The reason that the SQL must not be run; `nil` if it may be run.
     var refusal: String? {
         for case .refusal(let reason) in pieces { return reason.description }
         return nil
@@ -201,8 +201,8 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
 
         /// Binds the bytes as one blob.
         ///
-        /// If they are the only value of a list, as in `IN (\(bytes))`, the SQL is refused when it is run, because a
-        /// list of numbers or a comparison with `=` was meant.
+        /// If the bytes are the only value of a list, as in `IN (\(bytes))`, the SQL is refused when it is run, because
+        /// a list of numbers or a comparison with `=` was intended.
         public mutating func appendInterpolation(_ value: [UInt8]) {
             if case .literal(let text) = pieces.last { hasBlobInList = text.opensList }
             pieces.append(.parameter(.blob(value)))
@@ -214,8 +214,8 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
         /// try db.rows(Message.self, "SELECT * FROM chat WHERE id IN (\(list: ids))")
         /// ```
         ///
-        /// Without values the list is empty, and SQLite finds nothing in it. The number of values is limited by the
-        /// engine: 999 before SQLite 3.32, and 32,766 since.
+        /// Without values the list is empty, and no value matches it. The engine limits the number of values: to 999
+        /// before SQLite 3.32, and to 32,766 since then.
         ///
         /// Source: SQLite, "The IN and NOT IN operators" and "Limits In SQLite".
         public mutating func appendInterpolation(list values: some Sequence<some Bindable>) {
@@ -271,7 +271,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
     package static func quoted(text: String) -> String { quoted(text, by: "'") }
 
     /// Quotes by scalar, not by character: a quote followed by a combining mark is one character, but SQLite still
-    /// takes it for a quote.
+    /// treats the quote as a quote.
     private static func quoted(_ text: String, by quote: Unicode.Scalar) -> String {
         var result = String.UnicodeScalarView()
         result.append(quote)
@@ -297,12 +297,12 @@ extension Sequence<SQL> {
 }
 
 extension SQL: Equatable {
-    /// Returns whether text and values are the same.
+    /// Returns whether the texts and the values are equal.
     public static func == (left: SQL, right: SQL) -> Bool { left.bytes == right.bytes && left.values == right.values }
 }
 
 extension SQL.Piece {
-    /// The text that it adds.
+    /// The text that the piece adds.
     var text: String {
         switch self {
         case .literal(let text): text.description
@@ -313,7 +313,7 @@ extension SQL.Piece {
         }
     }
 
-    /// Returns the value that it binds; `nil` if it binds none.
+    /// Returns the value that the piece binds; `nil` if it binds none.
     func value(in forms: ColumnForms) -> Value? {
         switch self {
         case .literal, .text, .name, .refusal: nil
@@ -376,7 +376,7 @@ extension SQL.Interpolation {
 }
 
 extension SQL.Piece {
-    /// Whether it is `?` in the text.
+    /// Whether the piece is `?` in the text.
     var isParameter: Bool {
         switch self {
         case .parameter, .date, .uuid: true
@@ -392,7 +392,7 @@ extension StaticString {
             && utf8CodeUnitCount == other.utf8CodeUnitCount
     }
 
-    /// Whether it ends with IN and an opening parenthesis.
+    /// Whether the text ends with IN and an opening parenthesis.
     fileprivate var opensList: Bool {
         withUTF8Buffer { bytes in
             var rest = bytes[...]
@@ -409,7 +409,7 @@ extension StaticString {
 }
 
 extension UInt8 {
-    /// Whether SQLite's tokenizer treats it as white space.
+    /// Whether SQLite's tokenizer treats the byte as white space.
     var isSpace: Bool { self == 0x20 || (0x09...0x0d).contains(self) }
 }
 

@@ -1,6 +1,6 @@
-/// What an app adds to SQLite for its schema and its statements.
+/// The extensions that an app adds to SQLite for its schema and its statements.
 ///
-/// It is registered on every connection to the app's file.
+/// They are registered on every connection to the app's file.
 package struct SQLExtensions: Sendable {
     package var collations: [Collation]
     package var functions: [SQLFunction]
@@ -12,10 +12,10 @@ package struct SQLExtensions: Sendable {
         self.tokenizers = tokenizers
     }
 
-    /// The same without the functions that an untrusted schema may not call.
+    /// The same extensions without the functions that an untrusted schema may not call.
     ///
-    /// If such a function is registered, SQLite refuses to run anything that names it; otherwise it counts as a
-    /// function that only the app has.
+    /// If such a function is registered, SQLite refuses to run anything that names it; otherwise it is treated as a
+    /// function that only the app provides.
     var callableBySchema: Self {
         var extensions = self
         extensions.functions.removeAll { !$0.isInnocuous }

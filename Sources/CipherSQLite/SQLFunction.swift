@@ -7,18 +7,18 @@ public struct SQLFunction: Sendable {
     public let name: String
     /// The number of arguments; `nil` for any number.
     public let argumentCount: Int?
-    /// Whether equal arguments always give an equal result, so that an index may use the function.
+    /// Whether equal arguments always produce an equal result, so that an index may use the function.
     public let isDeterministic: Bool
-    /// Whether it has no side effects, so that an untrusted schema may call it.
+    /// Whether the function has no side effects, so that an untrusted schema may call it.
     public let isInnocuous: Bool
-    /// Computes the result.
+    /// A closure that computes the result.
     public let body: @Sendable ([Value]) throws -> Value
 
     /// Creates a function.
     ///
     /// An error that `body` throws becomes the error of the statement, with its description as the message. In text
     /// that is not valid UTF-8, `body` gets replacement characters, as described at ``Value/text(_:)``; a `CAST` to a
-    /// blob gives the exact bytes.
+    /// blob returns the exact bytes.
     ///
     /// Source of the properties: SQLite, "Create Or Redefine SQL Functions".
     public init(
@@ -32,7 +32,7 @@ public struct SQLFunction: Sendable {
         self.body = body
     }
 
-    /// The names of functions that would hide SQLite's functions from the library's own statements.
+    /// The names of functions that would replace SQLite's functions in the library's own statements.
     fileprivate static let reserved: Set = [
         "coalesce", "count", "ifnull", "max", "min", "strftime", "sum", "total", "typeof",
     ]
@@ -45,15 +45,15 @@ extension Connection {
     ///
     /// - Throws: ``DatabaseError`` with `SQLITE_MISUSE` on a connection that is closed or lent to a closure, for a name
     ///   that is empty, contains a NUL character or has more than 255 bytes, and for less than 0 or more than 127
-    ///   arguments; ``StoreError`` with `misuse` for the name of an SQLite function that the library's own statements
-    ///   use: `coalesce`, `count`, `ifnull`, `max`, `min`, `strftime`, `sum`, `total`, `typeof`.
+    ///   arguments; ``StoreError`` with the code `misuse` for the name of an SQLite function that the library's own
+    ///   statements use: `coalesce`, `count`, `ifnull`, `max`, `min`, `strftime`, `sum`, `total`, `typeof`.
     public func register(_ function: SQLFunction) throws {
         try checkRegistration(of: function.name, limit: 255)
         guard !SQLFunction.reserved.contains(TableAccess.folded(function.name)) else {
             throw StoreError(
                 .misuse, path: path,
                 "the library itself uses SQLite's function \(function.name), which the app's function would replace",
-                advice: "give the app's function another name", changed: .nothing)
+                advice: "rename the app's function", changed: .nothing)
         }
         guard (0...127).contains(function.argumentCount ?? 0) else {
             throw misuse("a function takes 0 to 127 arguments, or any number of them")

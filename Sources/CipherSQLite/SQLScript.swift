@@ -5,8 +5,8 @@ extension SQL {
     ///
     /// Comments and white space alone are not a statement.
     ///
-    /// It needs no database. SQLite's own tokenizer determines whether a statement ends, so a trigger's body stays
-    /// whole.
+    /// No database is needed. SQLite's own tokenizer determines whether a statement ends, so a trigger's body is not
+    /// split.
     ///
     /// The corresponding C function is `sqlite3_complete`.
     package static func statements(of script: String) -> [String] {
@@ -16,7 +16,7 @@ extension SQL {
         var position = 0
         while position < bytes.count {
             let end = endOfToken(at: position, in: bytes)
-            // The check is made only at semicolons outside of texts and comments, because SQLite reads from the
+            // The check is made only at semicolons outside of strings and comments, because SQLite reads from the
             // beginning each time.
             if bytes[position] == UInt8(ascii: ";"), isComplete(bytes[start..<end]) {
                 append(bytes[start..<position], to: &statements)
@@ -31,7 +31,7 @@ extension SQL {
     /// Returns a statement with its names in backticks instead of double quotes; `nil` if it has no double quotes to
     /// replace.
     ///
-    /// SQLite takes a name in double quotes for a string if it is not a column's, but never a name in backticks. A
+    /// SQLite treats a name in double quotes as a string if no column has that name, but never a name in backticks. A
     /// definition stays as it is, because its text is stored in the schema.
     ///
     /// Source: SQLite, "Double-quoted String Literals Are Accepted".
@@ -66,7 +66,7 @@ extension SQL {
         return result
     }
 
-    /// Returns the position after a text, a quoted name or a comment, or otherwise after one byte.
+    /// Returns the position after a string, a quoted name or a comment, or otherwise after one byte.
     private static func endOfToken(at position: Int, in bytes: [UInt8]) -> Int {
         let end: [UInt8]
         var next = position + 1

@@ -23,7 +23,7 @@ package struct SchemaName: Hashable, Sendable {
 
     /// The name in backticks, with inner backticks doubled.
     ///
-    /// In this form it is a name everywhere, and never a string.
+    /// In this form, SQLite always treats it as a name, and never as a string.
     ///
     /// Source: SQLite, "SQLite Keywords".
     var quoted: [UInt8] {

@@ -18,22 +18,23 @@ package final class Statement {
     let bytes: [UInt8]
     /// The pieces from which it was compiled, without values; `nil` for a part of a script.
     private let shape: SQL?
-    // There is no check at each use, because statements are used only through their connection, which outlives them.
+    // There is no reference check at each use, because statements are used only through their connection, which
+    // outlives them.
     unowned(unsafe) let connection: Connection
-    /// What the statement reads and writes; `nil` if SQLite did not report it.
+    /// The tables that the statement reads and writes; `nil` if SQLite did not report them.
     let access: StatementAccess?
     /// Whether the schema may be different after the statement has run; `false` if that is unknown, as for statements
     /// that the connection itself runs.
     let changesSchema: Bool
-    /// Whether it queries or sets properties of the database instead of working with rows.
+    /// Whether the statement queries or sets properties of the database instead of working with rows.
     let isPragma: Bool
 
     /// Compiles `sql`, which must be one statement.
     ///
     /// The corresponding C function is `sqlite3_prepare_v2`; `sqlite3_prepare_v3` is missing in SQLCipher 3.4.1.
     ///
-    /// - Throws: ``DatabaseError``, with `SQLITE_MISUSE` if `sql` contains no statement, or a second one that would be
-    ///   ignored.
+    /// - Throws: ``DatabaseError``, with `SQLITE_MISUSE` if `sql` contains no statement, or a second statement that
+    ///   would be ignored.
     package convenience init(_ sql: SQL, on connection: Connection) throws {
         let text = sql.bytes
         if let refusal = sql.refusal {
@@ -92,7 +93,7 @@ package final class Statement {
         return handle != nil
     }
 
-    /// Compiles the first statement; for an app's closure, in such a way that no name in it can be taken for a string.
+    /// Compiles the first statement; for an app's closure, in such a way that SQLite treats no name in it as a string.
     private static func compile(
         _ sql: UnsafeBufferPointer<UInt8>, on connection: Connection
     ) throws -> (OpaquePointer?, rest: UnsafeBufferPointer<UInt8>) {
@@ -104,7 +105,7 @@ package final class Statement {
         do {
             return (try names.withUnsafeBufferPointer { try prepare($0, on: connection).0 }, rest)
         } catch let error as DatabaseError {
-            // The statement compiled before, with a name taken for a string.
+            // The statement compiled before, with a name treated as a string.
             throw DatabaseError(
                 extendedCode: error.extendedCode,
                 message: "\(error.message) (double quotes enclose a name; single quotes enclose text)",
@@ -116,7 +117,7 @@ package final class Statement {
         _ sql: UnsafeBufferPointer<UInt8>, on connection: Connection
     ) throws -> (OpaquePointer?, rest: UnsafeBufferPointer<UInt8>) {
         guard let start = sql.baseAddress, !sql.isEmpty else { return (nil, sql) }
-        // SQLite would silently stop there.
+        // SQLite would silently stop at the NUL.
         guard memchr(start, 0, sql.count) == nil else {
             throw misuse("the SQL contains a NUL character", sql, connection)
         }
@@ -162,9 +163,7 @@ package final class Statement {
         sqlite3_column_name(handle, Int32(index)).map { String(cString: $0) } ?? ""
     }
 
-    /// Runs to the next row.
-    ///
-    /// Returns whether there is one.
+    /// Runs to the next row, and returns whether there is one.
     ///
     /// The corresponding C function is `sqlite3_step`.
     @discardableResult
@@ -178,8 +177,8 @@ package final class Statement {
 
     /// Runs a writing statement to its end, after a caller read its first row.
     ///
-    /// Outside a transaction it is committed at its end. Only here does a failed commit become an error, because the
-    /// result of `sqlite3_reset` is not used.
+    /// Outside a transaction, the statement is committed at its end. A failed commit becomes an error only here,
+    /// because the result of `sqlite3_reset` is not used.
     func finish() throws {
         guard !isReadOnly else { return }
         while sqlite3_stmt_busy(handle) != 0, try step() {}
@@ -187,7 +186,7 @@ package final class Statement {
 
     /// Makes the statement ready to run again, and clears its values.
     package func reset() {
-        // The result repeats the failure of the last step, which was reported there.
+        // The result repeats the failure of the last step, which was reported by that step.
         _ = sqlite3_reset(handle)
         sqlite3_clear_bindings(handle)
     }
@@ -200,7 +199,7 @@ package final class Statement {
     ///
     /// - Parameter size: Increased by the number of bytes that were compared.
     package func column(_ index: Int32, equals other: Statement, _ otherIndex: Int32, size: inout Int64) -> Bool {
-        // The values are looked up once for type and content, as in ``Row``, because this runs for each column of each
+        // The values are looked up once for type and bytes, as in ``Row``, because this runs for each column of each
         // row of an upgrade.
         let mine = sqlite3_column_value(handle, index)
         let theirs = sqlite3_column_value(other.handle, otherIndex)
@@ -212,8 +211,8 @@ package final class Statement {
         case SQLITE_FLOAT: return sqlite3_value_double(mine).bitPattern == sqlite3_value_double(theirs).bitPattern
         case SQLITE_NULL: return true
         default:
-            // Reading a blob first keeps text in its own encoding: nothing is converted, and invalid text stays as it
-            // is.
+            // Reading the value as a blob first preserves the text's own encoding: nothing is converted, and invalid
+            // text stays as it is.
             let left = sqlite3_value_blob(mine)
             let right = sqlite3_value_blob(theirs)
             let count = sqlite3_value_bytes(mine)

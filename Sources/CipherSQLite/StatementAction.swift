@@ -24,7 +24,7 @@ package struct StatementAction: Sendable, Equatable {
     package let detail: String?
     /// The database of the connection, such as `main` or `temp`.
     package let schema: String?
-    /// The trigger or view that performs it; `nil` for the statement's own text.
+    /// The trigger or view that performs the action; `nil` for the statement's own text.
     package let cause: String?
 
     init(_ code: Int32, _ texts: [String?]) {
@@ -52,7 +52,7 @@ package struct StatementAction: Sendable, Equatable {
         cause = texts[3]
     }
 
-    /// Whether it creates, changes or removes a part of the schema.
+    /// Whether the action creates, changes or removes a part of the schema.
     package var isDefinition: Bool {
         switch kind {
         case .createTable, .alterTable, .dropTable, .definition: true

@@ -2,7 +2,7 @@
 ///
 /// A statement is not in the cache while it is in use, so that the same SQL can run inside its own loop.
 package struct StatementCache {
-    /// The statements in order of use, the latest last; in a loop, it is needed again and found at once.
+    /// The statements in order of use, the latest last; in a loop, the latest is needed again and found at once.
     private var statements: ContiguousArray<Statement> = []
     private let capacity: Int
 

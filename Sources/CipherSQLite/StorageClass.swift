@@ -28,7 +28,7 @@ extension Statement {
     /// They are valid until the next step.
     package func bytes(_ column: Int32) -> UnsafeRawBufferPointer {
         let value = sqlite3_column_value(handle, column)
-        // Reading a blob first keeps text in its own encoding.
+        // Reading the value as a blob first preserves the text's own encoding.
         let start = sqlite3_value_blob(value)
         return UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : Int(sqlite3_value_bytes(value)))
     }

@@ -4,8 +4,8 @@ internal import CipherSystemFiles
 extension StoreError {
     /// Reads one of CipherStore's own tables, into which another program may have written.
     ///
-    /// - Throws: ``StoreError`` with `corrupt` that names the table, if a value does not have the type that CipherStore
-    ///   writes.
+    /// - Throws: ``StoreError`` with the code `corrupt`, naming the table, if a value does not have the type that
+    ///   CipherStore writes.
     package static func readingOwnTable<Result>(
         _ table: String, _ connection: Connection, _ body: () throws -> Result
     ) throws -> Result {
@@ -30,9 +30,9 @@ package enum DatabaseWork {
 }
 
 extension StoreError {
-    /// Runs `body`, and turns SQLite's errors into typed ones.
+    /// Runs `body`, and converts SQLite's errors into typed ones.
     ///
-    /// - Throws: What `body` throws, with ``StoreError`` in place of ``DatabaseError``.
+    /// - Throws: Any error thrown by `body`, with ``StoreError`` in place of ``DatabaseError``.
     package static func typing<Result>(
         _ path: String, during work: DatabaseWork = .use, _ body: () throws -> Result
     ) throws -> Result {
@@ -43,7 +43,7 @@ extension StoreError {
         }
     }
 
-    /// Creates an error that says what a failure in SQLite means for the caller, and what to do about it.
+    /// Creates an error that describes what a failure in SQLite means for the caller, and what to do about it.
     ///
     /// - Parameters:
     ///   - work: The work on the database.

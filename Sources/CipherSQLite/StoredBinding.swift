@@ -1,6 +1,6 @@
 internal import CCipherEngine
 
-/// Binding of values that are stored unchanged: text as bytes in an encoding, valid or not.
+/// Binding of values that are stored unchanged: text is bound as bytes in an encoding, valid or not.
 extension Statement {
     /// An encoding of text, with SQLite's number for it.
     package enum TextForm: UInt8, Sendable {

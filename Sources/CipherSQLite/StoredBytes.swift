@@ -8,7 +8,7 @@ internal import CCipherEngine
     internal import Darwin
 #endif
 
-/// The stored bytes of one text or blob, read piece by piece, so that its row is never assembled in memory.
+/// The stored bytes of one TEXT or BLOB value, read piece by piece, so that its row is never assembled in memory.
 package final class StoredBytes {
     private let handle: OpaquePointer
     private let connection: Connection
@@ -16,8 +16,8 @@ package final class StoredBytes {
     /// The number of bytes.
     package let count: Int
 
-    /// Opens a value for reading; returns `nil` if SQLite cannot open it in this way: it is not a text or blob, it is
-    /// the default of a column that was added later, or its table has generated columns or no rowid.
+    /// Opens a value for reading; returns `nil` if SQLite cannot open it in this way, because it is not text or a blob,
+    /// it is the default of a column that was added later, or its table has generated columns or no rowid.
     ///
     /// The corresponding C function is `sqlite3_blob_open`.
     ///
@@ -47,7 +47,7 @@ package final class StoredBytes {
     /// Returns whether two values have the same bytes.
     ///
     /// - Parameter progress: Called after each piece with its size in bytes; it throws to end the comparison.
-    /// - Throws: ``DatabaseError``, and what `progress` throws.
+    /// - Throws: ``DatabaseError``, and any error thrown by `progress`.
     package func equals(_ other: StoredBytes, progress: (Int) throws -> Void) throws -> Bool {
         guard count == other.count else { return false }
         let length = 1 << 20

@@ -3,7 +3,7 @@ internal import CCipherEngine
 /// The tables and columns that statements read or write, as SQLite reports them during compilation.
 ///
 /// Names are folded as SQLite compares them, in ASCII only. In a name that is not valid UTF-8, bytes are replaced in
-/// the same way everywhere, so two such names may count as one, but one never counts as two.
+/// the same way everywhere, so two such names may be treated as one, but one is never treated as two.
 ///
 /// Source: SQLite, "Authorizer Action Codes".
 package struct TableAccess: Sendable, Equatable {
@@ -58,7 +58,7 @@ package struct TableAccess: Sendable, Equatable {
         for (table, columns) in other.tables where tables[table]?.formUnion(columns) == nil { tables[table] = columns }
     }
 
-    /// Returns whether both access the same column, or one accesses all of a table that the other accesses.
+    /// Returns whether both access the same column, or one accesses all columns of a table that the other accesses.
     package func overlaps(_ other: TableAccess) -> Bool {
         if isEmpty || other.isEmpty { return false }
         if isEverything || other.isEverything { return true }
@@ -74,7 +74,7 @@ package struct TableAccess: Sendable, Equatable {
 
 /// The tables and columns that one statement reads and writes.
 struct StatementAccess {
-    /// The actions that SQLite reports about it; the others do not concern tables.
+    /// The codes of the actions to record; the others do not concern tables.
     static let codes: Set<Int32> = [
         SQLITE_READ, SQLITE_UPDATE, SQLITE_INSERT, SQLITE_DELETE, SQLITE_PRAGMA, SQLITE_SELECT,
     ]
@@ -99,7 +99,7 @@ struct StatementAccess {
             writes.add(first, .all)
             changeSchema(first)
         case SQLITE_PRAGMA:
-            // It reads something other than a table, and may set anything.
+            // The pragma reads something other than a table, and may set anything.
             reads.isEverything = true
             if second != nil { writes.isEverything = true }
         case SQLITE_SELECT:
@@ -109,10 +109,10 @@ struct StatementAccess {
         }
     }
 
-    /// Whether the schema may be different afterwards.
+    /// Whether the schema may be different after the statement has run.
     var changesSchema: Bool { writes.isEverything }
 
-    /// After a change of the schema, each name may mean something else.
+    /// Records a change of the schema, after which each name may refer to something else.
     private mutating func changeSchema(_ table: String) {
         if ["sqlite_master", "sqlite_schema"].contains(TableAccess.folded(table)) { writes.isEverything = true }
     }
@@ -155,7 +155,7 @@ extension BidirectionalCollection<UInt8> {
 }
 
 extension UInt8 {
-    /// Whether SQLite treats it as part of an unquoted name.
+    /// Whether SQLite treats the byte as part of an unquoted name.
     fileprivate var isOfName: Bool {
         switch self {
         case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x5f, 0x24, 0x80...: true
@@ -165,7 +165,7 @@ extension UInt8 {
 }
 
 extension Connection {
-    /// Records what the statements of `body` read.
+    /// Runs `body`, and records what its statements read.
     ///
     /// Details are known only for statements that are compiled while the connection is lent.
     package func recordingReads<Result>(_ body: () throws -> Result) rethrows -> (Result, TableAccess) {
@@ -182,7 +182,7 @@ extension Connection {
     /// Begins to record writes, for ``takeWrites()``.
     package func recordWrites() { writes = TableAccess() }
 
-    /// Returns what was written since ``recordWrites()``; everything if that was not called.
+    /// Returns what was written since ``recordWrites()``; everything if that method was not called.
     package func takeWrites() -> TableAccess {
         defer {
             writes = nil
@@ -227,7 +227,7 @@ extension Connection {
         }
     }
 
-    /// Records what was compiled while a statement ran, and returns whether there was nothing.
+    /// Records what was compiled while a statement ran, and returns whether nothing was compiled.
     func recordLateAccess(_ statement: Statement) -> Bool {
         guard lateAccess != nil, var late = lateAccess else { return true }
         lateAccess = nil

@@ -12,7 +12,7 @@ extension Connection {
     /// Registers a tokenizer for FTS3 and FTS4, if the engine has them.
     func registerForFTS3(_ tokenizer: Tokenizer) throws {
         let module = FTS3Module(tokenizer)
-        // Earlier modules are kept, because a table may be using one with the same name.
+        // Earlier modules are kept, because a table may be using a module with the same name.
         tokenizers.append(module)
         try check(cs_register_fts3_tokenizer(handle, tokenizer.name, module.pointer))
     }
@@ -52,7 +52,7 @@ final class FTS3Module {
                 guard let opened, let list = tokenizer?.pointee.object,
                     let module = tokenizer?.pointee.module?.pointee.object
                 else { return SQLITE_MISUSE }
-                // A text without a given length ends with a NUL.
+                // A text without an explicit length ends with a NUL.
                 let count = count < 0 ? text.map { strlen($0) } ?? 0 : Int(count)
                 let tokens = Unmanaged<FTS3Module>.fromOpaque(module).takeUnretainedValue().tokenizer
                     .tokens(text, count, Unmanaged<ArgumentList>.fromOpaque(list).takeUnretainedValue().arguments)

@@ -25,7 +25,7 @@ public struct Tokenizer: Sendable {
         public var term: String
         /// The position of the term in the text, as byte offsets.
         public var range: Range<Int>
-        /// Whether it is at the same position as the token before it.
+        /// Whether the token is at the same position as the preceding token.
         ///
         /// FTS3 and FTS4 do not support such tokens, so they are left out.
         public var isSynonym: Bool
@@ -40,7 +40,7 @@ public struct Tokenizer: Sendable {
 
     /// The name in the schema, after `tokenize=`.
     public let name: String
-    /// Returns the tokens of a text, in order.
+    /// A closure that returns the tokens of a text, in order.
     public let tokens: @Sendable (_ text: UnsafeRawBufferPointer, _ arguments: [String]) -> [Token]
 
     /// Creates a tokenizer, which must be the one with which the database's full-text indexes were filled.

@@ -3,7 +3,7 @@ internal import CCipherEngine
 /// A record of what SQLite wrote to a database file through one connection, so that it can be checked by reading the
 /// file.
 ///
-/// A disk may acknowledge a write and lose it, and SQLite never checks: it continues with the content of its cache.
+/// A disk may acknowledge a write and lose it, and SQLite never checks: it continues with the pages in its cache.
 /// Each written page is recorded as a fingerprint of four bytes. Source: SQLite, "The SQLite OS Interface or VFS": a
 /// file points to a table of its methods, and a replacement table can pass every call on.
 package final class WrittenPages {
@@ -53,7 +53,7 @@ package final class WrittenPages {
     }
 
     /// Returns the number, from 1, of the first page whose content in the file differs from the last write; `nil` if
-    /// there is none.
+    /// there is no such page.
     ///
     /// - Throws: ``DatabaseError`` if the file cannot be read.
     package func firstLost(in file: some ReadableFile) throws -> Int? {

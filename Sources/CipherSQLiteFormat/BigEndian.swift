@@ -36,7 +36,7 @@ extension UnsafeRawBufferPointer {
             value = value << 7 | UInt64(next & 0x7f)
             if next < 0x80 { return value }
         }
-        // All eight bits of the ninth byte count.
+        // All eight bits of the ninth byte are part of the number.
         guard offset < count else { return nil }
         value = value << 8 | UInt64(byte(offset))
         offset += 1

@@ -7,13 +7,13 @@ package protocol ByteSource {
 
     /// Lends bytes: the source's own, or `scratch` filled with them.
     ///
-    /// The bytes are valid as long as the source exists and `scratch` is not used for others.
+    /// The bytes are valid as long as the source exists and `scratch` is not used for other bytes.
     ///
     /// - Parameters:
-    ///   - offset: 0 or above.
+    ///   - offset: The offset of the first byte, at least 0.
     ///   - scratch: Memory for at least `count` bytes.
     /// - Returns: The bytes; `nil` if the source ends first.
-    /// - Throws: The error that keeps the source from reading.
+    /// - Throws: The error that prevents the source from reading.
     func lend(at offset: Int64, count: Int, _ scratch: UnsafeMutableRawBufferPointer) throws -> UnsafeRawBufferPointer?
 }
 
@@ -32,7 +32,7 @@ extension ByteSource {
     }
 }
 
-/// Bytes in memory that stay in place as long as they are read.
+/// Bytes in memory that are not moved as long as they are read.
 package struct MemoryBytes: ByteSource {
     @usableFromInline let bytes: UnsafeRawBufferPointer
 
@@ -55,6 +55,8 @@ package struct ReadBytes: ByteSource {
     private let fill: (Int64, UnsafeMutableRawBufferPointer) throws -> Bool
     private let ahead = ReadAhead()
 
+    /// Creates a source.
+    ///
     /// - Parameter fill: Fills the buffer with the bytes from an offset on; returns `false` if the bytes end first.
     package init(size: Int64, _ fill: @escaping (Int64, UnsafeMutableRawBufferPointer) throws -> Bool) {
         self.size = size

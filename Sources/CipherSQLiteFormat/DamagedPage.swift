@@ -1,6 +1,6 @@
 /// A page whose content violates SQLite's file format.
 ///
-/// It says nothing about other pages; the reader decides whether to continue.
+/// It is not evidence of damage to other pages; the reader decides whether to continue.
 package struct DamagedPage: Error, Equatable, Sendable {
     /// The number of the page, from 1.
     package let page: UInt32
@@ -14,27 +14,28 @@ package struct DamagedPage: Error, Equatable, Sendable {
     package enum Reason: Sendable {
         /// The source has no such page, or could not read it.
         case missing
-        /// A page that was reached before, by the same tree or list or by another.
+        /// The page was reached before, by the same b-tree or list or by another.
         case claimedTwice
-        /// Not a b-tree page, or a page of a table's tree in an index's tree or the other way round.
+        /// The page is not a b-tree page, or it is a page of a table's b-tree in an index's b-tree, or the other way
+        /// round.
         case noTreePage
-        /// More cells than a page can hold, or no cells if there must be some.
+        /// The page has more cells than a page can hold, or no cells although it must have some.
         case cellCount
-        /// A cell that begins or ends outside the cell area.
+        /// A cell begins or ends outside the cell area.
         case cellBounds
-        /// A payload longer than SQLite's limit, or than what its overflow pages could hold.
+        /// A payload is longer than SQLite's limit, or than its overflow pages can hold.
         case payloadLength
-        /// More levels than SQLite allows, or leaves at different levels.
+        /// The b-tree has more levels than SQLite allows, or leaves at different levels.
         case depth
-        /// Rowids that do not ascend, or are outside the bounds that the pages above give.
+        /// The rowids do not ascend, or are outside the bounds that the pages above specify.
         case keyOrder
-        /// A record header that ends outside the record, or a reserved serial type.
+        /// A record header ends outside the record, or contains a reserved serial type.
         case recordHeader
-        /// A record that is shorter or longer than its header says.
+        /// A record is shorter or longer than its header states.
         case recordLength
-        /// A row of the schema table that does not describe an object.
+        /// A row of the schema table does not describe an object.
         case schemaEntry
-        /// A free-list trunk that claims more leaves than it can hold.
+        /// A free-list trunk claims more leaves than it can hold.
         case freeList
     }
 }

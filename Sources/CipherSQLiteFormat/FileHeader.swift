@@ -32,12 +32,12 @@ package struct FileHeader {
 
     /// Returns whether a file that begins with these bytes is plaintext.
     ///
-    /// The magic string alone does not prove that: an encrypted file with a plaintext header has it, too, with random
+    /// The magic string alone does not prove this: an encrypted file with a plaintext header has it, too, with random
     /// bytes from offset 32 on.
     ///
-    /// SQLite writes zeros at offsets 72 to 91, but reads files that have other bytes there. For those files, the
-    /// numbers in between and the beginning of the first b-tree page decide: random bytes pass with a chance of less
-    /// than one in 2^60. A file that does not pass is not taken for plaintext.
+    /// SQLite writes zeros at offsets 72 to 91, but reads files that have other bytes at these offsets. For those
+    /// files, the numbers in between and the beginning of the first b-tree page decide: random bytes pass with a
+    /// probability of less than one in 2^60. A file that does not pass is not treated as plaintext.
     package static func isPlaintext(_ bytes: [UInt8]) -> Bool {
         guard startsWithMagic(bytes), bytes.count >= 92 else { return false }
         return bytes[72..<92].allSatisfy { $0 == 0 } || isPlausible(bytes)
@@ -49,10 +49,10 @@ package struct FileHeader {
         let usable = header.pageSize - Int(bytes[20])
         guard header.pageSize.isPageSize, usable >= 480, (1...2).contains(bytes[18]), (1...2).contains(bytes[19]),
             bytes[21..<24].elementsEqual([64, 32, 32]),
-            // The schema format and the text encoding.
+            // The schema format and the text encoding must be valid.
             (0...4).contains(header.schemaFormat), (0...3).contains(bytes.big32(56))
         else { return false }
-        // The root page of the schema table: a leaf or an interior page.
+        // The root page of the schema table is a leaf or an interior page.
         let (isLeaf, isInterior) = (bytes[100] == 0x0d, bytes[100] == 0x05)
         let cells = Int(header.big16(103))
         let content = header.big16(105) == 0 ? 65536 : Int(header.big16(105))
@@ -95,16 +95,16 @@ package struct FileHeader {
     package var freePages: UInt32 { big32(36) }
     /// Whether the file has the pointer map of auto-vacuum.
     package var hasPointerMap: Bool { big32(52) != 0 }
-    /// Whether free pages stay until the app removes them; meaningful only with a pointer map.
+    /// Whether free pages are kept until the app removes them; meaningful only with a pointer map.
     package var isIncrementalVacuum: Bool { big32(64) != 0 }
     /// The text encoding; `nil` for a number that SQLite does not know.
     package var textEncoding: TextEncoding? { big32(56) == 0 ? .utf8 : TextEncoding(rawValue: big32(56)) }
     /// SQLite's "schema format number", 1 to 4; 0 before the first table.
     package var schemaFormat: Int { Int(big32(44)) }
     package var defaultCacheSize: Int { Int(Int32(bitPattern: big32(48))) }
-    /// `PRAGMA user_version`.
+    /// The value of `PRAGMA user_version`.
     package var userVersion: Int { Int(Int32(bitPattern: big32(60))) }
-    /// `PRAGMA application_id`.
+    /// The value of `PRAGMA application_id`.
     package var applicationID: Int { Int(Int32(bitPattern: big32(68))) }
     /// The version number of the SQLite library that last wrote the file.
     package var writerVersion: Int { Int(big32(96)) }

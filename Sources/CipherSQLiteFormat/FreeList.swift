@@ -2,17 +2,17 @@
 ///
 /// Source: SQLite, "Database File Format", section 1.5.
 package struct FreeList: Equatable, Sendable {
-    /// The pages that list the others, in list order.
+    /// The trunk pages, which list the other free pages, in list order.
     package private(set) var trunks: [UInt32] = []
     package private(set) var leaves: [UInt32] = []
 
     /// Follows the list.
     ///
     /// - Parameters:
-    ///   - first: The first trunk page according to the file's header; 0 for none.
+    ///   - first: The first trunk page according to the file's header; 0 if the list is empty.
     ///   - claims: Records the pages that are reached.
     ///   - damage: Called for each damaged page that is skipped; it throws to end the walk.
-    /// - Throws: What the source and `damage` throw.
+    /// - Throws: Any error thrown by the source or by `damage`.
     package init(
         in source: some PageSource, first: UInt32, claims: any PageClaims = PageSet(),
         damage: (DamagedPage) throws -> Void

@@ -25,9 +25,9 @@ package struct JournalHeader {
 
     /// A part of a journal: a header and the page records after it.
     package struct Segment: Equatable {
-        /// The offset at which its first record begins.
+        /// The offset at which the segment's first record begins.
         package let first: Int64
-        /// The offset at which its last record, or the journal, ends.
+        /// The offset at which the segment's last record, or the journal, ends.
         package let end: Int64
         /// The initial value of the checksum of a page.
         let sum: UInt32
@@ -46,7 +46,7 @@ package struct JournalHeader {
     /// Records are read only at the offsets where SQLite reads them, because at other offsets any page can look like
     /// another.
     ///
-    /// - Parameter pageSize: The page size of the database, used if the journal has none.
+    /// - Parameter pageSize: The page size of the database, used if the journal does not contain one.
     package func segments(in journal: some ByteSource, pageSize other: Int = 0) throws -> [Segment] {
         let pageSize = pageSize == 0 ? other : pageSize
         guard isHot, pageSize.isPageSize, isSectorSize else { return [] }
@@ -55,7 +55,7 @@ package struct JournalHeader {
         var offset: Int64 = 0
         while let header = try journal.read(at: offset, count: 16), header.starts(with: Self.magic) {
             let first = offset + sector
-            // A writer that does not sync stores no count; its records go on to the end.
+            // A writer that does not sync stores no count; its records continue to the end.
             let count = header.big32(8) == .max ? .max : Int64(header.big32(8))
             let end = count > (journal.size - first) / stride ? journal.size : first + count * stride
             segments.append(Segment(first: first, end: end, sum: header.big32(12), pageSize: pageSize))
@@ -67,10 +67,10 @@ package struct JournalHeader {
     /// Returns the pages as they were before the journal's transaction; `nil` if SQLite would not play the journal
     /// back.
     ///
-    /// The caller must find out whether the journal names a super-journal that no longer exists, because such a journal
-    /// is void.
+    /// The caller must determine whether the journal names a super-journal that no longer exists, because SQLite
+    /// ignores such a journal.
     ///
-    /// - Parameter pageSize: The page size of the database, used if the journal has none.
+    /// - Parameter pageSize: The page size of the database, used if the journal does not contain one.
     package func originalPages(in journal: some ByteSource, pageSize: Int = 0) throws -> PageVersions? {
         let segments = try segments(in: journal, pageSize: pageSize)
         guard let pageSize = segments.first?.pageSize else { return nil }
@@ -102,7 +102,7 @@ package struct JournalHeader {
         PageVersions(pageSize: pageSize, pageCount: initialPages, offsets: offsets)
     }
 
-    /// Adds every 200th byte, from the end on.
+    /// Returns the checksum of a page: the initial value plus every 200th byte, from the end on.
     private static func sum(_ page: UnsafeRawBufferPointer, _ start: UInt32) -> UInt32 {
         stride(from: page.count - 200, to: 0, by: -200).reduce(start) { $0 &+ UInt32(page.byte($1)) }
     }

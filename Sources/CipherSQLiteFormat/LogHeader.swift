@@ -6,9 +6,9 @@ package struct LogHeader {
     package static let frameHeaderLength = 24
 
     package let pageSize: Int
-    /// The salt that each frame repeats; SQLite stops at the first frame that does not.
+    /// The salt that each frame repeats; SQLite stops at the first frame that has another salt.
     package let salt: [UInt8]
-    /// Whether the header's own checksum and format version are right; otherwise SQLite reads nothing from the log.
+    /// Whether the header's own checksum and format version are correct; otherwise SQLite reads nothing from the log.
     package let isWhole: Bool
     /// The checksum of the header, from which the checksums of the frames continue.
     private let sum: LogChecksum
@@ -16,7 +16,7 @@ package struct LogHeader {
     /// Returns whether the first four bytes, which must exist, are those of a log.
     package static func begins(_ bytes: [UInt8]) -> Bool { bytes.big32(0) & ~1 == 0x377f_0682 }
 
-    /// Reads the header of a log; returns `nil` if SQLite would not take the bytes for a log.
+    /// Reads the header of a log; returns `nil` if SQLite would not recognize the bytes as a log.
     package init?(_ log: some ByteSource) throws {
         guard let bytes = try log.read(at: 0, count: Self.length) else { return nil }
         pageSize = Int(bytes.big32(8))
@@ -32,7 +32,7 @@ package struct LogHeader {
     /// The distance from one frame to the next.
     package var stride: Int64 { Int64(Self.frameHeaderLength + pageSize) }
 
-    /// Returns the largest size that a commit in the log gives the database, in pages.
+    /// Returns the largest size of the database after any commit in the log, in pages.
     package func pagesAtCommit(in log: some ByteSource) throws -> UInt32 {
         var most: UInt32 = 0
         try forEachFrame(of: log) { most = max(most, $0.pagesAtCommit) }
@@ -47,10 +47,11 @@ package struct LogHeader {
         return !missing.isEmpty
     }
 
-    /// Returns the newest version of each page from the committed transactions in the log; `nil` if there are none.
+    /// Returns the newest version of each page from the committed transactions in the log; `nil` if no transaction was
+    /// committed.
     ///
-    /// As in SQLite, frames count as long as their salts and checksums are right, up to the last one that ends a
-    /// transaction.
+    /// As in SQLite, frames are valid as long as their salts and checksums are correct, up to the last frame that ends
+    /// a transaction.
     package func committedPages(in log: some ByteSource) throws -> PageVersions? {
         guard isWhole else { return nil }
         var committed: [UInt32: Int64] = [:]
@@ -69,20 +70,20 @@ package struct LogHeader {
     /// The end of a transaction in a log.
     package struct TransactionEnd: Equatable, Sendable {
         fileprivate let salt: [UInt8]
-        /// The number of its last frame, from 1.
+        /// The number of the transaction's last frame, from 1.
         package let frame: Int
-        /// The salt and the checksum in the frame's header.
+        /// The salt and the checksum in the last frame's header.
         fileprivate let seal: [UInt8]
-        /// The size of the database there, in pages.
+        /// The size of the database at the end of the transaction, in pages.
         package let pageCount: UInt32
 
-        /// Returns whether it is in the log with this header, and not in an earlier log of the same name.
+        /// Returns whether the transaction is in the log with this header, and not in an earlier log of the same name.
         package func isIn(_ log: LogHeader) -> Bool { salt == log.salt }
     }
 
     /// Returns the transaction that ends with a frame that SQLite reports as committed.
     ///
-    /// - Returns: `nil` if the log is shorter.
+    /// - Returns: `nil` if the log does not contain these frames.
     package func end(at frame: Int, pageCount: UInt32, in log: some ByteSource) throws -> TransactionEnd? {
         guard frame > 0, let header = try log.read(at: offset(of: frame), count: Self.frameHeaderLength) else {
             return nil
@@ -90,10 +91,10 @@ package struct LogHeader {
         return TransactionEnd(salt: salt, frame: frame, seal: Array(header[8..<24]), pageCount: pageCount)
     }
 
-    /// Returns whether a log with a number of frames holds a transaction of an earlier launch, and everything before it
-    /// is unchanged.
+    /// Returns whether a log with this number of frames contains a transaction of an earlier launch, and everything
+    /// before it is unchanged.
     ///
-    /// A frame's checksum, if SQLite has given it one, depends on everything before it in the log.
+    /// A frame's checksum, if SQLite has computed it, depends on everything before the frame in the log.
     package func holds(_ end: TransactionEnd, frameCount: Int, in log: some ByteSource) throws -> Bool {
         guard end.isIn(self), end.seal.prefix(8).elementsEqual(salt), end.frame <= frameCount else { return false }
         return try self.end(at: end.frame, pageCount: end.pageCount, in: log) == end
@@ -103,7 +104,7 @@ package struct LogHeader {
     ///
     /// - Parameters:
     ///   - frames: The numbers of the frames, which SQLite reports as committed.
-    /// - Returns: `nil` if the log is shorter.
+    /// - Returns: `nil` if the log does not contain these frames.
     package func pages(of frames: Range<Int>, in log: some ByteSource) throws -> [UInt32: Int64]? {
         let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.frameHeaderLength, alignment: 16)
         defer { memory.deallocate() }
@@ -130,11 +131,11 @@ package struct LogHeader {
         package let offset: Int64
     }
 
-    /// Lends each frame, up to the first one that does not have the log's salt.
+    /// Lends each frame to the closure, up to the first frame that does not have the log's salt.
     ///
     /// - Parameters:
-    ///   - checksSums: Whether to check the checksums too, which reads all pages. After the last transaction there may
-    ///     be frames of one that was rolled back.
+    ///   - checksSums: Whether to check the checksums too, which reads all pages. After the last transaction, frames of
+    ///     a transaction that was rolled back may follow.
     package func forEachFrame(
         of log: some ByteSource, checksSums: Bool = false, _ body: (Frame) throws -> Void
     ) throws {
@@ -167,7 +168,7 @@ extension LogHeader.TransactionEnd {
         return numbers.map { String($0, radix: 16) }.joined(separator: ".")
     }
 
-    /// Reads such a text; returns `nil` for any other text.
+    /// Reads the text of a transaction's end; returns `nil` for any other text.
     package init?(text: String) {
         let numbers = text.split(separator: ".").compactMap { UInt64($0, radix: 16) }
         guard numbers.count == 4, let frame = Int(exactly: numbers[1]), frame > 0, frame < 1 << 32,

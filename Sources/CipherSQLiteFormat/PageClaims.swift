@@ -2,7 +2,7 @@
 package enum PageUse: Equatable, Sendable {
     /// A page of a b-tree.
     case tree(root: UInt32)
-    /// A page that holds what did not fit on a b-tree page.
+    /// A page that holds the part of a payload that did not fit on a b-tree page.
     case overflow(root: UInt32)
     case freeTrunk
     case freeLeaf
@@ -13,12 +13,12 @@ package enum PageUse: Equatable, Sendable {
 
 /// A record of the pages that were reached.
 ///
-/// A page that is reached twice is damage, whether from two pages or from one. So every walk ends, whatever the pages
+/// A page that is reached twice is damage, whether from two pages or from one. Thus every walk ends, whatever the pages
 /// contain.
 package protocol PageClaims: AnyObject {
     /// Records a page.
     ///
-    /// - Returns: Whether it was not recorded before.
+    /// - Returns: Whether the page was not recorded before.
     func claim(_ page: UInt32, for use: PageUse) -> Bool
 }
 
@@ -33,7 +33,7 @@ package final class PageSet: PageClaims {
 
     /// Adds the pages of another set.
     ///
-    /// - Returns: Whether the two had no page in common.
+    /// - Returns: Whether the two sets had no page in common.
     package func formUnion(_ other: PageSet) -> Bool {
         count += other.count
         for (index, part) in other.parts {

@@ -5,11 +5,11 @@ package struct PageGeometry: Equatable, Sendable {
     package let pageSize: Int
     /// The page size without the bytes at the end that are reserved for extensions.
     package let usableSize: Int
-    /// The longest payload of a table's leaf that needs no overflow page: X of the format's description.
+    /// The longest payload on a table's leaf that needs no overflow page: X in the description of the format.
     @usableFromInline let tableMost: Int
-    /// The same for an index.
+    /// The longest payload on an index page that needs no overflow page.
     @usableFromInline let indexMost: Int
-    /// The least number of bytes that a payload with overflow pages has on the cell's page: M.
+    /// The minimum number of bytes that a payload with overflow pages has on the cell's page: M in the description.
     @usableFromInline let least: Int
 
     /// Computes the limits; returns `nil` for sizes that SQLite does not support.
@@ -30,12 +30,12 @@ package struct PageGeometry: Equatable, Sendable {
         return fitting <= most ? fitting : least
     }
 
-    /// Returns the number of overflow pages that hold a number of bytes.
+    /// Returns the number of overflow pages that are needed for the given number of bytes.
     @inlinable package func overflowPages(for length: Int) -> Int { (length + usableSize - 5) / (usableSize - 4) }
 
-    /// Returns whether a page may hold content in a database with a number of pages.
+    /// Returns whether a page may hold content in a database with the given number of pages.
     ///
-    /// SQLite uses one page for its lock bytes only.
+    /// SQLite uses one page only for its lock bytes.
     @inlinable package func mayHold(_ page: UInt32, of pageCount: UInt32) -> Bool {
         page >= 1 && page <= pageCount && page != Self.lockPage(pageSize)
     }

@@ -13,7 +13,7 @@
         whole.deallocate()
     }
 
-    /// Returns the memory for a page at a level of the tree.
+    /// Returns the memory for a page at a level of the b-tree.
     @usableFromInline mutating func page(_ level: Int) -> UnsafeMutableRawBufferPointer {
         while pages.count <= level { pages.append(.allocate(byteCount: pageSize, alignment: 16)) }
         return pages[level]

@@ -1,10 +1,10 @@
 /// The kind of a page, judged by its bytes alone.
 package enum PageShape: Equatable, Sendable {
-    /// Nothing but zeros.
+    /// The page contains only zeros.
     case empty
     /// A page of a b-tree.
     ///
-    /// Random bytes look like one with a chance of about one in a billion (10⁹).
+    /// Random bytes look like such a page with a probability of about one in a billion (10⁹).
     case tree(TreePage.Kind)
     /// An overflow page, a page of a list, or something that is not a page.
     case other
@@ -13,6 +13,8 @@ package enum PageShape: Equatable, Sendable {
 
     package var isTree: Bool { if case .tree = self { true } else { false } }
 
+    /// Determines the kind of a page.
+    ///
     /// - Parameter page: A whole page, other than page 1.
     package init(_ page: UnsafeRawBufferPointer) {
         if let kind = Self.wellFormedTree(page) {
@@ -30,7 +32,7 @@ package enum PageShape: Equatable, Sendable {
         let cells = page.big16(3)
         let content = page.big16(5) == 0 ? 65536 : page.big16(5)
         let pointers = kind.isLeaf ? 8 : 12
-        // The last row of the table was deleted, so only the header is left.
+        // The last row of the table was deleted, so the page has only its header.
         if cells == 0 {
             let isEmptyLeaf = kind.isLeaf && page.byte(7) == 0 && page.big16(1) == 0
             return isEmptyLeaf && (page.count - 255...page.count).contains(content) ? kind : nil

@@ -9,10 +9,10 @@ package protocol PageSource {
     /// The bytes are valid as long as the source exists and `scratch` is not used for another page.
     ///
     /// - Parameters:
-    ///   - page: From 1 to `pageCount`.
+    ///   - page: The number of the page, from 1 to `pageCount`.
     ///   - scratch: Memory for one page.
-    /// - Returns: The whole page; `nil` if it does not exist, or is not what its writer sealed.
-    /// - Throws: The error that keeps the source from reading.
+    /// - Returns: The whole page; `nil` if it does not exist, or is not authentic.
+    /// - Throws: The error that prevents the source from reading.
     func lend(_ page: UInt32, _ scratch: UnsafeMutableRawBufferPointer) throws -> UnsafeRawBufferPointer?
 }
 
@@ -28,7 +28,7 @@ package struct FilePages<Bytes: ByteSource>: PageSource {
         self.pageCount = pageCount
     }
 
-    /// Takes the sizes from the header; returns `nil` if SQLite does not support them.
+    /// Creates the pages with the sizes in the header; returns `nil` if SQLite does not support these sizes.
     package init?(_ bytes: Bytes) throws {
         guard let header = try FileHeader(of: bytes), let geometry = header.geometry else { return nil }
         let whole = bytes.size / Int64(geometry.pageSize)
@@ -53,8 +53,8 @@ package struct VersionedPages<Database: ByteSource, Sidecar: ByteSource>: PageSo
 
     package var pageCount: UInt32 { versions.pageCount }
 
-    /// Takes the number of reserved bytes from page 1, wherever that page is; returns `nil` if its sizes differ from
-    /// those of the sidecar or SQLite does not support them.
+    /// Creates the pages with the number of reserved bytes in page 1, wherever that page is; returns `nil` if its sizes
+    /// differ from those of the sidecar or SQLite does not support them.
     package init?(_ database: Database, _ versions: PageVersions, in sidecar: Sidecar) throws {
         let start = try versions.offsets[1].map { try sidecar.read(at: $0, count: FileHeader.length) } ?? nil
         let header = try start.map { FileHeader(bytes: $0, fileSize: database.size) } ?? FileHeader(of: database)
@@ -83,7 +83,7 @@ package struct VersionedPages<Database: ByteSource, Sidecar: ByteSource>: PageSo
 /// The locations of the pages in a log or a journal that replace those of the database.
 package struct PageVersions: Equatable, Sendable {
     package let pageSize: Int
-    /// The size of the database with those pages, in pages.
+    /// The size of the database with the replaced pages, in pages.
     package let pageCount: UInt32
     /// The offset in the sidecar at which each page begins.
     package let offsets: [UInt32: Int64]

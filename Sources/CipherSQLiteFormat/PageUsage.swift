@@ -5,17 +5,17 @@ package final class PageUsage: PageClaims {
     /// The rows of the schema table.
     package private(set) var schema: [SchemaEntry] = []
     package private(set) var freeList: FreeList?
-    /// The damage that was found on the way, up to ``mostDamage``.
+    /// The damage that was found during the walk, up to ``mostDamage`` pages.
     package private(set) var damage: [DamagedPage] = []
     package static let mostDamage = 10_000
 
-    /// The use and the root of each page, from page 1; 0 if nothing leads to it.
+    /// The use and the root of each page, from page 1; 0 if nothing leads to the page.
     private var uses: [UInt64]
 
     /// Walks a database.
     ///
-    /// - Parameter header: The header of the file, or what is known of it.
-    /// - Throws: What the source throws; damage is recorded.
+    /// - Parameter header: The header of the file, or the part of it that is known.
+    /// - Throws: Any error thrown by the source; damage is recorded.
     package init(of source: some PageSource, header: FileHeader) throws {
         uses = [UInt64](repeating: 0, count: Int(source.pageCount))
         _ = claim(PageGeometry.lockPage(source.geometry.pageSize), for: .locks)

@@ -7,7 +7,7 @@ package struct PointerMap: Sendable {
         case free = 2
         /// The first overflow page of a cell; the parent is the cell's page.
         case firstOverflow = 3
-        /// Any other overflow page; the parent is the one before it.
+        /// Any other overflow page; the parent is the preceding overflow page.
         case laterOverflow = 4
         /// A page of a b-tree; the parent is the page above.
         case tree = 5
@@ -22,7 +22,7 @@ package struct PointerMap: Sendable {
 
     package init(_ geometry: PageGeometry) { self.geometry = geometry }
 
-    /// Returns the map page with the entry of a page; `nil` for page 1, which has none.
+    /// Returns the map page with the entry of a page; `nil` for page 1, which has no entry.
     package func mapPage(of page: UInt32) -> UInt32? {
         guard page > 1 else { return nil }
         let pagesInPart = UInt32(geometry.usableSize / 5 + 1)
@@ -33,9 +33,9 @@ package struct PointerMap: Sendable {
     /// Returns whether a page belongs to the map.
     package func contains(_ page: UInt32) -> Bool { mapPage(of: page) == page }
 
-    /// Returns the map's entry for a page; `nil` if it is not one that SQLite would write.
+    /// Returns the map's entry for a page; `nil` if SQLite would not write such an entry.
     ///
-    /// - Throws: What the source throws.
+    /// - Throws: Any error thrown by the source.
     package func entry(of page: UInt32, in source: some PageSource) throws -> Entry? {
         guard let map = mapPage(of: page), page > map, page <= source.pageCount else { return nil }
         var memory = PageMemory(geometry.pageSize)

@@ -6,7 +6,7 @@ package enum RecordValue {
     case null
     case integer(Int64)
     case real(Double)
-    /// In the database's encoding, valid or not.
+    /// Text in the database's encoding, valid or not.
     case text(UnsafeRawBufferPointer)
     case blob(UnsafeRawBufferPointer)
 }
@@ -23,10 +23,12 @@ package struct RecordReader {
     private var header: Int
     private var body: Int
 
+    /// Creates a reader at the first value of a record.
+    ///
     /// - Parameters:
-    ///   - payload: The whole payload of a cell.
+    ///   - payload: The complete payload of a cell.
     ///   - page: The page of the cell, for errors.
-    /// - Throws: ``DamagedPage``.
+    /// - Throws: ``DamagedPage`` if the record's header is invalid.
     package init(_ payload: UnsafeRawBufferPointer, page: UInt32) throws(DamagedPage) {
         var offset = 0
         guard let length = payload.varint(&offset), length >= offset, length <= payload.count else {
@@ -39,9 +41,9 @@ package struct RecordReader {
         body = headerLength
     }
 
-    /// Returns the next value; `nil` after the last one.
+    /// Returns the next value; `nil` after the last value.
     ///
-    /// - Throws: ``DamagedPage`` if the record ends before the value does, or continues after the last one. No value
+    /// - Throws: ``DamagedPage`` if the record ends before the value does, or continues after the last value. No value
     ///   follows an error.
     package mutating func next() throws(DamagedPage) -> RecordValue? {
         guard header < headerLength else {
@@ -56,7 +58,7 @@ package struct RecordReader {
         switch type {
         case 0: return .null
         case 1...6: return .integer(Self.integer(bytes))
-        // SQLite has no NaN, and reads one as NULL.
+        // SQLite has no NaN, and reads a stored NaN as NULL.
         case 7:
             let number = Double(bitPattern: bytes.big64(0))
             return number.isNaN ? .null : .real(number)

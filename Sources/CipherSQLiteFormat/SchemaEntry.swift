@@ -3,7 +3,7 @@
 /// Source: SQLite, "Database File Format", section 2.6.
 package struct SchemaEntry: Equatable, Sendable {
     package let rowid: Int64
-    /// `table`, `index`, `view` or `trigger`.
+    /// The type of the object: `table`, `index`, `view` or `trigger`.
     package let type: [UInt8]
     package let name: [UInt8]
     /// The table of an index or trigger; for any other entry, its own name.
@@ -13,6 +13,8 @@ package struct SchemaEntry: Equatable, Sendable {
     /// The definition; `nil` for an index that SQLite created for a constraint.
     package let sql: [UInt8]?
 
+    /// Reads a row of the schema table.
+    ///
     /// - Throws: ``DamagedPage`` if the row does not describe an object.
     package init(_ cell: TreeCell, _ payload: UnsafeRawBufferPointer) throws(DamagedPage) {
         var record = try RecordReader(payload, page: cell.page)
@@ -46,7 +48,7 @@ package struct SchemaEntry: Equatable, Sendable {
     /// - Parameters:
     ///   - claims: Records the pages that are reached.
     ///   - damage: Called for each damaged page that is skipped; it throws to end the walk.
-    /// - Throws: What the source and `damage` throw.
+    /// - Throws: Any error thrown by the source or by `damage`.
     package static func all(
         in source: some PageSource, claims: any PageClaims = PageSet(), damage: (DamagedPage) throws -> Void
     ) throws -> [SchemaEntry] {

@@ -11,7 +11,7 @@ internal import CipherSystemFiles
 
 /// The bytes of a `-wal` or `-journal` file.
 ///
-/// SQLite never locks such a file, so it may be opened here.
+/// SQLite never locks such a file, so opening and closing it here drops no locks.
 package final class SidecarFile: ByteSource {
     package let path: String
     package let size: Int64
@@ -20,10 +20,10 @@ package final class SidecarFile: ByteSource {
     // A FIFO in the file's place must not block the thread that opens it.
     private static let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC
 
-    /// Opens a sidecar file; returns `nil` if there is none, or it is empty or not a regular file.
+    /// Opens a sidecar file; returns `nil` if it does not exist, is empty or is not a regular file.
     ///
-    /// The file is opened before it is examined, because whoever closes the last connection may remove it at any
-    /// moment.
+    /// The file is opened before it is examined, because the process that closes the last connection may remove it at
+    /// any moment.
     package init?(_ path: String) throws {
         #if canImport(Glibc)
             let descriptor = path.withSystemPath { Glibc.open($0, Self.flags) }
@@ -52,7 +52,7 @@ package final class SidecarFile: ByteSource {
         self.descriptor = descriptor
     }
 
-    /// Opens the same file again with its current size, whatever file has its name by now.
+    /// Opens the same file again with its current size, even if another file now has its name.
     package init(measuredAnew file: SidecarFile) throws {
         path = file.path
         descriptor = fcntl(file.descriptor, F_DUPFD_CLOEXEC, 0)

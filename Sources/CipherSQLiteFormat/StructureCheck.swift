@@ -1,9 +1,9 @@
 /// A check that the b-trees and the free list of a database do not contradict each other.
 ///
-/// It checks across pages what SQLite's `quick_check` does: each page is referenced once, the leaves of a tree are at
-/// one depth, rowids ascend and are between those of the pages above, overflow chains end where their payloads do, the
-/// free list is as long as the header says, and no page is unreferenced. It does not examine the free space within a
-/// page, and it is not meant for a database with virtual tables or a pointer map.
+/// It makes the checks of SQLite's `quick_check` that concern several pages: each page is referenced once, the leaves
+/// of a b-tree are at one depth, rowids ascend and are between those of the pages above, overflow chains end where
+/// their payloads do, the free list has the length that the header states, and no page is unreferenced. It does not
+/// examine the free space within a page, and it is not intended for a database with virtual tables or a pointer map.
 /// Source: SQLite, "Database File Format", sections 1.5 and 1.6.
 package struct StructureCheck<Source: PageSource> {
     @usableFromInline let source: Source
@@ -14,7 +14,7 @@ package struct StructureCheck<Source: PageSource> {
     /// Walks the whole database.
     ///
     /// - Parameter header: The header on page 1.
-    /// - Throws: ``DamagedPage`` for the first fault; what the source throws.
+    /// - Throws: ``DamagedPage`` for the first fault; any error thrown by the source.
     @inlinable package func run(_ header: FileHeader) throws {
         let schema = try SchemaEntry.all(in: source, claims: claims) { throw $0 }
         let freeList = try FreeList(in: source, first: header.firstFreePage, claims: claims) { throw $0 }
@@ -22,7 +22,7 @@ package struct StructureCheck<Source: PageSource> {
             throw DamagedPage(1, .freeList)
         }
         for entry in schema {
-            // Only the module knows whether the tables of a virtual table fit together.
+            // Only the module knows whether the tables of a virtual table are consistent.
             if entry.isVirtualTable { throw DamagedPage(1, .schemaEntry) }
             if entry.rootPage != 0 { try walk(entry) }
         }
@@ -62,10 +62,10 @@ package struct StructureCheck<Source: PageSource> {
 extension SchemaEntry {
     @usableFromInline var isVirtualTable: Bool { type.elementsEqual("table".utf8) && rootPage == 0 }
 
-    /// Whether its tree is that of a table with rowids; a table WITHOUT ROWID has the tree of an index.
+    /// Whether the entry's b-tree is that of a table with rowids; a table WITHOUT ROWID has an index b-tree.
     @usableFromInline var isRowIDTable: Bool {
         guard type.elementsEqual("table".utf8) else { return false }
-        // Only such options follow the columns.
+        // Only options such as WITHOUT ROWID follow the columns.
         let options = sql.flatMap { sql in sql.lastIndex(of: UInt8(ascii: ")")).map { sql[$0...] } } ?? []
         let words = options.split { $0 < 48 }.map { $0.map { $0 | 32 } }
         return !(words.contains(Array("without".utf8)) && words.contains(Array("rowid".utf8)))

@@ -5,9 +5,9 @@
 package struct TableParts {
     /// A subtree.
     package struct Part: Sendable {
-        /// Its root page, which was not read.
+        /// The root page of the subtree, which was not read.
         package let root: UInt32
-        /// The bounds within which its rowids must be.
+        /// The bounds within which the rowids of the subtree must be.
         package let bounds: RowIDBounds
     }
 
@@ -16,14 +16,14 @@ package struct TableParts {
     /// The number of interior pages above the leaves of each part: 1, or 0 for a table of one page.
     package let levels: Int
 
-    /// Divides a tree.
+    /// Divides a b-tree.
     ///
     /// - Parameter claims: Records the pages above the parts.
-    /// - Throws: ``DamagedPage``, and what the source throws.
+    /// - Throws: ``DamagedPage``, and any error thrown by the source.
     package init(of source: some PageSource, root: UInt32, claims: any PageClaims) throws {
         var reader = InteriorPages(source)
-        // The leftmost branch gives the height of the tree; walking the parts shows whether the other branches have the
-        // same height.
+        // The leftmost branch shows the height of the b-tree; walking the parts shows whether the other branches have
+        // the same height.
         var height = 0
         var child = root
         while let page = try reader.page(child, level: 0) {

@@ -2,7 +2,7 @@
 package struct PayloadRest {
     /// The next overflow page.
     ///
-    /// Once nothing is left, this is the next page that the last page of the chain names: 0 in an intact chain.
+    /// When no bytes are left, this is the next page that the last page of the chain names: 0 in an intact chain.
     package fileprivate(set) var page: UInt32
     /// The number of bytes left.
     package fileprivate(set) var length: Int
@@ -13,9 +13,9 @@ package struct PayloadRest {
 extension TreeCursor {
     /// Returns the payload of a cell as one piece.
     ///
-    /// It is valid until the next call, and needs extra memory only if it is on several pages.
+    /// The payload is valid until the next call, and needs extra memory only if it is on several pages.
     ///
-    /// - Throws: ``DamagedPage``, and what the source throws.
+    /// - Throws: ``DamagedPage``, and any error thrown by the source.
     @inlinable package mutating func payload(of cell: TreeCell) throws -> UnsafeRawBufferPointer {
         guard cell.local.count < cell.length else { return cell.local }
         return try assembled(cell)
@@ -33,9 +33,10 @@ extension TreeCursor {
         return UnsafeRawBufferPointer(whole)
     }
 
-    /// Lends the payload of a cell piece by piece: the part on the cell's page, then the part on each overflow page.
+    /// Lends the payload of a cell to `body` piece by piece: the part on the cell's page, then the part on each
+    /// overflow page.
     ///
-    /// - Throws: ``DamagedPage``, and what the source and `body` throw.
+    /// - Throws: ``DamagedPage``, and any error thrown by the source or by `body`.
     package mutating func forEachPiece(
         of cell: TreeCell, _ body: (UnsafeRawBufferPointer) throws -> Void
     ) throws {
@@ -47,7 +48,7 @@ extension TreeCursor {
 
     /// Returns the rest of a payload, after the part on the cell's page.
     ///
-    /// - Throws: ``DamagedPage`` if it is longer than the pages of the database.
+    /// - Throws: ``DamagedPage`` if the rest is longer than the pages of the database.
     package mutating func rest(of cell: TreeCell) throws(DamagedPage) -> PayloadRest {
         // No payload has more overflow pages than the database has pages.
         guard source.geometry.overflowPages(for: cell.length - cell.local.count) < Int(source.pageCount) else {
@@ -60,7 +61,7 @@ extension TreeCursor {
 
     /// Returns the piece on the next overflow page, which is valid until the next call; `nil` at the end.
     ///
-    /// - Throws: ``DamagedPage``, and what the source throws.
+    /// - Throws: ``DamagedPage``, and any error thrown by the source.
     package mutating func next(_ rest: inout PayloadRest) throws -> UnsafeRawBufferPointer? {
         guard rest.length > 0 else { return nil }
         let page = rest.page

@@ -7,7 +7,7 @@ package struct TreeCursor<Source: PageSource>: ~Copyable {
     package let source: Source
     package let root: UInt32
     @usableFromInline let claims: any PageClaims
-    /// The page to enter next; 0 for none.
+    /// The page to enter next; 0 if there is no such page.
     @usableFromInline var pending: UInt32
     /// The interior pages from the root down.
     @usableFromInline var levels: [TreeLevel] = []
@@ -18,10 +18,12 @@ package struct TreeCursor<Source: PageSource>: ~Copyable {
     /// The cell whose overflow pages are claimed.
     @usableFromInline var claimed: (page: UInt32, index: Int) = (0, 0)
 
-    /// SQLite's limit on the depth of a tree.
+    /// SQLite's limit on the depth of a b-tree.
     @usableFromInline static var mostLevels: Int { 20 }
 
-    /// - Parameter claims: Records the pages that are reached; shared if several trees are walked.
+    /// Creates a cursor before the first cell.
+    ///
+    /// - Parameter claims: Records the pages that are reached; shared if several b-trees are walked.
     package init(_ source: Source, root: UInt32, claims: any PageClaims = PageSet()) {
         self.source = source
         self.root = root
@@ -29,11 +31,11 @@ package struct TreeCursor<Source: PageSource>: ~Copyable {
         pending = root
         leaf = TreePage(emptyWith: source.geometry)
         memory = PageMemory(source.geometry.pageSize)
-        // Page 0 does not exist, and `pending` would take it for no page.
+        // Page 0 does not exist, and in `pending`, 0 means no page.
         if root == 0 { pending = .max }
     }
 
-    /// Whether the tree belongs to a table; `nil` before its root was read.
+    /// Whether the b-tree belongs to a table; `nil` before its root was read.
     @inlinable package var isOfTable: Bool? { isTable }
 
     /// The number of interior pages above the page that was entered last.
@@ -43,7 +45,7 @@ package struct TreeCursor<Source: PageSource>: ~Copyable {
     ///
     /// The cell is valid until the next call.
     ///
-    /// - Throws: ``DamagedPage``, and what the source throws.
+    /// - Throws: ``DamagedPage``, and any error thrown by the source.
     @inlinable package mutating func next() throws -> TreeCell? {
         while true {
             if nextCell < leaf.cellCount {
@@ -58,7 +60,7 @@ package struct TreeCursor<Source: PageSource>: ~Copyable {
         }
     }
 
-    /// Skips the remaining cells on the leaf of the last cell.
+    /// Skips the remaining cells on the leaf of the cell that was returned last.
     package mutating func skipLeaf() { nextCell = leaf.cellCount }
 
     /// Moves to the next leaf, or to the next cell of an interior page of an index.
@@ -83,7 +85,7 @@ package struct TreeCursor<Source: PageSource>: ~Copyable {
         }
     }
 
-    /// Reads a page of the tree, and returns whether it is a leaf.
+    /// Reads a page of the b-tree, and returns whether it is a leaf.
     @inlinable mutating func enter(_ number: UInt32) throws -> Bool {
         // The previous leaf is finished, whatever happens to this page.
         nextCell = leaf.cellCount
@@ -96,7 +98,8 @@ package struct TreeCursor<Source: PageSource>: ~Copyable {
         let page = try TreePage(bytes, number: number, source.geometry)
         guard page.kind.isTable == isTable ?? page.kind.isTable else { throw DamagedPage(number, .noTreePage) }
         isTable = page.kind.isTable
-        // Only a root may have no cells: that of an empty tree, or that of the schema if page 1 has no room for a cell.
+        // Only a root may have no cells: that of an empty b-tree, or that of the schema if page 1 has no room for a
+        // cell.
         guard page.cellCount > 0 || levels.isEmpty && (page.kind.isLeaf || number == 1) else {
             throw DamagedPage(number, .cellCount)
         }
@@ -114,10 +117,10 @@ package struct TreeCursor<Source: PageSource>: ~Copyable {
 
     // MARK: Rowids
 
-    /// Moves to the first row whose rowid is greater than a given one; only for a table, before the first call to
+    /// Moves to the first row whose rowid is greater than the given rowid; only for a table, before the first call to
     /// ``next()``.
     ///
-    /// - Throws: ``DamagedPage``, and what the source throws.
+    /// - Throws: ``DamagedPage``, and any error thrown by the source.
     package mutating func seek(after rowid: Int64) throws {
         while pending != 0 {
             let number = pending
@@ -136,8 +139,8 @@ package struct TreeCursor<Source: PageSource>: ~Copyable {
         }
     }
 
-    /// Returns the first cell on a table page whose rowid is greater than a given one; the number of cells if there is
-    /// none.
+    /// Returns the first cell on a table page whose rowid is greater than the given rowid; the number of cells if there
+    /// is no such cell.
     private static func firstCell(above rowid: Int64, on page: TreePage) throws(DamagedPage) -> Int {
         var (low, high) = (0, page.cellCount)
         while low < high {
@@ -147,7 +150,7 @@ package struct TreeCursor<Source: PageSource>: ~Copyable {
         return low
     }
 
-    /// Returns the bounds that the interior pages give to the rowids on the current leaf.
+    /// Returns the bounds that the interior pages specify for the rowids on the current leaf.
     ///
     /// - Throws: ``DamagedPage``.
     @inlinable package func leafBounds() throws(DamagedPage) -> RowIDBounds {
@@ -162,7 +165,8 @@ package struct TreeCursor<Source: PageSource>: ~Copyable {
     }
 }
 
-/// An interior page, and the position of the walk on it: at a child in even steps, at the cell after it in odd ones.
+/// An interior page, and the position of the walk on it: at a child in even steps, at the cell after that child in odd
+/// steps.
 package struct TreeLevel {
     @usableFromInline let page: TreePage
     @usableFromInline var step = 0
@@ -179,9 +183,9 @@ package enum TreePosition {
 
 /// A range of rowids, without its lower bound and with its upper bound.
 package struct RowIDBounds: Equatable, Sendable {
-    /// The exclusive lower bound; `nil` for none.
+    /// The exclusive lower bound; `nil` if there is no bound.
     package var above: Int64?
-    /// The inclusive upper bound; `nil` for none.
+    /// The inclusive upper bound; `nil` if there is no bound.
     package var upTo: Int64?
 
     package init(above: Int64? = nil, upTo: Int64? = nil) {
@@ -193,7 +197,7 @@ package struct RowIDBounds: Equatable, Sendable {
         above.map { rowid > $0 } ?? true && upTo.map { rowid <= $0 } ?? true
     }
 
-    /// Returns the range that is within both.
+    /// Returns the range that is within both ranges.
     package func intersection(_ other: RowIDBounds) -> RowIDBounds {
         RowIDBounds(
             above: [above, other.above].compactMap { $0 }.max(), upTo: [upTo, other.upTo].compactMap { $0 }.min())

@@ -1,6 +1,6 @@
 /// One page of a b-tree.
 ///
-/// Everything that it lends is valid only as long as the bytes that it was created from.
+/// All bytes that it lends are valid only as long as the bytes from which it was created.
 /// Source: SQLite, "Database File Format", section 1.6.
 package struct TreePage {
     package enum Kind: UInt8, Sendable {
@@ -26,7 +26,7 @@ package struct TreePage {
     /// Reads the header of a page.
     ///
     /// - Parameter page: The whole page.
-    /// - Throws: ``DamagedPage`` if it is not a b-tree page.
+    /// - Throws: ``DamagedPage`` if the page is not a b-tree page.
     @inlinable package init(_ page: UnsafeRawBufferPointer, number: UInt32, _ geometry: PageGeometry)
         throws(DamagedPage)
     {
@@ -61,7 +61,7 @@ package struct TreePage {
 
     /// Returns the offset at which a cell begins.
     ///
-    /// SQLite gives a cell at least four bytes, and an interior cell begins with its child pointer.
+    /// A cell takes at least four bytes in SQLite, and an interior cell begins with its child pointer.
     @inlinable func start(of index: Int) throws(DamagedPage) -> Int {
         guard index >= 0, index < cellCount else { throw DamagedPage(number, .cellBounds) }
         let start = bytes.big16(pointers + 2 * index)
@@ -71,12 +71,12 @@ package struct TreePage {
         return start
     }
 
-    /// Returns the child with the keys up to that of a cell, on an interior page.
+    /// Returns the child with the keys up to the key of a cell, on an interior page.
     @inlinable package func child(at index: Int) throws(DamagedPage) -> UInt32 { bytes.big32(try start(of: index)) }
 
     /// Returns a cell by its position in key order.
     ///
-    /// - Parameter index: From 0 to below `cellCount`.
+    /// - Parameter index: The position of the cell, from 0 to below `cellCount`.
     /// - Throws: ``DamagedPage`` if the cell is not within the page.
     @inlinable package func cell(at index: Int) throws(DamagedPage) -> TreeCell {
         var offset = try start(of: index)
@@ -106,7 +106,7 @@ package struct TreePage {
 
 /// A cell of a b-tree page: a row of a table, or a key of an index or of a table WITHOUT ROWID.
 package struct TreeCell {
-    /// The cell's page, and its position there.
+    /// The cell's page, and the cell's position on the page.
     package let page: UInt32
     package let index: Int
     /// The child with lesser keys, on an interior page; otherwise 0.

@@ -24,7 +24,7 @@ package enum Tool {
     private static func dispatch(_ arguments: [String]) throws -> ExitStatus {
         guard let word = arguments.first else {
             try Output.text(HelpText.overview)
-            throw CommandFailure.usage("a command is missing", advice: "run cipherstore help to list the commands")
+            throw CommandFailure.usage("no command given", advice: "run cipherstore help to list the commands")
         }
         guard !word.hasPrefix("-") else { return try runWithoutCommand(arguments) }
         let command = try Command.named(word)
@@ -46,7 +46,7 @@ package enum Tool {
         } else if invocation.has(.version) {
             try Output.text(HelpText.version)
         } else {
-            throw CommandFailure.usage("a command is missing", advice: "see cipherstore --help")
+            throw CommandFailure.usage("no command given", advice: "see cipherstore --help")
         }
         return .done
     }
@@ -70,7 +70,7 @@ package enum Tool {
             throw CommandFailure.usage(
                 "\(missing.usage) is required",
                 advice: isConfiguration
-                    ? "give a property list or JSON file that describes the database; "
+                    ? "pass a property list or JSON file that describes the database; "
                         + "to encrypt a file without one, run cipherstore encrypt" : "")
         }
         if command.isToldByStatus { Output.beginReport() }
@@ -93,12 +93,12 @@ package enum Tool {
     private static func report(_ error: any Error, asJSON: Bool) -> ExitStatus {
         let report = FailureReport(error)
         Output.complain(report.line)
-        // If another object was already begun, this one would only corrupt it.
+        // If another JSON object was already begun, this one would only corrupt it.
         if asJSON, !Output.hasBegun {
             do {
                 try Output.json(["error": report])
             } catch {
-                Output.complain("the failure cannot be written as JSON")
+                Output.complain("the failure could not be written as JSON")
             }
         }
         if let error = error as? StoreError, error.code == .cancelled, let signal = SignalWatch.received {

@@ -122,7 +122,7 @@ import Testing
         try fixture.make()
         let run = try fixture.run("encrypt", fixture.database, "--key-file", fixture.key)
         #expect(run.status == 0)
-        #expect(run.output.contains("1 table, 400 rows compared, every value, rowid and index entry equal"))
+        #expect(run.output.contains("1 table, 400 rows compared, every value, rowid and index entry matches"))
         #expect(run.errors.isEmpty, "no progress where nobody watches")
 
         try fixture.folder.write("", to: "empty.db")

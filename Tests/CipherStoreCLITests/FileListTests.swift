@@ -76,7 +76,7 @@ import Testing
         (["--nice", "20"], "from 1 to 19"),
         (["--bytes-per-second", "fast"], "such as 50M"),
         (["--bytes-per-second", "0"], "such as 50M"),
-        (["--name", "*.db", "--files-from", "list"], "cannot be given together"),
+        (["--name", "*.db", "--files-from", "list"], "cannot be used together"),
     ]
 
     @Test("Limits that cannot be are refused before the run begins", arguments: wrong)

@@ -105,7 +105,7 @@ struct FirstHourTests {
         try fixture.make()
         try fixture.run("encrypt", fixture.database, "--key-file", fixture.key)
         let inspection = try fixture.run("inspect", fixture.database)
-        #expect(inspection.output.contains("opaque (encrypted or damaged: give a key"))
+        #expect(inspection.output.contains("opaque (encrypted or damaged: pass a key"))
         let run = try fixture.run("verify", fixture.database, "--key-file", fixture.otherKey)
         #expect(run.errors.contains("the key does not open this file"), "\(run.errors)")
         #expect(run.errors.contains("run cipherstore diagnose with the same options"), "\(run.errors)")

@@ -130,7 +130,7 @@ import Testing
         #expect(try FleetLines(run).summary["resumed"] == 1)
         #expect(try files().count == 2)
         #expect(try lines().filter { $0["fleet"] != nil }.count == 2, "the line after the cut one is whole")
-        #expect(try fixture.tool.run("report", report).output.contains("1 lines of the reports cannot be read"))
+        #expect(try fixture.tool.run("report", report).output.contains("1 lines of the reports could not be read"))
     }
 
     @Test("Names with newlines and bytes that are not UTF-8 are told apart, and found again")

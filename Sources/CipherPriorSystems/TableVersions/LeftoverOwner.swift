@@ -4,12 +4,12 @@ internal import CipherSQLText
 internal import CipherSQLite
 internal import CipherSchemaMigration
 
-/// Finds the table that a leftover belongs to, which is an old table that an app's own upgrade left behind.
+/// Finds the table that a leftover belongs to. A leftover is an old table that an app's own upgrade left behind.
 ///
-/// The leftover's columns decide: giving rows to a table to which they never belonged is worse than leaving them where
-/// they are. An empty table is no evidence, because its user may have emptied it. Neither is a column that only the old
-/// table has, because the upgrade may have dropped it. The evidence of an upgrade is that the new table was created
-/// after the old one.
+/// The leftover's columns decide: moving rows to a table to which they never belonged is worse than leaving them where
+/// they are. An empty table is no evidence, because its user may have emptied it. A column that only the old table has
+/// is no evidence either, because the upgrade may have dropped it. The evidence of an upgrade is that the new table was
+/// created after the old one.
 struct LeftoverOwner {
     let tables: [VersionedTable]
     let record: TableVersionRecord
@@ -21,7 +21,7 @@ struct LeftoverOwner {
         let table: VersionedTable
         /// Whether the table has, or had, every column of the leftover.
         let isWhole: Bool
-        /// How well the columns match, from 0 to 1.
+        /// The degree to which the columns match, from 0 to 1.
         let share: Double
         /// Whether more than the key matches.
         let isProbable: Bool
@@ -30,7 +30,7 @@ struct LeftoverOwner {
     /// Returns the table that a leftover belongs to; `nil` if it fits no table.
     ///
     /// - Parameter free: The tables to which no leftover was assigned yet.
-    /// - Throws: ``StoreError`` with `migration` if only the app's developer can decide. After CipherStore has
+    /// - Throws: ``StoreError`` with the code `migration` if only the app's developer can decide. After CipherStore has
     ///   recorded a version, the app has been used with both tables, and the leftover is kept.
     func table(of leftover: TableState, among free: [VersionedTable]) throws -> VersionedTable? {
         let name = SQLName(leftover.name)
@@ -47,7 +47,7 @@ struct LeftoverOwner {
             .migration, path: state.connection.path,
             "the table \(leftover.name), left by an unfinished upgrade, may belong to "
                 + tables.map(\.name).joined(separator: " or "),
-            advice: "name it in the configuration as "
+            advice: "name the table in the configuration as "
                 + tables.map { "tableVersions.\($0.name).leftover" }.joined(separator: " or "),
             changed: .nothing)
     }
@@ -75,7 +75,7 @@ struct LeftoverOwner {
         }
         found.narrow(\.isWhole)
         let best = found.map(\.share).max()
-        // If all of the tables lack some of the columns, the rest is too little evidence for a choice.
+        // If all of the tables lack some of the columns, the other columns are too little evidence for a choice.
         if found.contains(where: \.isWhole) { found.removeAll { $0.share != best } }
         // The record is written at the end of a table's upgrade, and the table is missing at its beginning.
         found.narrow { isUnfinished($0.table) }
@@ -91,19 +91,19 @@ struct LeftoverOwner {
         state.tables.firstIndex { SQLName($0.name) == SQLName(table) }
     }
 
-    /// Returns whether the table was created after the leftover, as the upgrade does, or is missing.
+    /// Returns whether the table was created after the leftover, as the upgrade creates it, or is missing.
     private func isNewer(_ table: VersionedTable, than leftover: TableState) -> Bool {
         guard let place = place(of: table.name), let old = self.place(of: leftover.name) else { return true }
         return place > old
     }
 
-    /// Returns whether the table may have left something; one that is new in this version of the app cannot.
+    /// Returns whether the table may have left a leftover; a table that is new in this version of the app cannot.
     private func mayHaveBeen(_ table: VersionedTable) -> Bool {
         if state.table(table.name) != nil || record.version(of: table.name) != nil { return true }
         return !state.isAdopted && tables.allSatisfy { record.version(of: $0.name) == nil }
     }
 
-    /// Returns the evidence for a table; `nil` if the columns are those of another one.
+    /// Returns the evidence for a table; `nil` if the columns are those of another table.
     private func candidate(_ table: VersionedTable, for leftover: TableState) -> Candidate? {
         guard let shape = wanted.table(table.name) else { return nil }
         let wantedNames = Set(shape.columns.map { SQLName($0.name) })
@@ -123,7 +123,7 @@ struct LeftoverOwner {
 }
 
 extension Array {
-    /// Keeps the elements that satisfy a condition, or all if none does.
+    /// Keeps the elements that satisfy a condition, or all elements if none does.
     fileprivate mutating func narrow(_ condition: (Element) -> Bool) {
         let kept = filter(condition)
         if !kept.isEmpty { self = kept }

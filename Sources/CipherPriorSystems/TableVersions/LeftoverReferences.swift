@@ -5,8 +5,9 @@ internal import CipherSchemaMigration
 
 /// The foreign keys with which other tables reference an old table that an upgrade left, or the new one.
 ///
-/// Since SQLite 3.26, the rename that began the upgrade made foreign keys reference the old table, so one that names it
-/// means the old table's keys. One that names the new table was not changed by the rename, or is newer.
+/// Since SQLite 3.26, the rename that began the upgrade made foreign keys reference the old table, so a foreign key
+/// that names the old table refers to its keys. A foreign key that names the new table was not changed by the rename,
+/// or is newer.
 struct LeftoverReferences {
     let leftover: TableState
     /// The new table; `nil` if it is not known.
@@ -30,7 +31,7 @@ struct LeftoverReferences {
         return former.flatMap { leftover.column($0)?.name }
     }
 
-    // MARK: Questions
+    // MARK: Checks
 
     /// Returns whether a row of another table references, or may reference, a row of the new table by its new key.
     func meanCopies(_ common: [(new: String, old: String)]) throws -> Bool {
@@ -39,7 +40,7 @@ struct LeftoverReferences {
                 if try isFoundInTableAlone(reference) { return true }
                 continue
             }
-            // Other columns were copied with their values.
+            // Columns other than the key were copied with their values.
             guard table?.column(reference.key)?.primaryKeyPosition != 0 else { continue }
             guard let old = former(of: reference.key) else { return true }
             let value = value(of: reference)
@@ -52,8 +53,8 @@ struct LeftoverReferences {
         return false
     }
 
-    /// Returns the foreign keys that name the old table and with which some row references a row that is not the same
-    /// in the new table.
+    /// Returns the foreign keys that name the old table and with which some row references a row that differs in the
+    /// new table.
     func meaningLeftover() throws -> [Reference] {
         let common = (table?.columns ?? []).compactMap { column in
             former(of: column.name).map { (new: column.name, old: $0) }

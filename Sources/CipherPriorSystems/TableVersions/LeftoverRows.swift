@@ -3,7 +3,7 @@ internal import CipherSQLText
 internal import CipherSQLite
 internal import CipherSchemaMigration
 
-/// Compares the rows of a table with those of the old one that an app's own upgrade left.
+/// Compares the rows of a table with those of the old table that an app's own upgrade left.
 struct LeftoverRows {
     let leftover: TableState
     let table: TableState
@@ -20,7 +20,7 @@ struct LeftoverRows {
     func areAllInTable() throws -> Bool {
         var names: [String: String] = [:]
         for column in leftover.columns where table.column(column.name) == nil {
-            // The column was renamed since, or by the upgrade.
+            // The column was renamed since the upgrade, or by it.
             let new = owner.renamedColumns.first { SQLName($0.value) == SQLName(column.name) }?.key
             guard let new, table.column(new) != nil else { return try state.holdsRows(leftover.name) == false }
             names[column.name] = new
@@ -30,10 +30,10 @@ struct LeftoverRows {
             .isContained(in: [.init(table.name, columns: columns, names: names)], connection)
     }
 
-    /// Returns whether the new table contains only what the upgrade copied: rows of the old one, with defaults in the
+    /// Returns whether the new table contains only what the upgrade copied: rows of the old table, with defaults in the
     /// new columns, and no references to a new key.
     ///
-    /// The app did not copy keys that SQLite assigns, so other tables reference the old ones, except for rows that the
+    /// The app did not copy keys that SQLite assigns, so other tables reference the old keys, except for rows that the
     /// app wrote later.
     func areCopies() throws -> Bool {
         let key = try TableShape(table, in: connection).rowIDColumn
@@ -59,8 +59,8 @@ struct LeftoverRows {
         return common
     }
 
-    /// Returns whether every row is one of the old table, with its rowid or with one that SQLite assigned to copies,
-    /// which it numbers from 1.
+    /// Returns whether every row is a row of the old table, with its rowid or with a rowid that SQLite assigned to
+    /// copies, which it numbers from 1.
     private func holdOnlyCopies(_ common: [(new: String, old: String)], under key: ColumnState?) throws -> Bool {
         guard let key else { return try areContained(common) }
         guard let former = references.former(of: key.name) else { return false }

@@ -6,25 +6,25 @@ internal import CipherSchemaMigration
 
 /// The old tables that an unfinished upgrade by the app itself left behind.
 ///
-/// The upgrade renamed a table to `tableOld`, created it again, copied the rows and dropped the old one, without a
-/// transaction. So the rows are in the old table as long as the new one is missing, is empty or contains only copies.
-/// In that case the old table gets its name back, with its keys, indexes and triggers, and is then migrated like any
-/// other. If both tables contain their own rows, or something references a new key, only the app's developer knows
-/// which rows count, and must decide before anything is recorded.
+/// The upgrade renamed a table to `tableOld`, created it again, copied the rows and dropped the old table, without a
+/// transaction. Therefore, the rows are in the old table as long as the new one is missing, is empty or contains only
+/// copies. In that case the old table is renamed back, with its keys, indexes and triggers, and is then migrated like
+/// any other table. If both tables contain their own rows, or something references a new key, only the app's developer
+/// knows which rows are current, and must decide before anything is recorded.
 struct LeftoverTables {
-    /// The name that the upgrade gives every old table.
+    /// The name to which the upgrade renames every old table.
     static let commonName = "tableOld"
 
-    /// The tables that are replaced with their old ones, each with the old table's name.
+    /// The tables that are replaced with their old tables, each with the old table's name.
     private(set) var taken: [(table: String, leftover: String)] = []
-    /// The operations that make room for the old tables.
+    /// The operations that free the names of the old tables.
     private(set) var before: [Plan.Operation] = []
-    /// The operations after every table has its shape.
+    /// The operations that follow after every table has its new definition.
     private(set) var after: [Plan.Operation] = []
     private(set) var withheld: [Plan.Withheld] = []
     /// The columns of declared tables whose foreign keys continue to reference an old table that is kept.
     private(set) var keptReferences: [(table: String, column: String, leftover: String)] = []
-    /// The state that the schema is compared with, without the tables that make room.
+    /// The state that the schema is compared with, without the tables that are dropped to free their names.
     private(set) var state: DatabaseState
 
     private let tables: [VersionedTable]
@@ -45,8 +45,8 @@ struct LeftoverTables {
                     Plan.Withheld(
                         .dropTable, table: leftover.name, rows: try state.rowCount(of: leftover.name),
                         reason:
-                            "an unfinished upgrade left it, and the configuration does not say which table it belongs "
-                            + "to"
+                            "an unfinished upgrade left it, and the configuration does not specify the table that it "
+                            + "belongs to"
                     ))
                 try keepReferences(to: leftover, besides: nil, of: nil)
             }
@@ -64,7 +64,7 @@ struct LeftoverTables {
         let isHeld = try rows.areAllInTable()
         let isNeeded = user(of: leftover) != nil
         if state.isAdopted || isHeld && !isNeeded {
-            // The app has been used with both tables since, so an empty table is one that its user emptied.
+            // The app has since been used with both tables, so an empty table was emptied by its user.
             try dropOrKeep(leftover, besides: present, of: table, isHeld: isHeld)
         } else if try !state.holdsRows(present.name) {
             makeRoom(present, for: leftover, "it is empty, and")
@@ -76,7 +76,7 @@ struct LeftoverTables {
             throw StoreError(
                 .migration, path: state.connection.path,
                 "an unfinished upgrade left the table \(leftover.name) beside \(present.name), and it is unclear which "
-                    + "rows count: each contains rows that the other lacks, or another table refers to keys that "
+                    + "rows are current: each contains rows that the other lacks, or another table refers to keys that "
                     + "identify different rows in each",
                 advice: "set tableVersions.\(table.name).leftoverRows to \"keep\" in the configuration to keep both, "
                     + "or merge the rows by hand", changed: .nothing)
@@ -124,7 +124,7 @@ struct LeftoverTables {
     }
 
     /// Keeps foreign keys whose rows reference rows of the old table, so that they do not reference other rows of the
-    /// new one, or none.
+    /// new table, or missing rows.
     private mutating func keepReferences(
         to leftover: TableState, besides table: TableState?, of owner: VersionedTable?
     ) throws {
@@ -138,8 +138,8 @@ struct LeftoverTables {
         }
     }
 
-    /// Returns what would lose the table; foreign keys of declared tables do not count, because they follow their
-    /// declaration.
+    /// Returns a description of an object that needs the table; foreign keys of declared tables are ignored, because
+    /// they follow their declaration.
     private func user(of leftover: TableState) -> String? {
         let name = SQLName(leftover.name)
         let declared = Set(tables.map { SQLName($0.name) })

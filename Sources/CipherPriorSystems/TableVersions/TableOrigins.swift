@@ -13,8 +13,8 @@ struct TableOrigins {
     private let state: DatabaseState
     /// The position of each table in that order.
     private var places: [SQLName: Int64] = [:]
-    /// The tables that once had the name, according to foreign keys of tables whose declaration shows which parent is
-    /// meant.
+    /// The tables that once had the name, according to foreign keys of tables whose declaration shows the intended
+    /// parent.
     private var shown: Set<SQLName> = []
 
     init(of name: String, wanted: WantedSchema, state: DatabaseState) throws {
@@ -34,7 +34,7 @@ struct TableOrigins {
         }
     }
 
-    /// Returns the table that a foreign key means; `nil` if it can mean several tables, or none.
+    /// Returns the table to which a foreign key refers; `nil` if it can refer to several tables, or to none.
     func parent(of key: TableShape.ForeignKey, in child: String) throws -> String? {
         let declared = wanted.table(child)?.facts.foreignKeys.first {
             $0.columns.map(\.first) == key.columns.map(\.first)
@@ -46,7 +46,7 @@ struct TableOrigins {
         return fitting.count == 1 ? fitting.first?.name : nil
     }
 
-    /// Returns the table that was the last to have the name; `nil` if there is no evidence.
+    /// Returns the table that had the name last; `nil` if there is no evidence.
     func latest(of tables: [String]) -> String? {
         guard tables.count > 1 else { return tables.first }
         let had = tables.filter { shown.contains(SQLName($0)) }

@@ -16,8 +16,8 @@ package struct TableVersionRecord {
 
     /// Reads the versions of the tables that the app declares; rows of other tables are ignored.
     ///
-    /// - Throws: ``StoreError`` with `recordedVersion` if a version is negative or not a number; the message never
-    ///   contains the value.
+    /// - Throws: ``StoreError`` with the code `recordedVersion` if a version is negative or not a number; the message
+    ///   never contains the value.
     init(in state: DatabaseState, of tables: [VersionedTable]) throws {
         guard let found = state.table(Self.table) else { return }
         isThere = true
@@ -39,7 +39,7 @@ package struct TableVersionRecord {
         }
     }
 
-    /// Returns the version of a table, or the highest of several; `nil` if none is recorded.
+    /// Returns the version of a table, or the highest of several versions; `nil` if no version is recorded.
     func version(of table: String) -> Double? {
         versions[SQLName(table)]?.max()
     }
@@ -60,7 +60,7 @@ package struct TableVersionRecord {
             reason: "the recorded version of \(table.name) is \(found.max().map(Self.literal) ?? "missing")")
     }
 
-    /// Returns a version as people write it: 2 rather than 2.0.
+    /// Returns a version in its usual form: 2 rather than 2.0.
     static func literal(_ version: Double) -> String {
         Int64(exactly: version).map { "\($0)" } ?? "\(version)"
     }

@@ -6,7 +6,7 @@ package import CipherSchemaMigration
 /// The source of an app that records a version for each of its tables.
 ///
 /// A table is compared with the database itself, whatever its recorded version, so that the work of a failed upgrade is
-/// completed now. The version protects against an older app, and is updated in the app's own table. Tables that the app
+/// completed. The version protects against an older app, and is updated in the app's own table. Tables that the app
 /// does not name are left unchanged.
 package struct TableVersionsSource: SchemaSource {
     private let tables: [VersionedTable]
@@ -61,13 +61,13 @@ package struct TableVersionsSource: SchemaSource {
             guard wanted.tables.last.map({ SQLName($0.name) }) == SQLName(table.name) else {
                 throw StoreError(
                     .configuration, "\(place).sql does not create the table \(table.name)",
-                    advice: "give the CREATE TABLE statement of that table", changed: .nothing)
+                    advice: "use the CREATE TABLE statement of that table", changed: .nothing)
             }
             for (new, old) in table.renamedColumns {
                 wanted.renames.columns[SQLName(table.name), default: [:]][SQLName(new)] = old
             }
         }
-        // After the tables, because a trigger may name any of them.
+        // The triggers follow after the tables, because a trigger may name any table.
         for table in tables {
             for (index, sql) in table.indexes.enumerated() {
                 try wanted.add(sql, at: "tableVersions.\(table.name).indexes[\(index)]")

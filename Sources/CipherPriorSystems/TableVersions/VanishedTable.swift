@@ -6,9 +6,9 @@ internal import CipherSchemaMigration
 /// The objects that name an old table that an upgrade by the app itself dropped.
 ///
 /// Since SQLite 3.25, the rename that began the upgrade made views and triggers name the old table, and since 3.26
-/// always foreign keys as well. They are broken after the old table is dropped. Each is changed to name the table that
-/// it meant, if only one is possible; otherwise it is kept and reported. Foreign keys of declared tables follow their
-/// declaration.
+/// always foreign keys as well. They are broken after the old table is dropped. Each object is changed to name the
+/// table to which it referred, if only one is possible; otherwise it is kept and reported. Foreign keys of declared
+/// tables follow their declaration.
 struct VanishedTable {
     /// The operations that recreate views and triggers, before the schema is changed.
     private(set) var before: [Plan.Operation] = []
@@ -22,7 +22,9 @@ struct VanishedTable {
     private let wanted: WantedSchema
     private let origins: TableOrigins
 
-    /// - Parameter name: A name that no table has any longer.
+    /// Finds the objects that name a dropped table.
+    ///
+    /// - Parameter name: A name that no table has any more.
     init(_ name: String, wanted: WantedSchema, state: DatabaseState, extensions: SQLExtensions) throws {
         self.name = name
         self.wanted = wanted
@@ -41,7 +43,7 @@ struct VanishedTable {
         .kept(
             subject, table: table,
             because:
-                "\(detail) \(name), which an upgrade of the app dropped, and it is unclear which table is meant")
+                "\(detail) \(name), which an upgrade of the app dropped, and it is unclear which table is intended")
     }
 
     // MARK: Views and triggers
@@ -74,7 +76,8 @@ struct VanishedTable {
 
     /// Returns the only table with which all the objects can be compiled.
     ///
-    /// They all mean the same table: if a view or trigger names a missing table, SQLite does not rename another one.
+    /// They all refer to the same table: if a view or trigger names a missing table, SQLite does not rename another
+    /// table.
     private func owner(
         of objects: [DatabaseState.Object], _ dangling: DanglingObjects, in scratch: ScratchDatabase
     ) throws -> String? {

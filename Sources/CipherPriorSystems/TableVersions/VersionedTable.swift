@@ -8,29 +8,29 @@ public struct VersionedTable: Sendable, Equatable {
     public var version: Double
     /// The table's columns, or its statement.
     public var definition: Definition
-    /// The new column names, each with the old one.
+    /// The new column names, each with the old name.
     public var renamedColumns: [String: String]
-    /// The statements of its indexes.
+    /// The statements of the table's indexes.
     public var indexes: [String]
-    /// The statements of its triggers.
+    /// The statements of the table's triggers.
     public var triggers: [String]
     /// The name under which an unfinished upgrade by the app itself leaves the old table.
     ///
     /// By default, this is `tableOld`, or the table's name followed by `Old` if the table itself is missing.
     public var leftover: String?
-    /// What to do if the old table and the new one each contain rows that the other lacks; `nil` refuses such a
-    /// database.
+    /// The treatment of a database in which the old table and the new one each contain rows that the other lacks; `nil`
+    /// refuses the database.
     public var leftoverRows: LeftoverRows?
 
-    /// What to do with an old table if it and the new one each contain their own rows.
+    /// The treatment of an old table if it and the new table each contain their own rows.
     public enum LeftoverRows: String, Sendable, CaseIterable {
         /// Both tables stay, and the old one is reported as withheld.
         case keep
     }
 
-    /// How a table is declared.
+    /// The declaration of a table.
     public enum Definition: Sendable, Equatable {
-        /// Columns with their types and constraints.
+        /// The columns with their types and constraints.
         case columns([DeclaredTable.Column])
         /// The whole `CREATE TABLE` statement.
         case sql(String)

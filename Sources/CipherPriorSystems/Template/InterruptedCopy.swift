@@ -9,9 +9,9 @@ internal import CipherSystemFiles
 
 /// The copy in which an unfinished upgrade by the app itself was collecting the rows.
 ///
-/// Such an upgrade fills a copy of the template beside the database, deletes the database, and renames the copy. So if
-/// there is no database, the copy is complete and is the database. If there is one, the copy may be incomplete, and the
-/// database counts.
+/// Such an upgrade fills a copy of the template beside the database, deletes the database, and renames the copy.
+/// Therefore, if there is no database, the copy is complete and becomes the database. If there is a database, the copy
+/// may be incomplete, and the database is current.
 package struct InterruptedCopy {
     /// The database.
     let paths: DatabasePaths
@@ -19,7 +19,7 @@ package struct InterruptedCopy {
     package let copy: DatabasePaths
     /// Whether the copy's name is a symbolic link.
     ///
-    /// The app's upgrade creates none, so the link's target must not be used.
+    /// The app's upgrade creates no link, so the link's target must not be used.
     private let isLink: Bool
     private let extensions: SQLExtensions
     /// How long to wait for other connections to either file.
@@ -43,20 +43,20 @@ package struct InterruptedCopy {
         leftover = template.leftover
     }
 
-    /// The file that counts.
+    /// The file that is current.
     package enum Finding {
-        /// The database, or there is no other file.
+        /// The database is current, or there is no other file.
         case database
-        /// The copy, because there is no database, or none with tables.
+        /// The copy is current, because there is no database, or no database with tables.
         case copy
-        /// The database, which was the copy; its WAL still has the copy's name.
+        /// The database is current and was the copy; its WAL still has the copy's name.
         case log
     }
 
-    /// Determines which file counts, without changing anything.
+    /// Determines which file is current, without changing anything.
     ///
-    /// - Throws: ``StoreError`` that names the copy if its content cannot be determined, or with `migration` that
-    ///   names `template.leftover` if the app must decide which file counts.
+    /// - Throws: ``StoreError`` that names the copy if its content cannot be determined, or with the code `migration`,
+    ///   naming `template.leftover`, if the app must decide which file is current.
     package func finding(_ surface: Inspector.Surface) throws -> Finding {
         guard !isLink else { return .database }
         switch surface {
@@ -67,9 +67,9 @@ package struct InterruptedCopy {
         }
     }
 
-    /// Returns whether a WAL or journal is all that is left of the database.
+    /// Returns whether only a WAL or journal is left of the database.
     ///
-    /// Its content is in the copy, which was complete before the database was deleted.
+    /// The content of that file is in the copy, which was complete before the database was deleted.
     private func isLogOfDeletedDatabase() throws -> Bool {
         guard try FileSystem.size(paths.database) ?? 0 == 0,
             try !SidecarScan.isStale(paths, databaseIsPlaintext: true)
@@ -105,7 +105,7 @@ package struct InterruptedCopy {
                 "the database is missing, and the file that an unfinished upgrade left here is not a "
                     + "plaintext database")
         case .plaintext:
-            // If a journal must be rolled back first, the copy cannot be read, but it certainly contains something.
+            // If a journal must be rolled back first, the copy cannot be read, but it certainly contains tables.
             return try inspector.readingPlaintext(Self.holdsTables) != false
         }
     }
@@ -114,7 +114,7 @@ package struct InterruptedCopy {
         try connection.value(Bool.self, "SELECT EXISTS (SELECT 1 FROM main.sqlite_master WHERE type = 'table')") == true
     }
 
-    /// Determines which file counts if there is a database.
+    /// Determines which file is current if there is a database.
     ///
     /// In WAL mode, all rows may have been in a WAL that was deleted before its database, or that was left behind when
     /// the copy was renamed.
@@ -129,7 +129,8 @@ package struct InterruptedCopy {
             if !facts.holdsTables { return try copyHoldsTables() ? .copy : .database }
             guard try leftover != .database && isAhead() else { return .database }
             return try answered(
-                .copy, "the database, which is in WAL mode and has no log, or \(name), which has all its rows and more")
+                .copy,
+                "the database, which is in WAL mode and has no log, or \(name), which has all of these rows and more")
         }
         guard try leftover != .database && isLog(copy, of: paths) else { return .database }
         return try answered(
@@ -140,8 +141,8 @@ package struct InterruptedCopy {
         guard leftover == nil else { return finding }
         throw StoreError(
             .migration, path: paths.database,
-            "an upgrade by the app itself did not finish, and it is unclear which file counts: \(question)",
-            advice: "set template.leftover in the configuration to \"copy\" if the copy and its log count, or to "
+            "an upgrade by the app itself did not finish, and it is unclear which file is current: \(question)",
+            advice: "set template.leftover in the configuration to \"copy\" if the copy and its log are current, or to "
                 + "\"database\" to leave them where they are", changed: .nothing)
     }
 
@@ -171,7 +172,7 @@ package struct InterruptedCopy {
 
     // MARK: Without a database
 
-    /// Renames the copy to the database's name, which must be free or that of a file without content.
+    /// Renames the copy to the database's name, which must be free or that of an empty file.
     ///
     /// The caller must hold the upgrade lock.
     ///
@@ -212,7 +213,7 @@ package struct InterruptedCopy {
         return warnings
     }
 
-    /// Renames the copy over the present file.
+    /// Renames the copy over the existing file.
     ///
     /// The copy is leased, so this method must not open it.
     ///
@@ -285,9 +286,9 @@ package struct InterruptedCopy {
 
     // MARK: Beside a database
 
-    /// Removes the copy beside an upgraded database, which would otherwise stay behind in plaintext.
+    /// Removes the copy beside an upgraded database; otherwise the copy would stay behind in plaintext.
     ///
-    /// It is removed only if the database is shown to have all its rows.
+    /// The copy is removed only if the database is shown to have all its rows.
     ///
     /// - Parameter open: Opens the upgraded database for reading and writing.
     /// - Returns: A note for the report; `nil` if there is nothing to report.
@@ -356,7 +357,7 @@ package struct InterruptedCopy {
     /// Returns whether the copy has every row of a database that CipherStore has not yet upgraded, and more of the
     /// user's rows.
     ///
-    /// If it cannot be read, the copy is incomplete.
+    /// If the copy cannot be read, it is incomplete.
     private func isAhead() throws -> Bool {
         guard try Inspector(copy, extensions: extensions, busyTimeout: busyTimeout).surface() == .plaintext else {
             return false

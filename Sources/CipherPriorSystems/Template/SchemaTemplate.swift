@@ -1,6 +1,6 @@
 package import CipherSchemaMigration
 
-/// A database that the app ships, with the wanted schema and rows to add.
+/// A database that the app ships, with the target schema and rows to add.
 public struct SchemaTemplate: Sendable, Equatable {
     /// The path of the template, a plaintext database that is only read.
     public var file: String
@@ -8,15 +8,15 @@ public struct SchemaTemplate: Sendable, Equatable {
     ///
     /// By default, it is the database's name with `Temp` before its extension: `dbLocalTemp.db` for `dbLocal.db`.
     public var temporary: String?
-    /// The file that counts if an upgrade by the app itself did not finish and this cannot be determined; with `nil`,
-    /// such a database is refused.
+    /// The file to use if an upgrade by the app itself did not finish and CipherStore cannot determine which file is
+    /// current; with `nil`, the database is then refused.
     public var leftover: Leftover?
-    /// The new table names, each with the old one.
+    /// The new table names, each with the old name.
     public var renamedTables: [String: String]
-    /// The new column names, each with the old one, by the table's new name.
+    /// The new column names, each with the old name, by the table's new name.
     public var renamedColumns: [String: [String: String]]
 
-    /// The file of an unfinished upgrade that counts.
+    /// The file of an unfinished upgrade that is current.
     public enum Leftover: String, Sendable, CaseIterable {
         /// The copy that the upgrade was filling, and its WAL.
         case copy

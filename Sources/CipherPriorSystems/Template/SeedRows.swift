@@ -12,9 +12,10 @@ struct SeedRows {
     private let key: [String]
     private let count: Int
 
-    /// - Parameter isNew: Whether the user's database has no such table yet.
-    /// - Returns: `nil` if the table has no key to identify rows and is not new, because its rows were added when it
-    ///   was created.
+    /// Creates the rows for a table; returns `nil` if the table has no key to identify rows and is not new, because its
+    /// rows were added when it was created.
+    ///
+    /// - Parameter isNew: Whether the user's database does not have the table yet.
     init?(_ table: String, of template: TemplateDatabase, isNew: Bool) throws {
         self.table = table
         self.template = template
@@ -40,7 +41,7 @@ struct SeedRows {
     }
 
     /// Returns a finding about rows that will not be added because a user's row has the value of a unique column under
-    /// another key; `nil` if there are none.
+    /// another key; `nil` if there are no such rows.
     func excluded(
         by present: TableState, _ state: DatabaseState, renamed: [String: String]
     ) throws -> Plan.Finding? {
@@ -91,7 +92,7 @@ struct SeedRows {
 
     /// Copies the rows whose keys the table lacks.
     ///
-    /// A row is also left out if a user's row has its value in another unique column. No trigger fires, because the
+    /// A row is also omitted if a user's row has its value in another unique column. No trigger fires, because the
     /// app's own upgrade began with a copy of the file that already contained the rows.
     private func copy(to connection: Connection) throws {
         let target = "main.\(SQL.quoted(identifier: table))"

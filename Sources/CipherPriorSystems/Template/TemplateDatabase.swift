@@ -5,7 +5,7 @@ internal import CipherSQLText
 internal import CipherSQLite
 internal import CipherSchemaMigration
 
-/// The database that an app ships as a model for the user's, which is only read through SQLite and never written.
+/// The database that an app ships as a model for the user's database; it is only read through SQLite and never written.
 struct TemplateDatabase {
     let path: String
     private let extensions: SQLExtensions
@@ -17,7 +17,7 @@ struct TemplateDatabase {
 
     /// The content of the template, except rows.
     struct Content {
-        /// The tables, without SQLite's own, CipherStore's, and those in which virtual tables store their content.
+        /// The tables, without SQLite's own, CipherStore's, and those in which virtual tables store their data.
         var tables: [Table] = []
         /// The names and texts of the indexes, views and triggers.
         var objects: [(name: String, sql: String)] = []
@@ -29,19 +29,20 @@ struct TemplateDatabase {
     struct Table {
         let name: String
         let sql: String
-        /// Whether the table has rows to add; a virtual table has none.
+        /// Whether the table has rows to add; a virtual table has no such rows.
         let holdsRows: Bool
     }
 
     /// Calls `body` with a read-only connection to the template.
     ///
-    /// - Throws: ``StoreError`` that names the template, if it is missing, encrypted, empty or damaged.
+    /// - Throws: ``StoreError`` that names the template if it is missing, encrypted, empty or damaged.
     func read<Result>(_ body: (Connection) throws -> Result) throws -> Result {
         let inspector = Inspector(try DatabasePaths(path), extensions: extensions)
         switch try inspector.surface() {
         case .missing:
             throw StoreError(
-                .missingFile, path: path, "there is no template", advice: "check template.file", changed: .nothing)
+                .missingFile, path: path, "there is no template at this path", advice: "check template.file",
+                changed: .nothing)
         case .empty: throw failure("the template is empty")
         case .opaque: throw failure("the template is encrypted or not a database; it must be a plaintext database")
         case .staleSidecar: throw inspector.staleSidecar()
@@ -125,6 +126,6 @@ struct TemplateDatabase {
     func failure(_ detail: String) -> StoreError {
         StoreError(
             .configuration, path: path, detail,
-            advice: "name the database that the app ships in template.file", changed: .nothing)
+            advice: "set template.file to the database that the app ships", changed: .nothing)
     }
 }

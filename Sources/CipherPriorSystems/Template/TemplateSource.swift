@@ -5,10 +5,10 @@ internal import CipherSQLText
 internal import CipherSQLite
 package import CipherSchemaMigration
 
-/// The source of an app that ships a database with the wanted schema.
+/// The source of an app that ships a database with the target schema.
 ///
-/// The template's schema is the wanted one. Its rows are added as seeds if a table is new or the version rises, so that
-/// a seed that the user deleted does not return at every launch; the user's rows always take precedence.
+/// The template's schema is the target schema. Its rows are added as seeds if a table is new or the version rises, so
+/// that a seed that the user deleted does not return at every launch; the user's rows always take precedence.
 package struct TemplateSource: SchemaSource {
     private let template: SchemaTemplate
     private let goal: SchemaGoal
@@ -33,7 +33,7 @@ package struct TemplateSource: SchemaSource {
             rowsFollow: true)
         plan.add(try comparison.changes(for: state))
         try addSeeds(content, state, &plan)
-        // A launch with nothing to do should not read the whole template.
+        // A launch without a migration should not read the whole template.
         if !plan.isEmpty { try database.checkPages() }
         return plan
     }
@@ -65,7 +65,7 @@ package struct TemplateSource: SchemaSource {
 
     // MARK: Rows
 
-    /// Adds the seeds, after the tables have their shape.
+    /// Adds the seeds, after the tables have their new definitions.
     private func addSeeds(
         _ content: TemplateDatabase.Content, _ state: DatabaseState, _ plan: inout Plan
     ) throws {

@@ -2,8 +2,8 @@ package import CipherSQLiteFormat
 
 /// The pages of a damaged file; a page in its log or journal replaces the one in the file.
 ///
-/// The page count is what the existing bytes can hold. A larger count claimed by a header, a log or a journal is not
-/// believed, and pages that a header leaves out are included all the same.
+/// The page count is the number of pages that the existing bytes can hold. A larger count claimed by a header, a log or
+/// a journal is not trusted, and pages that a header omits are included nevertheless.
 package struct DamagedPages<Database: ByteSource, Sidecar: ByteSource>: PageSource {
     package let geometry: PageGeometry
     package let pageCount: UInt32
@@ -36,9 +36,10 @@ package struct DamagedPages<Database: ByteSource, Sidecar: ByteSource>: PageSour
 }
 
 extension PageGeometry {
-    /// Returns the candidate geometry with which the most pages are whole; `nil` if no page is whole with any.
+    /// Returns the candidate geometry with which the most pages are undamaged; `nil` if no page is undamaged with any
+    /// candidate.
     ///
-    /// Examines pages 2 to 4,096 at most.
+    /// It examines pages 2 to 4,096 at most.
     package static func guess(among sizes: [PageGeometry], in source: some PageSource) throws -> PageGeometry? {
         var counts = [Int](repeating: 0, count: sizes.count)
         guard source.pageCount > 1 else { return nil }
@@ -53,10 +54,10 @@ extension PageGeometry {
     }
 
     /// Returns the page size with which the most pages of a file are well-formed b-tree pages, for a file whose header
-    /// does not give it; `nil` if there is none.
+    /// does not contain it; `nil` if no page is well-formed with any size.
     ///
-    /// With a size greater than the true one, only some pages begin where expected; with a smaller one, most pages
-    /// claim content beyond their end. Examines at most 16 MiB, spread evenly over the file.
+    /// With a size greater than the true one, only some pages begin where expected; with a smaller size, most pages
+    /// claim content beyond their end. The method examines at most 16 MiB, spread evenly over the file.
     package static func guess(_ database: some ByteSource) throws -> PageGeometry? {
         var best: (count: Int, geometry: PageGeometry)?
         for shift in 9...16 {

@@ -3,13 +3,13 @@ internal import CipherSQLiteFormat
 /// A page that was read, in its own memory.
 final class HeldPage {
     let number: UInt32
-    /// The whole page; it lasts as long as this object.
+    /// The whole page; the bytes are valid as long as this object exists.
     let bytes: UnsafeRawBufferPointer
     private let memory: UnsafeMutableRawBufferPointer
 
     /// Reads a page; returns `nil` if the source has no page with this number, or the page is damaged as a whole.
     ///
-    /// - Throws: What the source throws.
+    /// - Throws: Any error thrown by the source.
     init?(_ number: UInt32, in source: some PageSource) throws {
         let size = source.geometry.pageSize
         guard source.geometry.mayHold(number, of: source.pageCount) else { return nil }

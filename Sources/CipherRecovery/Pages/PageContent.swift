@@ -1,6 +1,6 @@
 internal import CipherSQLiteFormat
 
-/// The cells of a b-tree page, separated from those that contradict the rest of the page.
+/// The cells of a b-tree page: those that are consistent, and those that contradict the rest of the page.
 ///
 /// SQLite maintains three invariants on every page, and a damaged page violates them: no two cells overlap, the rowids
 /// on a table page increase, and cells, free blocks and fragments fill the content area exactly.
@@ -10,14 +10,14 @@ struct PageContent {
     let tree: TreePage
     /// The cells, in order.
     private(set) var cells: [TreeCell] = []
-    /// Cells that can be read but contradict the others.
+    /// The cells that can be read but contradict other cells.
     private(set) var doubtful: [TreeCell] = []
-    /// Whether nothing on the page contradicts the rest.
+    /// Whether the page is consistent, without any contradiction.
     private(set) var isWhole = true
 
     var number: UInt32 { page.number }
 
-    /// Keeps the page alive until this call; the cells only point into it.
+    /// Keeps the page's memory alive until this call, because the cells only point into it.
     func keep() { withExtendedLifetime(page) {} }
 
     /// Reads the cells of a page; returns `nil` if it is not a b-tree page.
@@ -46,10 +46,10 @@ struct PageContent {
         isWhole = isWhole && doubtful.isEmpty && Self.fillsSpace(read.map(\.extent), tree, page)
     }
 
-    /// Returns whether a page other than page 1 is a b-tree page on which nothing contradicts the rest.
+    /// Returns whether a page other than page 1 is a b-tree page without contradictions.
     static func isWhole(_ page: UnsafeRawBufferPointer, _ geometry: PageGeometry) -> Bool {
         let bytes = MemoryBytes(page)
-        // The page stands as page 2 of two; page 1 is never read.
+        // The page is treated as page 2 of two; page 1 is never read.
         let pages = FilePages(RepeatedPage(bytes: bytes), geometry, pageCount: 2)
         guard let held = try? HeldPage(2, in: pages), let content = PageContent(held, geometry) else { return false }
         return content.isWhole
@@ -57,7 +57,7 @@ struct PageContent {
 
     private static func header(_ page: HeldPage) -> Int { page.number == 1 ? 100 : 0 }
 
-    /// Returns where a cell begins and ends on its page.
+    /// Returns the range of a cell on its page.
     private static func extent(of cell: TreeCell, _ tree: TreePage, _ page: HeldPage) -> Range<Int> {
         let pointers = header(page) + (tree.kind.isLeaf ? 8 : 12)
         let start = page.bytes.big16(pointers + 2 * cell.index)

@@ -17,7 +17,7 @@ final class PageOwners: PageClaims {
         Int(page) < owners.count ? Owner(rawValue: owners[Int(page)]) ?? .nobody : .system
     }
 
-    /// Whether the page exists and has no owner.
+    /// Returns whether the page exists and has no owner.
     func isUnclaimed(_ page: UInt32) -> Bool { page > 0 && self[page] == .nobody }
 
     /// Records the owner of a page that has none.
@@ -30,7 +30,7 @@ final class PageOwners: PageClaims {
         return true
     }
 
-    /// Removes the claims on pages, for example if what claimed them turned out to be damaged.
+    /// Removes the claims on pages, for example if the cell that claimed them turned out to be damaged.
     func release(_ pages: [UInt32]) {
         for page in pages where Int(page) < owners.count { owners[Int(page)] = 0 }
     }

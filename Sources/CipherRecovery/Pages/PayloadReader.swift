@@ -1,13 +1,13 @@
 internal import CipherSQLiteFormat
 
 /// Reads payloads with their overflow pages, and accepts only chains that SQLite can have written: nothing else claims
-/// their pages, and the last page names no next one.
+/// their pages, and the last page names no next page.
 ///
 /// Source: SQLite, "Database File Format", section 1.6.1.
 struct PayloadReader<Source: PageSource>: ~Copyable {
     let source: Source
     let owners: PageOwners
-    /// The overflow pages of the last payload that was read.
+    /// The overflow pages of the payload that was read last.
     private(set) var chain: [UInt32] = []
     private var memory: [UInt8] = []
 
@@ -16,24 +16,24 @@ struct PayloadReader<Source: PageSource>: ~Copyable {
         self.owners = owners
     }
 
-    /// The page that keeps a payload from being read: it is missing, damaged or claimed by something else.
+    /// The page that prevents a payload from being read: it is missing, damaged or claimed by something else.
     struct Loss: Error {
         let page: UInt32
     }
 
-    /// A whole payload.
+    /// A complete payload.
     struct Payload {
         let bytes: UnsafeRawBufferPointer
         /// The offset in the payload of the last overflow page that contains only zeros, and the number of that page.
         ///
-        /// A blob may end in zeros, but a text does not.
+        /// A blob may end in zeros, but text does not.
         let empty: (start: Int, page: UInt32)?
     }
 
-    /// Lends the whole payload of a cell.
+    /// Lends the complete payload of a cell to `body`.
     ///
     /// - Parameter claims: Whether the cell claims its overflow pages from now on.
-    /// - Throws: ``Loss``; what the source and `body` throw.
+    /// - Throws: ``Loss``; any error thrown by the source or by `body`.
     mutating func read<Result>(
         _ cell: TreeCell, claims: Bool = true, _ body: (Payload) throws -> Result
     ) throws -> Result {
@@ -70,7 +70,7 @@ struct PayloadReader<Source: PageSource>: ~Copyable {
                 next = following
             }
         } catch {
-            // Pages that cannot belong to this row may belong to another.
+            // Pages that cannot belong to this row may belong to another row.
             owners.release(claimed)
             claimed.removeAll()
             throw error
@@ -79,9 +79,9 @@ struct PayloadReader<Source: PageSource>: ~Copyable {
         return try memory.withUnsafeBytes { try body(Payload(bytes: $0, empty: empty)) }
     }
 
-    /// Lends the whole payload of a cell, without claiming its overflow pages.
+    /// Lends the complete payload of a cell to `body`, without claiming its overflow pages.
     ///
-    /// - Throws: ``Loss``; what the source and `body` throw.
+    /// - Throws: ``Loss``; any error thrown by the source or by `body`.
     mutating func peek<Result>(
         _ cell: TreeCell, _ body: (UnsafeRawBufferPointer) throws -> Result
     ) throws -> Result {

@@ -2,43 +2,44 @@ internal import CipherSQLiteFormat
 
 /// The pages of one b-tree that its interior pages lead to, and the places where pages are missing.
 ///
-/// Each page is checked before it is accepted as part of the tree: its kind, the range of rowids that its parent gives
-/// it, and what the caller knows about the records. So a damaged child pointer takes no page away from another tree.
+/// Each page is checked before it is accepted as part of the b-tree: its kind, the range of rowids that its parent
+/// assigns to it, and what the caller knows about the records. Thus a damaged child pointer takes no page away from
+/// another b-tree.
 struct TreeMap {
-    /// A page, and the range of rowids that its parent gives it.
+    /// A page, and the range of rowids that its parent assigns to it.
     struct Place {
         let page: UInt32
-        /// The rowids are greater than `above` and at most `upTo`; `nil` means no bound.
+        /// The rowids on the page are greater than `above` and at most `upTo`; `nil` means no bound.
         let above: Int64?
         let upTo: Int64?
 
         func contains(_ rowid: Int64) -> Bool { above.map { rowid > $0 } != false && upTo.map { rowid <= $0 } != false }
     }
 
-    /// The pages with rows or keys, in order: the leaves, and in a tree of keys also the interior pages.
+    /// The pages with rows or keys, in order: the leaves, and in an index b-tree also the interior pages.
     private(set) var pages: [Place] = []
     /// The places below which pages are missing, each with the page that is lost or no longer leads to them.
     private(set) var gaps: [Place] = []
     /// Leaves that cannot be read.
     ///
-    /// No other page is missing there, unless the child pointer to the leaf is damaged.
+    /// No other page is missing in these places, unless the child pointer to the leaf is damaged.
     private(set) var lostLeaves: [Place] = []
-    /// Pages on which something contradicts the rest.
+    /// Pages that contain a contradiction.
     private(set) var damaged: [UInt32] = []
 
-    /// Whether every page of the tree was found, and none is damaged.
+    /// Whether every page of the b-tree was found, and none is damaged.
     var isWhole: Bool { missing.isEmpty && damaged.isEmpty }
 
     /// All places where pages are missing.
     var missing: [Place] { gaps + lostLeaves }
 
-    /// Creates the map of a tree that is known to have existed, but of which nothing else is known.
+    /// Creates the map of a b-tree that is known to have existed, but of which nothing else is known.
     init(lostRoot page: UInt32) { gaps = [Place(page: page, above: nil, upTo: nil)] }
 
-    /// Records that the tree lacks some of its rows.
+    /// Records that the b-tree lacks some of its rows.
     ///
-    /// If no gap accounts for them, one of its pages was replaced by an earlier state of that page, or by a page of
-    /// another tree.
+    /// If no gap accounts for these rows, one of the b-tree's pages was replaced by an earlier state of that page, or
+    /// by a page of another b-tree.
     mutating func lackRows() {
         if missing.isEmpty { gaps = [Place(page: 0, above: nil, upTo: nil)] }
     }
@@ -53,22 +54,22 @@ struct TreeMap {
         var place: Place { Place(page: page, above: above, upTo: upTo) }
     }
 
-    /// SQLite's limit on the depth of a tree.
+    /// SQLite's limit on the depth of a b-tree.
     private static let mostLevels = 20
 
-    /// Walks a tree.
+    /// Walks a b-tree.
     ///
     /// - Parameters:
-    ///   - isTable: Whether the tree belongs to a table with rowids; otherwise it is a tree of keys.
-    ///   - belongs: Returns whether a page with cells can be part of the tree, judging by its records.
-    /// - Throws: What the source and `belongs` throw.
+    ///   - isTable: Whether the b-tree belongs to a table with rowids; otherwise it is an index b-tree.
+    ///   - belongs: Returns whether a page with cells can be part of the b-tree, judging by its records.
+    /// - Throws: Any error thrown by the source or by `belongs`.
     init(
         root: UInt32, isTable: Bool, in source: some PageSource, _ owners: PageOwners,
         belongs: (PageContent) throws -> Bool
     ) throws {
         var steps = [Step(page: root, above: nil, upTo: nil, parent: root, depth: 0)]
         var unreadable: [Step] = []
-        // All leaves of a tree have the same depth.
+        // All leaves of a b-tree have the same depth.
         var leafDepth: Int?
         while let step = steps.popLast() {
             func lose(_ page: UInt32) { gaps.append(Place(page: page, above: step.above, upTo: step.upTo)) }
@@ -97,7 +98,7 @@ struct TreeMap {
             }
             let isAtPlace = !isTable || Self.isAtPlace(content, step)
             guard try content.cells.isEmpty || isAtPlace && belongs(content) else {
-                // The root has no parent that could be wrong.
+                // The root has no parent that could be damaged.
                 lose(step.parent)
                 continue
             }
@@ -108,7 +109,7 @@ struct TreeMap {
                 if content.isWhole { leafDepth = step.depth }
                 continue
             }
-            // Cells that cannot be read or contradict the others led to pages that are now missing.
+            // Cells that cannot be read or contradict other cells led to pages that are now missing.
             if !content.isWhole { gaps.append(Place(page: step.page, above: step.above, upTo: step.upTo)) }
             steps += Self.children(of: content, step).reversed()
         }

@@ -6,9 +6,9 @@ package import CipherSQLiteFormat
 ///
 /// A row goes into its table if the table's b-tree leads to it, or if its page is one that the b-tree has lost. In the
 /// second case, the candidates are the tables whose b-trees lack pages at exactly that place and whose columns the
-/// records fit. The pointer map and the remaining index entries narrow them down. If more than one candidate remains,
-/// or if an unknown table may have had the page, the row is set aside, as is everything else. Two readings of the same
-/// pages find the same rows.
+/// records fit. The pointer map and the remaining index entries narrow the candidates down. If more than one candidate
+/// remains, or if the page may have belonged to an unknown table, the row is set aside, as are all other rows. Two
+/// readings of the same pages find the same rows.
 package struct DatabaseReading<Source: PageSource> {
     let source: Source
     package let forms: SchemaForms
@@ -17,7 +17,7 @@ package struct DatabaseReading<Source: PageSource> {
     let header: FileHeader?
     /// Whether the database may have had tables that are not in ``forms``.
     let mayLackTables: Bool
-    /// Called from time to time; it throws to end the reading.
+    /// A closure that is called regularly; it throws to end the reading.
     let checkpoint: () throws -> Void
 
     package init(
@@ -32,11 +32,11 @@ package struct DatabaseReading<Source: PageSource> {
         self.checkpoint = checkpoint
     }
 
-    /// Hands every row to `sink`, those of the tables first.
+    /// Passes every row to `sink`, the rows of the tables first.
     ///
-    /// Two rows with the same rowid or key may be handed over; the first one belongs to the table.
+    /// Two rows with the same rowid or key may be passed; the first one belongs to the table.
     ///
-    /// - Throws: What the source and `sink` throw.
+    /// - Throws: Any error thrown by the source or by `sink`.
     package func run(_ sink: @escaping (ReadRow) throws -> Void) throws -> ReadingFindings {
         var run = try ReadingRun(self, LivingPointerMap(source, header), sink)
         try run.readTables()
@@ -60,9 +60,9 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
     /// The b-tree of each index, by the positions of the table and the index; `nil` if its root is not known.
     private(set) var indexes: [[TreeMap?]] = []
     let shapes: [RecordShape]
-    /// A whole page with rows outside the range that its parent gives it.
+    /// An undamaged page with rows outside the range that its parent assigns to it.
     ///
-    /// Either the page is in an earlier state, and its rows are elsewhere by now, or the parent is wrong.
+    /// Either the page is in an earlier state, and its rows have since moved elsewhere, or the parent is damaged.
     struct Stray {
         let table: Int
         let place: TreeMap.Place
@@ -73,7 +73,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
     private var rows: [Int]
     /// The storage classes found in the columns of each table.
     var observed: [ObservedValues]
-    /// What is known about the free pages.
+    /// The evidence about the free pages.
     var freePages: FreePageEvidence
     /// The pointer map of a database with auto-vacuum.
     let pointerMap: LivingPointerMap?
@@ -91,7 +91,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
         owners = PageOwners(reading.source)
         payloads = PayloadReader(reading.source, owners)
         findings = ReadingFindings(tables: reading.forms.tables.map { _ in ReadingFindings.Table() })
-        // In UTF-8, a name is the bytes in the schema, whether valid or not.
+        // In UTF-8, a name consists of the bytes in the schema, whether valid or not.
         let counted = reading.forms.tables.filter(\.countsRowIDs).map {
             reading.encoding == .utf8 ? $0.name.bytes : reading.encoding.bytes($0.name.text)
         }
@@ -102,7 +102,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
         let schema = try SchemaReading.map(reading.source, owners)
         findings.isSchemaDamaged = !schema.isWhole
         for place in schema.pages {
-            // The schema's overflow pages must not be taken for those of other trees.
+            // The schema's overflow pages must not be taken for those of other b-trees.
             guard let content = try content(place.page) else { continue }
             defer { content.keep() }
             for cell in content.cells { _ = try? payloads.read(cell) { _ in } }
@@ -117,7 +117,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
         }
     }
 
-    // MARK: Trees
+    // MARK: B-trees
 
     private func map(table number: Int) throws -> TreeMap {
         let table = forms.tables[number]
@@ -141,8 +141,8 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
 
     /// Returns the places in a table's b-tree where pages that nothing leads to may belong.
     ///
-    /// If a leaf cannot be read, it is itself the missing page, unless its page has another use. Then the child pointer
-    /// to it is damaged, and the leaf is elsewhere.
+    /// If a leaf cannot be read, it is itself the missing page, unless its page has another use. In that case, the
+    /// child pointer to it is damaged, and the leaf is elsewhere.
     func openings(in table: Int) -> [TreeMap.Place] {
         tables[table].gaps
             + tables[table].lostLeaves.filter { leaf in
@@ -178,7 +178,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
         }
     }
 
-    /// Hands a row to the sink, or records that it is lost.
+    /// Passes a row to the sink, or records that it is lost.
     mutating func hand(
         _ cell: TreeCell, _ content: borrowing PageContent, _ destination: ReadRow.Destination
     ) throws {
@@ -189,7 +189,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
         do {
             var claims = true
             if case .apart(.deleted, _) = destination { claims = false }
-            // The overflow pages of a deleted row may belong to another row by now.
+            // The overflow pages of a deleted row may now belong to another row.
             try payloads.read(cell, claims: claims) { payload in
                 let values = try RecordReader.values(payload.bytes, page: cell.page)
                 var checked = reading.checked(destination, values, isWhole: isWhole)
@@ -231,7 +231,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
 
     /// Returns whether the zeros from an offset on come from a lost page and are not part of the row.
     ///
-    /// A text contains no NULs, and zeros in a blob rarely begin exactly where a page does.
+    /// Text contains no NULs, and zeros in a blob rarely begin exactly at a page boundary.
     private static func isLost(_ values: [RecordValue], _ payload: UnsafeRawBufferPointer, from start: Int) -> Bool {
         guard let base = payload.baseAddress else { return false }
         return values.contains { value in
@@ -274,7 +274,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
                     findings.tables[table].indexedRows = max(entries, findings.tables[table].indexedRows ?? 0)
                 }
             }
-            // If pages of the table are known to contradict their parents, they account for the missing rows.
+            // If pages of the table are known to contradict their parents, these pages account for the missing rows.
             guard let indexed = findings.tables[table].indexedRows, indexed > rows[table],
                 !strays.contains(where: { $0.table == table })
             else { continue }
@@ -285,7 +285,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
 }
 
 extension DatabaseReading {
-    /// Returns a row's destination: apart, if its table cannot contain it.
+    /// Returns a row's destination; the row is set aside if its table cannot contain it.
     func checked(_ destination: ReadRow.Destination, _ values: [RecordValue], isWhole: Bool) -> ReadRow.Destination {
         guard case .table(let number) = destination else { return destination }
         let table = forms.tables[number]

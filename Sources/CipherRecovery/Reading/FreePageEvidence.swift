@@ -1,6 +1,6 @@
 internal import CipherSQLiteFormat
 
-/// What is known about the free pages of a damaged database.
+/// The evidence about the free pages of a damaged database.
 struct FreePageEvidence {
     /// Free pages that may still hold their former content.
     var leaves: [UInt32] = []
@@ -13,8 +13,8 @@ struct FreePageEvidence {
 extension ReadingRun {
     /// Claims the free pages.
     ///
-    /// A page that a trunk or the header names is free, whether or not it can be read: if the file was cut off, the
-    /// list still says which of the missing pages were free.
+    /// A page that a trunk or the header names is free, whether or not it can be read: if the file was truncated, the
+    /// list still shows which of the missing pages were free.
     mutating func claimFreePages() throws {
         guard let header = reading.header else {
             freePages.leaves = try findTrunks().leaves
@@ -33,7 +33,7 @@ extension ReadingRun {
         freePages.leaves = list.leaves
         missing.subtract(list.trunks + list.leaves)
         var known = list.trunks.count + list.leaves.count + missing.count
-        // This adds what a lost trunk led to, and the whole list if the header says that there is none.
+        // This adds the pages that a lost trunk led to, and the whole list if the header claims that it is empty.
         let found = try findTrunks()
         freePages.leaves += found.leaves
         known += found.trunks.subtracting(missing).count + found.leaves.count
@@ -43,7 +43,7 @@ extension ReadingRun {
 
     /// Finds free-list trunks that nothing leads to.
     ///
-    /// A trunk is recognized by the pages that it lists: nothing else claims them, and none occurs twice.
+    /// A trunk is recognized by the pages that it lists: nothing else claims these pages, and none occurs twice.
     private mutating func findTrunks() throws -> (trunks: Set<UInt32>, leaves: [UInt32]) {
         var (trunks, leaves): (Set<UInt32>, [UInt32]) = ([], [])
         guard source.pageCount > 1 else { return (trunks, leaves) }
@@ -64,7 +64,7 @@ extension ReadingRun {
         return (trunks, leaves)
     }
 
-    /// Hands over the rows that are left on free pages.
+    /// Passes the rows that are left on free pages to the sink.
     mutating func readFreePages() throws {
         for page in freePages.leaves { try readFreePage(page) }
     }

@@ -1,10 +1,11 @@
 internal import CipherCatalog
 internal import CipherSQLiteFormat
 
-/// The evidence that a table's indexes give about which rows the table had.
+/// The evidence in a table's indexes about which rows the table had.
 struct IndexEvidence {
     enum Answer {
-        /// Every undamaged index has an entry for the row; if no index is undamaged, a damaged one has an entry for it.
+        /// Every undamaged index has an entry for the row; if no index is undamaged, a damaged index has an entry for
+        /// it.
         case confirmed
         /// An undamaged index has no entry for the row, so the row was deleted or is an old version.
         case denied
@@ -26,10 +27,10 @@ struct IndexEvidence {
     /// Whether an undamaged index covers every row.
     var isComplete: Bool { !whole.isEmpty }
 
-    /// Returns what the indexes say about a row.
+    /// Returns the evidence of the indexes about a row.
     ///
-    /// An entry that holds only NULLs and the rowid matches any row with NULLs there, even a row of another table. So
-    /// its presence proves nothing, but its absence does.
+    /// An entry that holds only NULLs and the rowid matches any row with NULLs in these columns, even a row of another
+    /// table. Therefore, the presence of such an entry proves nothing, but its absence does.
     func answer(_ rowid: Int64?, _ values: [RecordValue]) -> Answer {
         var isNamed = false
         for (number, entries) in whole {

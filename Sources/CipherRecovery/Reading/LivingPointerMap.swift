@@ -15,9 +15,8 @@ struct LivingPointerMap {
     private let map: PointerMap
     private let pageCount: UInt32
 
-    /// Opens the pointer map if the header says that there is one or, if the header is lost, if page 2 reads as one.
-    ///
-    /// - Returns: `nil` if there is none.
+    /// Opens the pointer map if the header states that the database has one or, if the header is lost, if page 2 reads
+    /// as one; returns `nil` if there is no pointer map.
     init?(_ source: some PageSource, _ header: FileHeader?) throws {
         map = PointerMap(source.geometry)
         pageCount = source.pageCount
@@ -39,10 +38,10 @@ struct LivingPointerMap {
 
     /// Returns the use of a page; `nil` if the page's entry, or that of a page above it, is lost or contradicts itself.
     ///
-    /// - Throws: What the source throws.
+    /// - Throws: Any error thrown by the source.
     func use(of page: UInt32, in source: some PageSource) throws -> Use? {
         var current = page
-        // SQLite's limit on the depth of a tree.
+        // SQLite's limit on the depth of a b-tree.
         for _ in 0..<20 {
             guard let entry = try entry(of: current, in: source) else { return nil }
             switch entry.kind {

@@ -8,17 +8,18 @@ extension ReadingRun {
     private struct Orphan {
         let page: UInt32
         let isTable: Bool
-        /// The tables whose columns all of its records fit, and that the pointer map does not rule out.
+        /// The tables whose columns all records of the page fit, and that the pointer map does not rule out.
         var tables: Set<Int>
-        /// Those of ``tables`` whose b-trees lack pages at exactly the place where its rows belong.
+        /// Those of ``tables`` whose b-trees lack pages at exactly the place where the page's rows belong.
         var placed: Set<Int> = []
-        /// Whether it may also belong to an index.
+        /// Whether the page may also belong to an index.
         var mayBeIndex = false
         /// The page's use according to the pointer map; `nil` if it is not known.
         var use: LivingPointerMap.Use?
-        /// The topmost page that leads to this page, or the page itself.
+        /// The topmost page that leads to this page, or this page itself.
         var top: UInt32 = 0
-        /// The tables whose indexes name rows of this page, or whose b-tree it is part of according to the pointer map.
+        /// The tables whose indexes name rows of this page, or of whose b-tree the page is part according to the
+        /// pointer map.
         var confirmed: Set<Int> = []
         /// The tables whose undamaged indexes rule out every row of this page.
         var denied: Set<Int> = []
@@ -40,7 +41,7 @@ extension ReadingRun {
                 continue
             }
             guard let content = PageContent(page, source.geometry) else {
-                // A page that neither lists pages nor names a next one is a trunk without leaves, or nothing at all.
+                // A page that neither lists pages nor names a next page is a trunk without leaves, or no trunk at all.
                 if page.isEmpty || page.bytes.big32(4) != 0 || page.bytes.big32(0) != 0 { survey.add(number) }
                 if page.isEmpty, isMissing { findings.lostPages.insert(number) }
                 continue
@@ -129,7 +130,7 @@ extension ReadingRun {
         return Orphan(page: content.number, isTable: isTable, tables: tables)
     }
 
-    /// Removes the tables that fit only some pages of a tree, because all pages of a tree belong to one table.
+    /// Removes the tables that fit only some pages of a b-tree, because all pages of a b-tree belong to one table.
     private static func agreed(_ orphans: [Orphan], _ parents: [UInt32: UInt32]) -> [Orphan] {
         func top(_ orphan: Orphan) -> UInt32 {
             if case .tree(let root) = orphan.use { return root }
@@ -156,7 +157,7 @@ extension ReadingRun {
             if let content = try content(number), !content.tree.kind.isTable { unclaimed.append(number) }
         }
         // If not every free page is known, any page of an index may be free and name deleted rows. If not every table
-        // is known, it may belong to an index of an unknown table.
+        // is known, the page may belong to an index of an unknown table.
         let strays = try reading.mayLackTables ? [] : entries(on: unclaimed.filter { try isLiving($0) })
         var result: [Int: IndexEvidence] = [:]
         for table in asked.sorted() {
@@ -216,12 +217,12 @@ extension ReadingRun {
         }
     }
 
-    /// Returns the tables with unknown roots that each tree may belong to, by the tree's topmost page.
+    /// Returns the tables with unknown roots to which each b-tree may belong, by the b-tree's topmost page.
     ///
-    /// A table has one tree. If two trees remain for a table, a definition may be missing, and the table keeps only
-    /// trees that an index confirms.
+    /// A table has one b-tree. If two b-trees remain for a table, a definition may be missing, and only b-trees that an
+    /// index confirms are assigned to the table.
     ///
-    /// - Parameter confirmed: The tables whose indexes name rows of a tree, by the tree's topmost page.
+    /// - Parameter confirmed: The tables whose indexes name rows of a b-tree, by the b-tree's topmost page.
     private func givenTables(of orphans: [Orphan], _ confirmed: [UInt32: Set<Int>]) -> [UInt32: Set<Int>] {
         let given = Set(forms.tables.indices.filter { forms.tables[$0].root == nil })
         var possible: [UInt32: Set<Int>] = [:]
@@ -230,7 +231,7 @@ extension ReadingRun {
             let tables = orphan.placed.subtracting(orphan.denied).intersection(given)
             possible[orphan.top, default: []].formUnion(named.isEmpty ? tables : tables.intersection(named))
         }
-        // The only candidate for one tree is no candidate for the others.
+        // The only candidate for one b-tree is not a candidate for the others.
         var settled: Set<Int> = []
         while true {
             let single = possible.values.compactMap { $0.count == 1 ? $0.first : nil }.filter { !settled.contains($0) }
@@ -272,11 +273,12 @@ extension ReadingRun {
         }
     }
 
-    /// Returns the only table that a page can belong to; `nil` if there is none, or more than one.
+    /// Returns the only table that a page can belong to; `nil` if there is no such table, or more than one.
     ///
     /// - Parameters:
-    ///   - group: The tables whose indexes name rows of pages of the same tree.
-    ///   - byValues: Whether to leave out tables whose other rows never hold such values in their columns.
+    ///   - group: The tables whose indexes name rows of pages of the same b-tree.
+    ///   - byValues: Whether to leave out tables whose other rows never hold values of such storage classes in their
+    ///     columns.
     private mutating func table(
         of orphan: Orphan, _ content: borrowing PageContent, _ group: Set<Int>, byValues: Bool
     ) throws -> Int? {
@@ -300,15 +302,15 @@ extension ReadingRun {
         return possible.count == 1 ? possible.first : nil
     }
 
-    /// Returns whether a tree lacks pages at a place where all rows of a page belong.
+    /// Returns whether a b-tree lacks pages at a place where all rows of a page belong.
     ///
-    /// A page of keys has no range of rowids, so it fits any such place.
+    /// An index page has no range of rowids, so it fits any such place.
     private static func holds(_ content: borrowing PageContent, _ places: [TreeMap.Place]) -> Bool {
         let rowids = content.tree.kind.isTable ? content.cells.map(\.rowid) : []
         return places.contains { place in rowids.allSatisfy(place.contains) }
     }
 
-    /// Returns whether a page that no tree leads to is nevertheless part of one.
+    /// Returns whether a page that no b-tree leads to is nevertheless part of one.
     private func isLiving(_ page: UInt32) throws -> Bool {
         switch try pointerMap?.use(of: page, in: source) {
         case .tree: true
@@ -319,7 +321,7 @@ extension ReadingRun {
 
     /// Counts the orphans that can only be free.
     ///
-    /// If they account for the header's number of free pages, all others are live.
+    /// If these orphans account for the header's number of free pages, all other orphans are live.
     private mutating func countFreed(_ orphans: [Orphan], _ survey: OrphanSurvey) throws {
         guard let unknown = freePages.unknown, unknown > 0, !reading.mayLackTables else { return }
         var freed = 0
@@ -336,15 +338,15 @@ extension ReadingRun {
         indexes.allSatisfy { $0.allSatisfy { $0.map { $0.missing.isEmpty } ?? false } }
     }
 
-    /// Returns whether a page can only be free: the pointer map says so, or every table that it fits has all pages at
-    /// the place where its rows belong or has indexes that rule them out.
+    /// Returns whether a page can only be free: the pointer map shows it, or every table that the page fits has all
+    /// pages at the place where the page's rows belong, or has indexes that rule these rows out.
     private func isFreed(_ orphan: Orphan, _ content: borrowing PageContent) -> Bool {
         switch orphan.use {
         case .free: return true
         case .tree, .overflow: return false
         case nil:
             guard !reading.mayLackTables, orphan.isTable || hasAllIndexPages else { return false }
-            // A page that fits no table may belong to one whose definition comes from a template.
+            // A page that fits no table may belong to a table whose definition comes from a template.
             if orphan.tables.isEmpty, forms.tables.contains(where: \.isGiven) { return false }
             let rowids = orphan.isTable ? content.cells.map(\.rowid) : []
             return orphan.tables.subtracting(orphan.denied).allSatisfy { table in
@@ -386,7 +388,7 @@ extension ReadingRun {
         for cell in content.cells { try hand(cell, content, .apart(reason, tables: tables)) }
     }
 
-    /// Returns whether a page of keys may also belong to an index with gaps.
+    /// Returns whether an index page may also belong to an index with gaps.
     private mutating func mayBeIndex(_ content: borrowing PageContent) -> Bool {
         for table in forms.tables.indices {
             for (number, index) in forms.tables[table].indexes.enumerated() {
@@ -408,12 +410,12 @@ private struct OrphanSurvey {
     private var others: Set<UInt32> = []
     /// The overflow pages of the rows on pages that nothing leads to.
     var overflow: Set<UInt32> = []
-    /// Pages of keys that fit no table.
+    /// Index pages that fit no table.
     var indexPages: Set<UInt32> = []
 
     /// Records a page.
     ///
-    /// Page 1 is left out, because it belongs to the schema.
+    /// Page 1 is omitted, because it belongs to the schema.
     mutating func add(_ page: UInt32) { if page > 1 { others.insert(page) } }
 
     /// Pages whose use is not known.

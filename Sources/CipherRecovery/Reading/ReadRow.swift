@@ -1,16 +1,16 @@
 package import CipherSQLiteFormat
 
-/// A row that was found; its values are valid only while it is handed over.
+/// A row that was found; its values are valid only during the call of the sink.
 package struct ReadRow {
     /// The destination of a row.
     package enum Destination {
         /// A table, by its position in the schema.
         case table(Int)
-        /// Set aside, outside the schema's tables.
+        /// The row is set aside, outside the schema's tables.
         case apart(Reason, tables: [Int])
     }
 
-    /// The reason that a row is in no table.
+    /// The reason for which a row is in no table.
     package enum Reason: String, Sendable, CaseIterable {
         /// It is not known which table the row belongs to or whether it was deleted, or another row has its rowid or
         /// key.
@@ -26,23 +26,23 @@ package struct ReadRow {
     package let page: UInt32
     /// The rowid; `nil` in a table WITHOUT ROWID.
     package let rowid: Int64?
-    /// The values of the record, in its order; fewer than the table has columns if columns were added later.
+    /// The values of the record, in the record's order; fewer than the table's columns if columns were added later.
     package let values: [RecordValue]
 }
 
 /// The findings of a reading, including what could not be read.
 package struct ReadingFindings: Sendable {
-    /// What is known about one table.
+    /// The findings about one table.
     package struct Table: Sendable {
         /// Pages that are missing or damaged, by their numbers.
         package var lostPages: Set<UInt32> = []
         /// The number of rows that begin on a readable page but cannot be read completely.
         package var lostRows = 0
-        /// The number of rows in the undamaged index that names the most; `nil` if no index is undamaged.
+        /// The number of rows in the undamaged index that names the most rows; `nil` if no index is undamaged.
         package var indexedRows: Int?
         /// Whether ``indexedRows`` is greater than the number of rows in the table's own b-tree.
         package var lacksRows = false
-        /// The number of pages that no tree leads to any more but whose rows belong to the table.
+        /// The number of pages to which no b-tree leads any more but whose rows belong to the table.
         package var orphanedPages = 0
 
         package init() {}

@@ -3,7 +3,7 @@ internal import CipherSQLiteFormat
 extension RecordReader {
     /// Returns all values of a record; they are valid as long as its payload.
     ///
-    /// - Throws: ``DamagedPage`` if the record is not as long as its header says.
+    /// - Throws: ``DamagedPage`` if the record does not have the length that its header states.
     static func values(_ payload: UnsafeRawBufferPointer, page: UInt32) throws(DamagedPage) -> [RecordValue] {
         var record = try RecordReader(payload, page: page)
         var values: [RecordValue] = []
@@ -28,7 +28,7 @@ extension RecordReader {
 }
 
 extension [RecordValue] {
-    /// Returns a number that equal values share within one process.
+    /// Returns a number that is the same for equal values within one process.
     ///
     /// - Parameter isExact: Whether an integer differs from an equal real number; SQLite stores a whole number either
     ///   way.
@@ -61,7 +61,7 @@ extension [RecordValue] {
         return UInt64(truncatingIfNeeded: hasher.finalize())
     }
 
-    /// Returns whether one of the texts is not what a healthy page would hold: it contains a NUL or, in UTF-8, is
+    /// Returns whether one of the texts is implausible on an undamaged page: it contains a NUL or, in UTF-8, is
     /// invalid.
     func hasImplausibleText(_ encoding: TextEncoding) -> Bool {
         contains { value in

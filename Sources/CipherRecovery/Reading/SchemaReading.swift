@@ -11,8 +11,8 @@ package struct SchemaReading {
 
     /// Reads the schema table and, if some of its pages are missing, the pages that look like its leaves.
     ///
-    /// - Parameter encoding: The text encoding, if the header gives it.
-    /// - Throws: What the source throws.
+    /// - Parameter encoding: The text encoding, if the header contains it.
+    /// - Throws: Any error thrown by the source.
     package init(in source: some PageSource, encoding known: TextEncoding?) throws {
         encoding = known ?? .utf8
         let owners = PageOwners(source)
@@ -37,7 +37,7 @@ package struct SchemaReading {
         var roots: [[UInt8]: UInt32?] = [:]
         for entry in found.map({ SchemaText($0, encoding) }) {
             if let root = roots.updateValue(entry.root, forKey: entry.key) {
-                // Two trees have one name, so the real name of one of them is not known.
+                // Two b-trees have the same name, so the real name of one of them is not known.
                 if root != entry.root { isDamaged = true }
             } else {
                 entries.append(entry)
@@ -105,7 +105,7 @@ package struct SchemaReading {
         return SchemaEntryCheck.isShape(of: text.text, text.type, hasRoot: entry.rootPage > 0)
     }
 
-    /// Returns the encoding of a text that consists of ASCII characters.
+    /// Returns the encoding of text that consists of ASCII characters.
     private static func encoding(of text: [UInt8]) -> TextEncoding {
         guard text.count > 1, text.count % 2 == 0 else { return .utf8 }
         return text[1] == 0 ? .utf16LittleEndian : text[0] == 0 ? .utf16BigEndian : .utf8

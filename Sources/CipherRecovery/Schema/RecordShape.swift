@@ -9,7 +9,7 @@ internal import CipherSQLiteFormat
 struct RecordShape {
     enum Fit {
         case none
-        /// The record fits as one from before columns were added.
+        /// The record fits as a record from before columns were added.
         case short
         case exact
     }
@@ -18,14 +18,16 @@ struct RecordShape {
         let refusesNumbers: Bool
         let refusesNull: Bool
         let isRowID: Bool
-        /// Whether `ALTER TABLE … ADD COLUMN` can have added it.
+        /// Whether `ALTER TABLE … ADD COLUMN` can have added the column.
         let canBeAdded: Bool
     }
 
     private let columns: [Column]
-    /// The texts that the first value must be one of; `nil` if anything is allowed.
+    /// The texts of which the first value must be one; `nil` if any value is allowed.
     private let names: Set<[UInt8]>?
 
+    /// Creates the shape of a table's records.
+    ///
     /// - Parameter counted: The names of the tables with AUTOINCREMENT, in the database's encoding.
     init(_ table: TableForm, counted: Set<[UInt8]>) {
         names = table.name == "sqlite_sequence" ? counted : nil
@@ -42,7 +44,7 @@ struct RecordShape {
         }
     }
 
-    /// Returns how a record fits.
+    /// Returns how a record fits the table.
     func fit(_ values: [RecordValue]) -> Fit {
         if let names {
             guard values.count == 2, case .text(let name) = values[0], case .integer = values[1],
@@ -54,7 +56,7 @@ struct RecordShape {
         return columns[values.count...].allSatisfy(\.canBeAdded) ? .short : .none
     }
 
-    /// Returns how all of the records fit; if there are none, they do not fit.
+    /// Returns how all of the records fit the table; an empty list does not fit.
     func fit(_ records: [[RecordValue]]) -> Fit {
         var result = records.isEmpty ? Fit.none : .exact
         for record in records {

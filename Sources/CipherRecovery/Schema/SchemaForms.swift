@@ -3,8 +3,8 @@ internal import CipherErrors
 package import CipherSQLite
 package import CipherSQLiteFormat
 
-/// A schema whose entries were tried one by one in a separate in-memory database, so that a damaged entry affects only
-/// itself.
+/// A schema whose entries were tried one by one in a separate in-memory database, so that a damaged entry does not
+/// affect the others.
 package struct SchemaForms {
     package private(set) var tables: [TableForm] = []
     /// Indexes on expressions or with a condition, views and triggers, in the order in which they can be created.
@@ -33,8 +33,8 @@ package struct SchemaForms {
 
     /// Reads a schema.
     ///
-    /// - Throws: ``StoreError`` with `missingCollation` if a table or an index sorts by a collation that is not
-    ///   registered; ``DatabaseError`` if memory is exhausted.
+    /// - Throws: ``StoreError`` with the code `missingCollation` if a table or an index sorts by a collation that is
+    ///   not registered; ``DatabaseError`` if memory is exhausted.
     package init(_ entries: [SchemaText], _ encoding: TextEncoding, extensions: SQLExtensions, path: String) throws {
         let connection = try MemoryDatabase().connect(ConnectionProfile.scratch.with(extensions: extensions))
         defer { connection.close() }
@@ -131,8 +131,8 @@ package struct SchemaForms {
             defaults: try stored.map { HeldValue(try defaultValue(columns[$0], connection), encoding) })
     }
 
-    /// Returns what SQLite reads if a record has no value for a column: the column's default, with the column's
-    /// affinity.
+    /// Returns the value that SQLite reads if a record has no value for a column: the column's default, with the
+    /// column's affinity.
     private static func defaultValue(_ column: ColumnState, _ connection: Connection) throws -> Value {
         guard column.generation == nil, let expression = column.defaultExpression else { return .null }
         let type = column.type.isEmpty ? "" : SQL.quoted(identifier: column.type)
@@ -155,7 +155,7 @@ package struct SchemaForms {
         let listed = Set(
             try connection.values(SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'index'"))
         for number in tables.indices {
-            // SQLite's own tables have none.
+            // SQLite's own tables have no indexes.
             for index in try IndexState.read(table: tables[number].name, from: connection).reversed()
             where listed.contains(index.name) {
                 let entry = known[index.name.folded]

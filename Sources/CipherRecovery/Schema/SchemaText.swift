@@ -3,14 +3,14 @@ internal import CipherSQLiteFormat
 
 /// A schema entry as UTF-8 text.
 package struct SchemaText: Sendable {
-    /// `table`, `index`, `view` or `trigger`.
+    /// The type of the entry: `table`, `index`, `view` or `trigger`.
     package let type: String
     package let name: SchemaName
     /// The table of an index or trigger; for any other entry, its own name.
     package let table: SchemaName
     /// The root page of the b-tree: 0 for an entry without one, `nil` if it is not known.
     package let root: UInt32?
-    /// UTF-8 bytes, valid or not; `nil` for an index that SQLite created for a constraint.
+    /// The SQL as UTF-8 bytes, valid or not; `nil` for an index that SQLite created for a constraint.
     package let sql: [UInt8]?
     /// Whether the definition comes from a template.
     let isGiven: Bool

@@ -3,12 +3,12 @@ internal import CipherSQLText
 package import CipherSQLite
 internal import CipherSQLiteFormat
 
-/// What the schema says about a table's records.
+/// The form of a table's records according to the schema.
 package struct TableForm {
     package let name: SchemaName
-    /// Its definition, as UTF-8 bytes.
+    /// The table's definition, as UTF-8 bytes.
     package let definition: [UInt8]
-    /// The root page that the schema gives; `nil` if only a template names the table.
+    /// The root page in the schema; `nil` if only a template names the table.
     package let root: UInt32?
     /// Whether the definition comes from a template.
     package let isGiven: Bool
@@ -22,22 +22,22 @@ package struct TableForm {
     /// The columns of the key of a table WITHOUT ROWID.
     package let key: [IndexState.Part]
     package var indexes: [IndexForm] = []
-    /// The values that a record from before `ALTER TABLE … ADD COLUMN` is read with for the columns it lacks, in the
+    /// The values that SQLite reads for the columns that a record from before `ALTER TABLE … ADD COLUMN` lacks, in the
     /// order of ``stored``.
     let defaults: [HeldValue]
 
     func column(_ value: Int) -> ColumnState { columns[stored[value]] }
 }
 
-/// What the schema says about an index.
+/// The form of an index according to the schema.
 package struct IndexForm {
     package let name: SchemaName
-    /// Its definition; `nil` for an index that SQLite created for a constraint.
+    /// The index's definition; `nil` for an index that SQLite created for a constraint.
     package let sql: [UInt8]?
     package let isUnique: Bool
     package let root: UInt32?
     package let parts: [IndexState.Part]
-    /// Whether it has an entry for every row, and its entries hold only values of stored columns.
+    /// Whether the index has an entry for every row, and its entries hold only values of stored columns.
     package let isPlain: Bool
 }
 

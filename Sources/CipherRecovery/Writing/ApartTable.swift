@@ -1,10 +1,10 @@
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 
-/// The table of the rows that belong to no table, created when the first of them is added.
+/// The table of the rows that belong to no table, created when the first such row is added.
 ///
-/// Each row is numbered in reading order and holds the recovered row's page, the reason it was set aside, the tables
-/// that it fits, its rowid and the values of its record.
+/// Each row is numbered in reading order and holds the recovered row's page, the reason for which it was set aside, the
+/// tables that it fits, its rowid and the values of its record.
 struct ApartTable {
     let name: SchemaName
     private let tables: [SchemaName]
@@ -15,10 +15,12 @@ struct ApartTable {
     private(set) var rows: Int64 = 0
 
     static let fixedColumns = 4
-    /// Together with the fixed columns, this stays below SQLite's limit of 2,000 columns.
+    /// The maximum number of value columns; together with the fixed columns, this is below SQLite's limit of 2,000.
     private static let mostValues = 1_990
 
-    /// - Parameter wanted: The table's name, unless the schema already uses it.
+    /// Creates the table's description.
+    ///
+    /// - Parameter wanted: The requested name of the table, which is used unless the schema already contains it.
     init(named wanted: String, _ forms: SchemaForms, _ encoding: TextEncoding, _ connection: Connection) {
         let taken = forms.names
         var name = wanted

@@ -1,10 +1,10 @@
 internal import CipherSQLText
 
-/// The parts of a full-text table's definition that say where its text is stored.
+/// The parts of a full-text table's definition that specify where its text is stored.
 ///
 /// Source: SQLite, "SQLite FTS5 Extension", section 4.4, and "SQLite FTS3 and FTS4 Extensions", section 6.2.
 struct FullTextTable {
-    /// `fts3`, `fts4` or `fts5`.
+    /// The name of the module: `fts3`, `fts4` or `fts5`.
     let module: String
     /// The external table that stores the text; `nil` if the full-text table stores it itself.
     let contentTable: String?
@@ -13,7 +13,7 @@ struct FullTextTable {
     /// The index of a contentless table cannot be recomputed.
     let hasContent: Bool
 
-    /// The name endings of the tables that the module computes from the text, if it has them at all.
+    /// The name endings of the tables that the module computes from the text, if the full-text table has such tables.
     var computed: [String] {
         module == "fts5" ? ["data", "idx", "docsize"] : ["segments", "segdir", "docsize", "stat"]
     }

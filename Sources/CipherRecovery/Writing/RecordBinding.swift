@@ -38,19 +38,19 @@ extension TextEncoding {
         }
     }
 
-    /// Returns the bytes that SQLite uses; it ignores half a UTF-16 code unit at the end.
+    /// Returns the bytes that SQLite uses; SQLite ignores half a UTF-16 code unit at the end.
     fileprivate func whole(_ bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer.SubSequence {
         self == .utf8 ? bytes[...] : bytes.prefix(bytes.count & ~1)
     }
 }
 
 extension TableForm {
-    /// Returns a stored value of a row, or the column's default if the record ends before it.
+    /// Returns a stored value of a row, or the column's default if the record ends before that value.
     func value(_ place: Int, of row: ReadRow) -> RecordValue {
         place < row.values.count ? row.values[place] : defaults[place].value
     }
 
-    /// Returns a number that rows with the same key share.
+    /// Returns a number that is the same for rows with the same key.
     func keyPrint(_ rowid: Int64?, _ values: [RecordValue]) -> UInt64 {
         if let rowid { return UInt64(bitPattern: rowid) }
         return Array(values.prefix(key.count)).fingerprint()

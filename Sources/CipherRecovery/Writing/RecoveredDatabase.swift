@@ -6,8 +6,8 @@ package import CipherSQLiteFormat
 /// A new database that is filled with the rows of a damaged one.
 ///
 /// Each table is first filled under a plain definition, which refuses no row and converts no value, and gets its real
-/// definition at the end. Each index is filled from the rows. The connection's file must be empty, and it is useless
-/// after any failure.
+/// definition at the end. Each index is filled from the rows. The connection's file must be empty, and it cannot be
+/// used after any failure.
 /// Source: SQLite, "The Schema Table" and "PRAGMA writable_schema".
 package final class RecoveredDatabase {
     private let connection: Connection
@@ -21,7 +21,7 @@ package final class RecoveredDatabase {
     private(set) var displaced: [[UInt64: Set<UInt64>]]
     /// The statement that reads the row with a given key, by table.
     private var lookups: [Int: Statement] = [:]
-    /// Notes for the report: by table, and about the database as a whole.
+    /// Notes for the report, by table and about the database as a whole.
     package private(set) var notes: [Int: [String]] = [:]
     package private(set) var generalNotes: [String] = []
     /// The shadow tables whose rows a full-text module recomputed.
@@ -63,8 +63,8 @@ package final class RecoveredDatabase {
         }
     }
 
-    /// Sets what is fixed once the first page is written, and settings that suit a file that is discarded unless it is
-    /// verified.
+    /// Sets the properties that are fixed after the first page is written, and settings that suit a file that is
+    /// discarded unless it is verified.
     private static func setLayout(_ connection: Connection, _ encoding: TextEncoding, _ header: FileHeader?) throws {
         let name =
             switch encoding {
@@ -76,8 +76,8 @@ package final class RecoveredDatabase {
         for pragma in [
             "encoding = '\(name)'", "auto_vacuum = \(autoVacuum)", "synchronous = OFF", "locking_mode = EXCLUSIVE",
             "cache_size = -8000", "foreign_keys = OFF", "recursive_triggers = OFF", "ignore_check_constraints = ON",
-            // A freed page is overwritten, so that no page is a hole in the file; SQLCipher takes a hole for a forged
-            // page.
+            // A freed page is overwritten, so that no page is a hole in the file; SQLCipher would report a hole as a
+            // page that is not authentic.
             "secure_delete = ON",
         ] {
             try connection.execute(SQL(text: "PRAGMA \(pragma)"))
@@ -96,7 +96,7 @@ package final class RecoveredDatabase {
         return "CREATE TABLE \(tableName(number))(\(parts.joined(separator: ", "))) WITHOUT ROWID"
     }
 
-    /// Returns the columns of a key under the names they have while tables are filled.
+    /// Returns the columns of a key under the names that they have while tables are filled.
     private static func columns(_ parts: [IndexState.Part], _ table: TableForm) -> String {
         parts.filter(\.isKey).map { part in
             let place = table.stored.firstIndex(of: part.position) ?? table.rowidValue ?? 0
@@ -173,6 +173,8 @@ package final class RecoveredDatabase {
         return try Statement(SQL(text: "SELECT \(columns) FROM \(tableName(number)) WHERE \(key)"), on: connection)
     }
 
+    /// Adds a row to a table.
+    ///
     /// - Returns: Whether the table had no row with this rowid or key.
     private func add(_ row: ReadRow, to number: Int) throws -> Bool {
         let (table, statement) = (forms.tables[number], statements[number])
@@ -271,7 +273,7 @@ package final class RecoveredDatabase {
             [own.bytes, table.bytes, sql, Array(name.utf8)])
     }
 
-    /// Runs a statement with texts given as UTF-8 bytes.
+    /// Runs a statement with texts that are bound as UTF-8 bytes.
     private func run(_ sql: SQL, _ texts: [[UInt8]?]) throws {
         let statement = try Statement(sql, on: connection)
         let held = texts.map { text in text.map(HeldBytes.init) }
@@ -371,12 +373,13 @@ package final class RecoveredDatabase {
 }
 
 extension RecoveredDatabase {
-    /// Fills the computed tables with what they hold in a new, empty full-text table, because the module reads them
-    /// before it recomputes them.
+    /// Fills the computed tables with the rows that they have in a new, empty full-text table, because the module reads
+    /// them before it recomputes them.
     ///
-    /// Then drops that new table.
+    /// The method then drops that new table.
     ///
-    /// - Parameter number: Returns the position of the shadow table with a name ending; `nil` if there is none.
+    /// - Parameter number: Returns the position of the shadow table with a name ending; `nil` if there is no such
+    ///   table.
     /// - Returns: The computed tables, and the number of lost settings that were set as in a new table.
     private func empty(
         _ text: FullTextTable, _ entry: SchemaText, likeNew fresh: String, _ number: (String) -> Int?
@@ -389,7 +392,7 @@ extension RecoveredDatabase {
         for ending in text.computed + ["config"] {
             let (new, own) = (shadow(Array(fresh.utf8), ending), shadow(entry.name.bytes, ending))
             guard let table = number(ending), made.contains(new) else { continue }
-            // The app's own settings stay.
+            // The app's own settings are kept.
             if ending != "config" {
                 try connection.execute("DELETE FROM \(own)")
                 tables.append(table)

@@ -6,7 +6,7 @@ internal import CipherSQLiteFormat
 /// Compares a recovered database with a second reading of the damaged one, row by row.
 ///
 /// Every row of the reading must be in its table with its rowid and values, and no table may have any other row: each
-/// table must have as many rows as the reading found with different keys.
+/// table must have as many rows as the reading found with distinct keys.
 package final class RecoveryProof {
     private let connection: Connection
     private let recovered: RecoveredDatabase
@@ -15,6 +15,8 @@ package final class RecoveryProof {
     private var apart: Statement?
     private var apartRows: Int64 = 0
 
+    /// Creates a proof for a recovered database.
+    ///
     /// - Parameter connection: A connection to the recovered database, with its real schema.
     package init(_ connection: Connection, _ recovered: RecoveredDatabase) {
         self.connection = connection
@@ -65,7 +67,8 @@ package final class RecoveryProof {
 
     private func check(_ row: ReadRow, in number: Int) throws {
         let table = recovered.forms.tables[number]
-        // If columns use every name of the rowid, no statement can find a row by it, and only the numbers are compared.
+        // If columns use every name of the rowid, no statement can find a row by its rowid, and only the numbers of
+        // rows are compared.
         guard let statement = try statements[number] ?? query(table) else { return }
         statements[number] = statement
         if table.isWithoutRowID {

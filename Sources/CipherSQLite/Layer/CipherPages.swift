@@ -12,19 +12,19 @@ internal import CCipherEngine
 ///
 /// SQLite takes its page size from the header in page 1, which may be readable in an encrypted file. SQLCipher
 /// continues with the page size of its format, and writes beyond the buffer of a smaller page (4.6.1, `sqlite3Codec`).
-/// So page 1 is checked in SQLite's own buffer as it is read, from the file or its log; no earlier check would see the
-/// same bytes. In format 1, which authenticates nothing, the header is checked as it is decrypted, because someone who
-/// cannot read it can still change it. Source: SQLite, "Database File Format", sections 1.3.2 and 1.3.4.
+/// Therefore, page 1 is checked in SQLite's own buffer as it is read, from the file or its log; no earlier check would
+/// see the same bytes. In format 1, which authenticates nothing, the header is checked as it is decrypted, because an
+/// attacker who cannot read it can still change it. Source: SQLite, "Database File Format", sections 1.3.2 and 1.3.4.
 struct CipherPages {
     /// The page size in bytes.
     let size: Int
     /// The number of bytes at the end of each page that SQLCipher needs and SQLite must leave free.
     let reserved: Int
-    /// Returns the 16 bytes from offset 16 of page 1, for a format that does not authenticate them; the result is empty
-    /// if that fails.
+    /// A closure that decrypts the 16 bytes from offset 16 of page 1, for a format that does not authenticate them; the
+    /// result is empty if the decryption fails.
     let decryptHeader: ((UnsafeRawBufferPointer) -> [UInt8])?
 
-    /// Returns whether these bytes of a file contain no header, or the header of a file with such pages.
+    /// Returns whether these bytes of a file contain no header, or the header of a file with pages of these properties.
     ///
     /// An encrypted page begins like a readable header with a chance of only one in 2^128. More bytes may be left free
     /// than needed, because SQLite never reduces the number that an earlier format has set.
@@ -58,7 +58,7 @@ struct GuardedFile {
     /// The read-ahead buffer; `nil` if each read is passed to the system.
     private let ahead: Unmanaged<ReadAhead>?
 
-    /// The offset at which it begins, after the file structure of the layer that was the default when the first
+    /// The offset at which this data begins, after the file structure of the layer that was the default when the first
     /// database was opened.
     private static let offset = (Int(sqlite3_vfs_find(nil)?.pointee.szOsFile ?? 0) + 15) / 16 * 16
 
@@ -72,7 +72,7 @@ struct GuardedFile {
     static func install(in file: UnsafeMutablePointer<sqlite3_file>, isLog: Bool, of layer: FileLayer) {
         guard let methods = file.pointee.pMethods else { return }
         var replaced = methods.pointee
-        // Version 3 is the newest that is known here.
+        // Version 3 is the newest version that this code knows.
         replaced.iVersion = min(replaced.iVersion, 3)
         replaced.xRead = { file, buffer, count, offset in
             guard let file, let buffer else { return DescriptorFile.readFailure }
@@ -105,8 +105,8 @@ struct GuardedFile {
         file.pointee.pMethods = UnsafeRawPointer(guarded).assumingMemoryBound(to: sqlite3_io_methods.self)
     }
 
-    /// Makes the file discard its read-ahead buffer when a lock changes: what was read stays valid only while a lock is
-    /// held.
+    /// Makes the file discard its read-ahead buffer when a lock changes, because the buffer is valid only while a lock
+    /// is held.
     private static func forgetAtLocks(_ methods: inout sqlite3_io_methods) {
         methods.xLock = { file, level in
             guard let file else { return SQLITE_IOERR }
@@ -130,7 +130,7 @@ struct GuardedFile {
         }
     }
 
-    /// The underlying methods, after the read-ahead buffer was discarded.
+    /// Discards the read-ahead buffer, and returns the underlying methods.
     private var forgetting: sqlite3_io_methods {
         ahead?.takeUnretainedValue().forget()
         return base.pointee

@@ -9,7 +9,7 @@ internal import CipherErrors
     internal import Darwin
 #endif
 
-/// A file that is read and written through an open descriptor, whatever its name leads to by now.
+/// A file that is read and written through an open descriptor, even if another file now has its name.
 ///
 /// It has no position and takes no lock, so several threads may use it.
 package final class DescriptorFile: Sendable {
@@ -20,7 +20,7 @@ package final class DescriptorFile: Sendable {
     /// Creates a file whose descriptor the caller opened and closes.
     ///
     /// - Parameters:
-    ///   - descriptor: Open for reading and writing, as long as this object is used.
+    ///   - descriptor: A file descriptor that is open for reading and writing as long as this object is used.
     ///   - path: The path that errors name.
     package convenience init(descriptor: Int32, path: String) {
         self.init(descriptor: descriptor, path: path, closesDescriptor: false)
@@ -44,7 +44,7 @@ package final class DescriptorFile: Sendable {
     private static let truncateFailure = SQLITE_IOERR | (6 << 8)
     private static let statusFailure = SQLITE_IOERR | (7 << 8)
 
-    /// Fills the buffer, beyond the end of the file with zeros, as SQLite requires.
+    /// Fills the buffer, with zeros beyond the end of the file, as SQLite requires.
     package func read(into buffer: UnsafeMutableRawPointer, count: Int, offset: Int64) -> Int32 {
         var done = 0
         while done < count {
@@ -97,7 +97,7 @@ package final class DescriptorFile: Sendable {
 
     func check(_ result: Int32, _ action: String) throws {
         guard result == SQLITE_OK else {
-            throw DatabaseError(extendedCode: result, message: "the file cannot be \(action)", path: path)
+            throw DatabaseError(extendedCode: result, message: "the file could not be \(action)", path: path)
         }
     }
 }
@@ -112,7 +112,7 @@ extension DescriptorFile {
 
     /// Reads exactly as many bytes as requested.
     ///
-    /// - Throws: ``DatabaseError``, also if the file ends first.
+    /// - Throws: ``DatabaseError`` if reading fails or the file ends first.
     package func fill(_ buffer: UnsafeMutableRawPointer, count: Int, offset: Int64) throws {
         try check(read(into: buffer, count: count, offset: offset), "read")
     }

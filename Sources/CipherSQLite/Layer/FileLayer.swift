@@ -11,14 +11,14 @@ internal import CipherErrors
 
 /// A file layer for SQLite that leads to one database.
 ///
-/// SQLite opens files by path and follows links that it finds there, and other users may be able to write to the
-/// folder. So a copy that is being built is accessed through the descriptor with which it was created, whatever has its
-/// name by then. Its journals are files without a name: nothing can be put in their place either, and a crash leaves
-/// none of them. It uses no locks, because no one else knows the file.
+/// SQLite opens files by path and follows symbolic links, and other users may be able to write to the folder.
+/// Therefore, a copy that is being built is accessed through the descriptor with which it was created, whichever file
+/// has its name by then. Its journals are files without a name, so they cannot be replaced either, and a crash leaves
+/// none of them. The copy is not locked, because no other process has it open.
 ///
-/// A database that others may use is opened by its path, without following links. Only the journals and logs of
-/// databases that the connection has opened, and files that it has created, are removed: a hot journal may name any
-/// other file to be removed with it, and may be put there at any moment.
+/// A database that other connections may use is opened by its path, without following links. Only the journals and logs
+/// of databases that the connection has opened, and files that it has created, are removed: a hot journal may name any
+/// other file to be removed with it, and may be placed beside the database at any moment.
 ///
 /// Neither kind of layer reads a first page whose page size does not match that of the connection's key.
 /// Source: SQLite, "The SQLite OS Interface or VFS".
@@ -34,16 +34,17 @@ package final class FileLayer {
 
     private let layer: UnsafeMutablePointer<Layer>
     private let nameBytes: UnsafeMutablePointer<CChar>
-    /// The path of the database that SQLite's own layer opens; `nil` for one that is already open.
+    /// The path of the database that SQLite's own layer opens; `nil` for a database that is already open.
     let path: String?
-    /// Opens a file of the kind that SQLite's flags specify; returns `nil` if that is not possible.
+    /// A closure that opens a file of the kind that SQLite's flags specify; it returns `nil` if that is not possible.
     private let openFile: (Int32) throws -> (any LayeredFile)?
     /// Whether there is a log beside the database.
     private let hasLog: Bool
     let readsAhead: Bool
-    /// The files that SQLite may remove for a database that others may use; only one connection uses the layer.
+    /// The files that SQLite may remove for a database that other connections may use; only one connection uses the
+    /// layer.
     private var removable: Set<[UInt8]> = []
-    /// The first failure of a file, which may be closed by now.
+    /// The first failure of a file, even if that file has been closed.
     private var failure = SQLITE_OK
     /// The required properties of the database's pages; `nil` for a database without a key.
     var cipherPages: CipherPages?
@@ -69,7 +70,7 @@ package final class FileLayer {
         }
     }
 
-    /// Creates a layer on top of SQLite's own, for a database that others may have open.
+    /// Creates a layer on top of SQLite's own, for a database that other connections may have open.
     ///
     /// - Parameters:
     ///   - path: The path of the database, without symbolic links.
@@ -83,7 +84,7 @@ package final class FileLayer {
         _ openFile: @escaping (Int32) throws -> (any LayeredFile)?
     ) throws {
         guard let base = sqlite3_vfs_find(nil) else {
-            throw DatabaseError(extendedCode: DatabaseError.inputOutput, message: "SQLite has no file layer")
+            throw DatabaseError(extendedCode: DatabaseError.inputOutput, message: "SQLite has no default VFS")
         }
         self.openFile = openFile
         self.hasLog = hasLog
@@ -117,7 +118,7 @@ package final class FileLayer {
     /// - Throws: ``DatabaseError``.
     package func check(_ path: String) throws {
         guard failure == SQLITE_OK else {
-            throw DatabaseError(extendedCode: failure, message: "the file cannot be read or written", path: path)
+            throw DatabaseError(extendedCode: failure, message: "the file could not be read or written", path: path)
         }
     }
 
@@ -189,7 +190,7 @@ package final class FileLayer {
 
     /// Removes a file in the same way as SQLite, for tests.
     ///
-    /// Returns whether SQLite would consider it removed.
+    /// - Returns: Whether SQLite would consider the file removed.
     package func remove(_ path: String) -> Bool {
         layer.withMemoryRebound(to: sqlite3_vfs.self, capacity: 1) { $0.pointee.xDelete($0, path, 0) == SQLITE_OK }
     }
@@ -198,7 +199,7 @@ package final class FileLayer {
         _ file: UnsafeMutablePointer<sqlite3_file>, _ flags: Int32, _ granted: UnsafeMutablePointer<Int32>?
     ) -> Int32 {
         file.pointee.pMethods = nil
-        // It throws if memory is short or libcrypto fails; SQLite has no code for that.
+        // Decryption throws if memory is short or libcrypto fails; SQLite has no code for that.
         guard let opened = (try? openFile(flags)) ?? nil else { return SQLITE_CANTOPEN }
         granted?.pointee = flags
         file.withMemoryRebound(to: LayeredFileHandle.self, capacity: 1) {
@@ -208,7 +209,7 @@ package final class FileLayer {
         return SQLITE_OK
     }
 
-    /// Returns the result of a read that returned these bytes.
+    /// Returns SQLite's result code for a read that returned these bytes.
     func judge(_ result: Int32, _ bytes: UnsafeRawBufferPointer, isFirstPage: () -> Bool) -> Int32 {
         guard let cipherPages, !cipherPages.admit(bytes, isFirstPage: isFirstPage) else { return result }
         return SQLITE_NOTADB
@@ -235,7 +236,7 @@ extension DescriptorFile: LayeredFile {
 
 /// A journal without a name.
 ///
-/// It does not survive a crash, so none of it needs to be synced to the disk.
+/// It does not survive a crash, so it need not be synced to the disk.
 private final class Scratch: LayeredFile {
     private let file: DescriptorFile
 
@@ -301,7 +302,7 @@ private struct LayeredFileHandle {
         return result
     }
 
-    // Unchecked, and safe between threads: it is written once, when it is created, then only read, and never released.
+    // Unchecked, but thread-safe: it is written once, when it is created, then only read, and never released.
     nonisolated(unsafe) static let methods: UnsafePointer<sqlite3_io_methods> = {
         var methods = sqlite3_io_methods()
         methods.iVersion = 1
@@ -326,11 +327,11 @@ private struct LayeredFileHandle {
         methods.xSync = { pointer, _ in file(pointer)?.sync() ?? SQLITE_IOERR }
         methods.xFileSize = { pointer, size in
             guard let file = file(pointer), let size else { return SQLITE_IOERR }
-            // SQLCipher does not check the result, and would continue with any value that is there.
+            // SQLCipher does not check the result, and would continue with any value in the variable.
             size.pointee = 0
             return remember(file.getSize(&size.pointee), pointer)
         }
-        // No one else knows the file, so locks are not needed.
+        // No other process has the file open, so locks are not needed.
         methods.xLock = { _, _ in SQLITE_OK }
         methods.xUnlock = { _, _ in SQLITE_OK }
         methods.xCheckReservedLock = { _, result in

@@ -1,14 +1,14 @@
-/// A part of a file that was read before it was requested, because requests followed one another in the file.
+/// A part of a file that was read before it was requested, because the requests were sequential.
 ///
 /// For files that are read from beginning to end, page by page, this saves most system calls and most of their time.
-// Not `Sendable`: it belongs to the reader of the file, on one thread.
+// Not `Sendable`: the buffer belongs to the reader of the file, on one thread.
 package final class ReadAhead {
     private static let length = 1 << 17
 
     private var memory: UnsafeMutableRawBufferPointer?
     private var start: Int64 = 0
     private var count = 0
-    /// The end of the last bytes that were read without read-ahead.
+    /// The offset of the end of the last bytes that were read without read-ahead.
     private var endOfLast: Int64 = -1
 
     package init() {}
@@ -40,7 +40,7 @@ package final class ReadAhead {
         return try fill(offset, buffer)
     }
 
-    /// Discards what was read, because others may write to the file from now on, or may have done so.
+    /// Discards the buffer, because other connections may write to the file from now on, or may have done so.
     func forget() { (count, endOfLast) = (0, -1) }
 
     private func copy(_ offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Bool {

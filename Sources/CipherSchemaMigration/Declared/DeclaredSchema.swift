@@ -3,12 +3,14 @@ internal import CipherErrors
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// Builds a wanted schema from declared tables, and finds the place at which a declaration is wrong.
+/// Builds a target schema from declared tables, and finds the place at which a declaration is invalid.
 struct DeclaredSchema {
     let tables: [DeclaredTable]
     let extensions: SQLExtensions
 
-    /// - Throws: ``StoreError`` with `configuration`, which names the table and the column.
+    /// Returns the target schema.
+    ///
+    /// - Throws: ``StoreError`` with the code `configuration`, naming the table and the column.
     func wanted() throws -> WantedSchema {
         try checkNames()
         var wanted = try WantedSchema(extensions: extensions)
@@ -25,7 +27,7 @@ struct DeclaredSchema {
         var seen: Set<SQLName> = []
         for table in tables {
             guard seen.insert(SQLName(table.name)).inserted else {
-                throw table.failure(nil, "it is declared twice; names are not case-sensitive in SQLite")
+                throw table.failure(nil, "the table is declared twice; names are not case-sensitive in SQLite")
             }
             guard !SQLName(table.name).isOfCipherStore else {
                 throw table.failure(nil, "names that begin with cipherstore_ are reserved")
@@ -71,7 +73,7 @@ struct DeclaredSchema {
         guard table.isStrict != true || Engine.current.hasStrictTables else {
             throw StoreError(
                 .engineTooOld, "\(table.name) is declared strict, which this engine's SQLite does not support",
-                advice: "link a SQLCipher with SQLite 3.37 or newer", changed: .nothing)
+                advice: "link a SQLCipher library with SQLite 3.37 or newer", changed: .nothing)
         }
     }
 
@@ -148,7 +150,9 @@ extension DeclaredTable.Column {
 }
 
 extension DeclaredTable.Index {
-    /// A text that is the name of a column is quoted, whatever the name; any other text is SQL.
+    /// Returns the statement that creates the index.
+    ///
+    /// A text that is the name of a column is quoted, whatever the name; any other text is used as SQL.
     fileprivate func createSQL(on table: DeclaredTable) -> String {
         let names = Set(table.columns.map { SQLName($0.name) })
         let parts = columns.map { names.contains(SQLName($0)) ? SQL.quoted(identifier: $0) : $0 }

@@ -9,9 +9,9 @@ public struct DeclaredTable: Sendable, Equatable {
     public var constraints: [String]?
     /// The table's indexes; other indexes in the database are kept.
     public var indexes: [Index]
-    /// Whether it is a `WITHOUT ROWID` table; `nil` leaves an existing table as it is.
+    /// Whether the table is a `WITHOUT ROWID` table; `nil` leaves an existing table as it is.
     public var isWithoutRowID: Bool?
-    /// Whether it is a `STRICT` table; `nil` leaves an existing table as it is.
+    /// Whether the table is a `STRICT` table; `nil` leaves an existing table as it is.
     public var isStrict: Bool?
     /// The table's name in older versions.
     public var renamedFrom: String?
@@ -52,10 +52,10 @@ public struct DeclaredTable: Sendable, Equatable {
     public struct Index: Sendable, Equatable {
         /// The index's name.
         public var name: String
-        /// The columns or expressions that it is sorted by: names of columns, or SQL such as `sentAt DESC` or
+        /// The columns or expressions by which the index is sorted: names of columns, or SQL such as `sentAt DESC` or
         /// `lower(name)`.
         public var columns: [String]
-        /// Whether the index is unique: no two rows may have the same values in it.
+        /// Whether the index is unique, so that no two rows may have the same values in it.
         public var isUnique: Bool
         /// The SQL condition for the rows in the index; `nil` for all rows.
         public var condition: String?

@@ -25,7 +25,7 @@ package struct DeclaredTablesSource: SchemaSource {
         return plan
     }
 
-    /// Returns a note if a database has tables but none of the declared ones: it may belong to another app.
+    /// Returns a note if a database has tables but none of the declared ones, because it may belong to another app.
     private func strangeness(of state: DatabaseState) -> String? {
         let found = state.tables.filter { !$0.name.hasPrefix("cipherstore_") }
         guard let first = found.first, !tables.isEmpty else { return nil }

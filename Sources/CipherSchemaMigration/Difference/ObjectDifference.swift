@@ -22,7 +22,7 @@ struct ObjectDifference {
         let named = Set(comparison.wanted.objects.map { SQLName($0.name) })
         for found in present.objects where !named.contains(SQLName(found.object.name)) { try decide(found) }
         restoreTriggersOfViews(present)
-        // Dropping a view also drops its triggers, and they cannot be created before it.
+        // Dropping a view also drops its triggers, and they cannot be created before the view.
         drops = drops.filter { $0.kind == .dropTrigger } + drops.filter { $0.kind != .dropTrigger }
         creations = creations.filter { $0.kind != .createTrigger } + creations.filter { $0.kind == .createTrigger }
         remaining += present.objects.map(\.object).filter { !dropped.contains(SQLName($0.name)) }
@@ -46,7 +46,7 @@ struct ObjectDifference {
         return own.map(\.object)
     }
 
-    // MARK: Wanted ones
+    // MARK: Objects of the schema
 
     private mutating func compare(_ object: DatabaseState.Object, _ present: PresentSchema) throws {
         let name = SQLName(object.name)
@@ -75,7 +75,7 @@ struct ObjectDifference {
         throw StoreError.nameInUse(path, making: "\(object.type) \(object.name)", besides: "something else")
     }
 
-    // MARK: Others
+    // MARK: Other objects
 
     private mutating func decide(_ found: PresentSchema.Object) throws {
         guard found.isOutdated else { return }
@@ -88,9 +88,9 @@ struct ObjectDifference {
         guard let doubt = found.doubt else { return }
         throw StoreError(
             .migration, path: path,
-            "the \(found.object.type) \(found.object.name) names \(doubt), and it is unclear whether that is what "
-                + "is renamed",
-            advice: "give the \(found.object.type) in the schema, or drop it", changed: .nothing)
+            "the \(found.object.type) \(found.object.name) names \(doubt), and it is unclear whether that name is "
+                + "the one that is renamed",
+            advice: "declare the \(found.object.type) in the schema, or drop it", changed: .nothing)
     }
 
     // MARK: Operations

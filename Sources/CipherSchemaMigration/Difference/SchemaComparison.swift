@@ -1,10 +1,10 @@
 package import CipherSQLText
 
-/// Compares the real database with a wanted schema.
+/// Compares the real database with a target schema.
 ///
-/// Both are compared as SQLite sees them, so formatting and the order of columns do not count as differences.
+/// Both are compared as SQLite interprets them, so formatting and the order of columns are not differences.
 package struct SchemaComparison {
-    /// What happens to a table that the wanted schema does not name.
+    /// The treatment of a table that the target schema does not name.
     package enum Unnamed: Sendable {
         /// The table is kept silently.
         case keep
@@ -12,13 +12,13 @@ package struct SchemaComparison {
         case drop
     }
 
-    /// The wanted schema.
+    /// The target schema.
     package var wanted: WantedSchema
-    /// The policy for changes that lose something.
+    /// The policy for changes that lose data or parts of the schema.
     package var policy: DestructiveChanges
     /// Tables that are never dropped, such as the app's own version record.
     package var keptTables: Set<SQLName>
-    /// What happens to tables that the wanted schema does not name.
+    /// The treatment of tables that the target schema does not name.
     package var unnamedTables: Unnamed
 
     /// Whether rows to which new foreign keys refer may be added after the changes.
@@ -35,7 +35,7 @@ package struct SchemaComparison {
         self.rowsFollow = rowsFollow
     }
 
-    /// Returns the changes that turn the real database into the wanted schema.
+    /// Returns the changes that give the real database the target schema.
     package func changes(for state: DatabaseState) throws -> SchemaChanges {
         var difference = try SchemaDifference(self, state)
         return try difference.compare()

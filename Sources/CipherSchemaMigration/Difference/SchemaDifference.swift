@@ -3,7 +3,7 @@ internal import CipherErrors
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// Performs one comparison.
+/// One run of a ``SchemaComparison``.
 struct SchemaDifference {
     let comparison: SchemaComparison
     let state: DatabaseState
@@ -103,7 +103,7 @@ struct SchemaDifference {
             throw StoreError(
                 .migration, path: state.connection.path,
                 "\(table.name) is a virtual table in the database, but an ordinary one in the schema",
-                advice: "remove it from the schema", changed: .nothing)
+                advice: "remove the table from the schema", changed: .nothing)
         }
         guard let object = state.objects.first(where: { $0.type != "trigger" && SQLName($0.name) == name }) else {
             return

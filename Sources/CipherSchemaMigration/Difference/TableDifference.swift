@@ -3,10 +3,10 @@ internal import CipherErrors
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// The changes that turn one table into the wanted one: none, appended columns, or a rebuild.
+/// The changes that turn one table into the schema's table: none, appended columns, or a rebuild.
 ///
-/// Nothing is lost that must be kept: the resulting table is the wanted one, with the columns and definitions that are
-/// kept.
+/// Nothing is lost that must be kept: the resulting table is the schema's table, with the columns and definitions that
+/// are kept.
 struct TableDifference {
     private(set) var operations: [Plan.Operation] = []
     private(set) var withheld: [Plan.Withheld] = []
@@ -40,6 +40,8 @@ struct TableDifference {
 
     private var existing: TableShape { found.shape }
 
+    /// Compares the two tables, and adds the operations.
+    ///
     /// - Parameters:
     ///   - survivors: The table's indexes and triggers that a rebuild creates again.
     ///   - created: The indexes and triggers that are created afterwards.
@@ -70,7 +72,7 @@ struct TableDifference {
             let user = users.user(of: column.name, in: existing.name)
             let kept = found.keptColumns[SQLName(column.name)]
             if comparison.policy == .withhold || user != nil || kept != nil {
-                // A launch that has nothing to migrate does not read whole columns.
+                // A launch without a migration does not read whole columns.
                 let values = state.countsRows ? try lint.values(of: column) : ValueLint.Count(number: nil)
                 let reason =
                     kept.map { ", but \($0)" } ?? user.map { ", but \($0) needs it" } ?? values.number.map { _ in
@@ -132,10 +134,10 @@ struct TableDifference {
         reasons += changes.filter { !kept.contains($0.column) }.map(\.reason)
     }
 
-    /// Keeps the whole primary key: if only a part of it changed, the table would be left with no key, or with half of
-    /// one.
+    /// Keeps the whole primary key: if only a part of it changed, the table would be left without a key, or with half
+    /// of a key.
     ///
-    /// - Returns: The other columns that keep their definition with it.
+    /// - Returns: The other columns that keep their definition with the key.
     private mutating func keepKey(in target: inout TableTarget, because withheldColumn: SQLName) -> Set<SQLName> {
         target.keepKey()
         var kept: Set<SQLName> = []
@@ -207,7 +209,7 @@ struct TableDifference {
 
     /// The column names in the existing table.
     ///
-    /// An engine that renames columns itself has already done so by then.
+    /// An engine that renames columns itself has already renamed them before a rebuild.
     private var columnSources: [SQLName: String] {
         guard !found.keepsOldColumns else { return found.columns }
         return found.columns.filter { found.replacedColumns.contains($0.key) }

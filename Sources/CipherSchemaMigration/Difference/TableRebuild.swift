@@ -7,7 +7,7 @@ internal import CipherSQLite
 ///
 /// The new table is filled under a temporary name, the old one is dropped, and only then is the new one renamed. If the
 /// old table were renamed first, foreign keys, triggers and views of other tables would follow it. Engines before
-/// SQLite 3.26 leave those unchanged while foreign keys are off, and do not have `legacy_alter_table`.
+/// SQLite 3.26 leave them unchanged while foreign keys are off, and do not have `legacy_alter_table`.
 ///
 /// Source: SQLite, "ALTER TABLE": Making Other Kinds Of Table Schema Changes.
 package struct TableRebuild {
@@ -19,7 +19,7 @@ package struct TableRebuild {
     package var temporaryName: String
     /// New column names, each with the name in the database, if they differ.
     package var renamedColumns: [SQLName: String]
-    /// The statements that create its indexes and triggers again.
+    /// The statements that create the table's indexes and triggers again.
     package var objects: [String]
 
     package init(
@@ -33,7 +33,7 @@ package struct TableRebuild {
         self.objects = objects
     }
 
-    /// The statements, in order, to be run in a transaction with foreign keys off.
+    /// The statements of the rebuild, in order, to be run in a transaction with foreign keys off.
     package var statements: [String] {
         let name = temporaryName
         let rename =
@@ -45,9 +45,9 @@ package struct TableRebuild {
 
     // MARK: Rows
 
-    /// Copies the rows.
+    /// Returns the statements that copy the rows.
     ///
-    /// Rows that already violated a CHECK may continue to do so.
+    /// Rows that already violated a CHECK may continue to violate it.
     private func copying(to name: String) -> [String] {
         let columns = self.columns
         guard !columns.isEmpty else { return [] }
@@ -71,7 +71,8 @@ package struct TableRebuild {
         for column in wanted.columns where column.generation == nil {
             let name = SQLName(column.name)
             guard let old = existing.column(name) else { continue }
-            // With the table's name, it can only be a column; a name alone in double quotes may be read as a string.
+            // With the table's name, the name can only be a column; a name alone in double quotes may be read as a
+            // string.
             let source =
                 "\(SQL.quoted(identifier: existing.name)).\(SQL.quoted(identifier: renamedColumns[name] ?? old.name))"
             columns.append((SQL.quoted(identifier: column.name), filled(source, column, old)))
@@ -79,7 +80,7 @@ package struct TableRebuild {
         return columns
     }
 
-    /// The column that receives the rowid, whose value is kept even if the table had no name for it and now gets one.
+    /// The column that receives the rowid, which is kept even if the table had no column for it and the new table has.
     private var rowIDTarget: String? {
         if let column = wanted.rowIDColumn { return SQL.quoted(identifier: column.name) }
         return wanted.rowIDAlias
@@ -90,7 +91,8 @@ package struct TableRebuild {
         return "coalesce(\(source), \(value))"
     }
 
-    /// In an AUTOINCREMENT table, no key may ever be reused, not even those of deleted rows.
+    /// Returns the statements that keep the sequence of an AUTOINCREMENT table, in which no key may ever be reused, not
+    /// even that of a deleted row.
     private func keepingSequence(of name: String) -> [String] {
         guard existing.facts.isAutoincrement, wanted.facts.isAutoincrement else { return [] }
         let (old, new) = (SQL.quoted(text: existing.name), SQL.quoted(text: name))

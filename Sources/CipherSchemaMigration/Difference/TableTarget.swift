@@ -3,7 +3,7 @@ internal import CipherErrors
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// The target table: the wanted one, with the parts of the existing one that are kept.
+/// The resulting table: the schema's table, with the parts of the existing table that are kept.
 struct TableTarget {
     private let wanted: TableShape
     private let existing: TableShape
@@ -20,7 +20,7 @@ struct TableTarget {
         self.inherits = inherits
     }
 
-    /// Keeps a column that the wanted table does not have.
+    /// Keeps a column that the schema's table does not have.
     mutating func keep(_ column: SQLName) {
         if let item = existing.text.column(column) { kept.append(item) }
     }
@@ -39,12 +39,12 @@ struct TableTarget {
     /// Drops a column.
     mutating func lose(_ column: SQLName) { lost.append(column) }
 
-    /// Returns the first form of the table that SQLite accepts, from the one that keeps most to the one that only keeps
-    /// values.
+    /// Returns the first form of the table that SQLite accepts, from the form that keeps most to the form that only
+    /// keeps values.
     ///
-    /// For example, a column that is kept may belong to a primary key, and the wanted table may have another one.
+    /// For example, a column that is kept may belong to a primary key, and the schema's table may have another key.
     ///
-    /// - Throws: ``StoreError`` with `migration` if it accepts none.
+    /// - Throws: ``StoreError`` with the code `migration` if SQLite accepts none of them.
     func shape(_ scratch: ScratchDatabase, path: String) throws -> TableShape {
         var failure: DatabaseError?
         for text in [
@@ -58,7 +58,7 @@ struct TableTarget {
             }
         }
         throw StoreError.unreachable(
-            path, "\(existing.name) cannot become what the schema wants: \(failure?.message ?? "SQLite refuses it")",
+            path, "\(existing.name) cannot be changed to match the schema: \(failure?.message ?? "SQLite refuses it")",
             correct: .schema, underlying: failure)
     }
 

@@ -4,19 +4,19 @@ internal import CipherSQLite
 
 /// Decides what happens to the tables that a schema does not name.
 ///
-/// A table is dropped only if the policy allows it and nothing that stays depends on it; in doubt, it is kept.
+/// A table is dropped only if the policy allows it and nothing that stays depends on it; if in doubt, it is kept.
 struct UnnamedTables {
     let comparison: SchemaComparison
     let state: DatabaseState
     /// The tables that the schema names, as they will be after the changes.
     let named: [SQLName: TableShape]
-    /// The tables that it does not name, as they will be after the changes.
+    /// The tables that the schema does not name, as they will be after the changes.
     let unnamed: [SQLName: TableShape]
     /// The tables that stay, with the reasons.
     let kept: [SQLName: String]
     /// The views and triggers that will exist afterwards.
     let objects: [DatabaseState.Object]
-    /// The prefixes of the names of tables in which virtual tables may store their content.
+    /// The prefixes of the names of tables in which virtual tables may store their data.
     private let virtualPrefixes: [String]
 
     private(set) var drops: [Plan.Operation] = []
@@ -78,17 +78,17 @@ struct UnnamedTables {
         return nil
     }
 
-    /// Whether a virtual table may store its content in a table: `NAME_…` for a virtual table `NAME`.
+    /// Returns whether a virtual table may store its data in a table: `NAME_…` for a virtual table `NAME`.
     ///
-    /// Only the module knows which suffixes it uses, and it may not be loaded. Such a table is kept silently, because
-    /// the virtual table is reported.
+    /// Only the module knows which suffixes it uses, and it may not be loaded. The table is kept without a report,
+    /// because the virtual table is reported.
     private func isShadow(_ table: TableState) -> Bool {
         let name = SQLName(table.name)
         return virtualPrefixes.contains { name.hasPrefix($0) }
     }
 
-    /// Keeps the candidates that something that stays depends on, until nothing changes: a table that is kept may
-    /// itself depend on another.
+    /// Keeps the candidates on which something that stays depends, until nothing changes: a table that is kept may
+    /// itself depend on another candidate.
     private mutating func keepNeeded(_ candidates: [TableState]) throws -> [TableState] {
         var dropped = candidates
         while let (index, reason) = firstNeeded(dropped) { try withhold(dropped.remove(at: index), reason) }

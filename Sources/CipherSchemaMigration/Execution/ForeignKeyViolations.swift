@@ -11,9 +11,9 @@ internal import CipherSQLite
 struct ForeignKeyViolations {
     /// A child table and the columns of a foreign key.
     ///
-    /// The parent is not part of it: if a key is changed to reference another table, a row whose parent is missing
-    /// becomes no better and no worse. Nor is the number that SQLite assigns to a foreign key, because it shifts when a
-    /// column with another foreign key is appended.
+    /// The parent table is not included: if a key is changed to reference another table, a row whose parent is missing
+    /// still violates it. The number that SQLite assigns to a foreign key is not included either, because it shifts
+    /// when a column with another foreign key is appended.
     private struct Reference: Hashable {
         let child: SQLName
         let columns: [SQLName]

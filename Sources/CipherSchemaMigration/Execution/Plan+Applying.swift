@@ -1,7 +1,7 @@
 extension Plan {
     /// Applies the operations, and records their effects in the plan.
     ///
-    /// - Parameter swift: The name of a Swift step of the app; neither it nor what follows it is run.
+    /// - Parameter swift: The name of a Swift step of the app; neither this step nor any later operation is run.
     mutating func apply(with executor: PlanExecutor, endingBefore swift: String? = nil) throws {
         func part(_ operations: [Operation]) -> Int {
             operations.firstIndex { $0.kind == .swift && $0.subject == swift } ?? operations.count

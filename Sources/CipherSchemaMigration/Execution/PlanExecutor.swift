@@ -4,16 +4,18 @@ internal import CipherSQLite
 /// Runs the operations of a plan inside the caller's transaction.
 struct PlanExecutor {
     let connection: Connection
-    /// The policy for what the app's own steps may do to rows.
+    /// The policy for the losses that the app's own steps may cause.
     let policy: StepPolicy
-    /// Counts what the steps do; `nil` if there is nothing that a user could lose.
+    /// The counter of the steps' effects; `nil` if the database contains nothing that a user could lose.
     let counter: StepEffectCounter?
     /// Whether effects that steps may have in any case are counted as well.
     var countsAll = false
 
+    /// Runs the operations.
+    ///
     /// - Parameters:
     ///   - isJudged: Whether steps may be refused.
-    ///   - isAll: Whether no further operations of the migration follow.
+    ///   - isAll: Whether these are all operations of the migration that remain.
     /// - Returns: The operations with their effects, and what was lost.
     /// - Throws: ``StoreError`` that names the operation, or the losses that steps are not allowed to cause; the
     ///   caller rolls back.
@@ -24,7 +26,7 @@ struct PlanExecutor {
         let required = connection.requiresTransaction
         connection.requiresTransaction = true
         defer { connection.requiresTransaction = required }
-        // A step that may lose rows may also copy rows that the next step removes.
+        // A step that is allowed to lose rows may also copy rows that the next step removes.
         let isCounted = countsAll || isJudged && operations.contains { $0.step.map(policy.judges) == true }
         var applied: [Plan.Operation] = []
         var findings: [Plan.Finding] = []
@@ -95,7 +97,7 @@ struct PlanExecutor {
         } catch let error as StoreError {
             throw error
         } catch {
-            // Only the type is reported: the description of an app's error may contain values.
+            // Only the type is reported, because the description of an app's error may contain values.
             throw StoreError.unreachable(
                 connection.path,
                 "the schema migration failed at \(operation.title): \(action.name) threw \(type(of: error))",
@@ -115,13 +117,13 @@ struct PlanExecutor {
             throw StoreError(
                 .migration, path: connection.path,
                 "\(operation.title) found \(before ?? 0) rows and would leave \(after ?? 0)",
-                advice: "report this", changed: .nothing)
+                advice: "this is a bug: please report it with this message and the schema", changed: .nothing)
         }
     }
 }
 
 extension Plan.Operation {
-    /// Takes over the counted effects, which describe the risk better than the statement's text.
+    /// Adopts the counted effects, which describe the risk better than the statement's text.
     fileprivate mutating func take(_ outcome: StepEffectCounter.Outcome) {
         effects = outcome.effects
         let severities = Set(outcome.losses.map(\.severity))

@@ -9,7 +9,7 @@ extension StepEffectCounter {
         }
         let gone = effectState.first.keys.filter { after[$0] == nil }
         for name in gone {
-            // Rows that were copied from a dropped table to another one are now in that one.
+            // Rows that were copied from a dropped table to another table are now in the other table.
             let places = effectState.copies[name] ?? []
             effectState.redirect(name) { source in places.first { $0.target != source }?.target }
         }
@@ -110,7 +110,7 @@ extension StepEffectCounter {
         return findings
     }
 
-    /// Returns how many values a column of a table now holds, even if it was renamed; `nil` if it was dropped.
+    /// Returns how many values a column of a table now contains, even if it was renamed; `nil` if it was dropped.
     private func values(_ index: Int, _ before: TableRowCounts, _ after: TableRowCounts, of name: TableRowCounts.Name)
         -> Int?
     {
@@ -126,7 +126,7 @@ extension StepEffectCounter {
         return new[place].count
     }
 
-    /// Deducts rows and values that are gone from those that were copied before.
+    /// Deducts removed rows and values from those that were copied before.
     ///
     /// - Returns: The numbers of rows and values that were not copied.
     private func take(
@@ -146,7 +146,7 @@ extension StepEffectCounter {
             }
             rows = max(rows - taken, 0)
             for (column, count) in values {
-                // A column that was not read may still be there, under its name.
+                // A column that was not read may still exist, under its name.
                 let isThere = copy.columns.contains(column) || target.values(of: column.text) ?? 0 >= count
                 if isThere { values[column] = max(count - taken, 0) }
             }
@@ -154,7 +154,7 @@ extension StepEffectCounter {
         return (rows, values)
     }
 
-    // MARK: Words
+    // MARK: Text
 
     private static func rows(_ count: Int) -> String { "\(count) row\(count == 1 ? "" : "s")" }
     private static func values(_ count: Int) -> String { "\(count) value\(count == 1 ? "" : "s")" }

@@ -3,9 +3,9 @@ internal import CipherSQLite
 
 /// Counts what the app's own SQL and Swift code does to the rows of a database.
 ///
-/// SQLite reports which tables a statement touches before it runs, and they are counted then; they are counted again
-/// when the operation has ended. Rows are counted, not compared, so overwritten values are not noticed. Nor does SQLite
-/// report what a copying statement does with a column that it reads, or how often a join repeats a row.
+/// Before a statement runs, SQLite reports which tables it accesses, and these tables are counted; they are counted
+/// again when the operation has ended. Rows are counted, not compared, so overwritten values are not noticed. SQLite
+/// reports neither what a copying statement does with a column that it reads, nor how often a join repeats a row.
 final class StepEffectCounter {
     private typealias Name = TableRowCounts.Name
 
@@ -16,14 +16,14 @@ final class StepEffectCounter {
     /// The state at each open savepoint.
     private var savepoints: [(name: SQLName, effectState: StepEffectState)] = []
 
-    /// A statement that reads tables and writes another.
+    /// A statement that reads tables and writes another table.
     private struct Copying {
         let target: Name
         /// The tables that are read, with the columns that are read.
         let sources: [Name: Set<SQLName>]
-        /// Whether the statement also creates the table.
+        /// Whether the statement also creates the table that it writes.
         let isNew: Bool
-        /// The number of rows that the table had, if it may lose some of them.
+        /// The number of rows that the written table had, if it may lose some of them.
         var rowsBefore: Int?
     }
 
@@ -50,6 +50,8 @@ final class StepEffectCounter {
     private var actions: [StatementAction] = []
     var isCounting = false
 
+    /// Creates a counter for a database in this state.
+    ///
     /// - Parameter countsAdditions: Whether tables to which rows are only added are counted as well.
     init(_ state: DatabaseState, countsAdditions: Bool) {
         connection = state.connection
@@ -86,10 +88,10 @@ final class StepEffectCounter {
         }
     }
 
-    // MARK: Before
+    // MARK: Before a statement
 
     private func countBefore(_ sql: [UInt8]) throws {
-        // Queries made here are compiled as well.
+        // The queries of this class are compiled as well.
         guard !isCounting else { return }
         isCounting = true
         defer { isCounting = false }
@@ -176,7 +178,7 @@ final class StepEffectCounter {
                 .firstIndex(where: { SQLName($0.column) == SQLName(column) })
         else { return }
         let left = values.indices.filter { effectState.dropped[name]?.contains($0) != true }
-        // A column that the operation itself added held no earlier values.
+        // A column that the operation itself added contained no earlier values.
         if place < left.count { effectState.dropped[name, default: []].insert(left[place]) }
     }
 
@@ -209,11 +211,11 @@ final class StepEffectCounter {
 
     // MARK: Copies
 
-    /// Returns what a statement copies from tables to another table; what a trigger reads does not count as copied.
+    /// Returns what a statement copies from tables to another table; the columns that a trigger reads are not included.
     private func copying(_ actions: [StatementAction], _ sql: String) throws -> Copying? {
         guard actions.contains(where: { $0.cause == nil && ($0.kind == .insert || $0.kind == .createTable) })
         else { return nil }
-        // A view or a named query can also be a cause, and is part of the statement.
+        // The cause can also be a view or a named query, which is part of the statement.
         let causes = Set(actions.compactMap(\.cause))
         let hasTriggers = try causes.contains { try TableRowCounts.isTrigger($0, connection) }
         var target: (name: Name, isNew: Bool)?
@@ -273,13 +275,13 @@ final class StepEffectCounter {
 
     private func noteCopy(_ copying: Copying) throws {
         var rows = connection.changes
-        // The count of changes leaves out a table that is created from a query's rows, and includes rows that replace
-        // others.
+        // The count of changes omits a table that is created from a query's rows, and includes rows that replace
+        // other rows.
         if copying.isNew || copying.rowsBefore != nil {
             let after = try TableRowCounts(copying.target, connection, countsValues: false)?.rows ?? 0
             rows = after - (copying.rowsBefore ?? 0)
         }
-        // Rows are restored from a copy by a statement that reads a column that held values.
+        // Rows are restored from a copy by a statement that reads a column that contained values.
         let values = (effectState.base[copying.target]?.values ?? []).filter { $0.count > 0 }
         let isBack = copying.sources.contains { source, columns in
             effectState.copies[copying.target]?.contains { $0.target == source } == true

@@ -18,7 +18,7 @@ struct StepEffectState {
         var rows: Int
         /// The operation that removed the rows from their original table.
         let operation: Plan.Operation
-        /// The table that they were in.
+        /// The table that contained the rows.
         let table: String
     }
 
@@ -39,8 +39,8 @@ struct StepEffectState {
     var copies: [Name: [Copy]] = [:]
     /// The users' rows in each table that the migration created that are no longer in their original table.
     var held: [Name: Held] = [:]
-    // The following belongs to the current operation's statements.
-    /// Each table as it was before the first of these statements; `nil` for one that did not exist.
+    // The following properties belong to the current operation's statements.
+    /// Each table as it was before the first of these statements; `nil` for a table that did not exist.
     var first: [Name: TableRowCounts?] = [:]
     /// Each table as it was before the first statement that could remove something from it.
     var base: [Name: TableRowCounts] = [:]
@@ -59,7 +59,7 @@ struct StepEffectState {
         known = users
     }
 
-    /// Forgets what the previous operation's statements did to the tables.
+    /// Discards the effects of the previous operation's statements on the tables.
     mutating func beginOperation() {
         (first, base, altered) = ([:], [:], [])
         (balance, dropped, renamed, losses) = ([:], [:], [:], [])

@@ -3,7 +3,7 @@ internal import CipherErrors
 /// The policy for which of the app's own steps may lose data or parts of the schema.
 struct StepPolicy {
     let destructiveChanges: DestructiveChanges
-    /// The names of the steps that may do so.
+    /// The names of the steps that may cause losses.
     let allowed: Set<String>
 
     /// Returns whether a step's losses are judged.
@@ -15,7 +15,9 @@ struct StepPolicy {
         return losses.filter { $0.severity == .losesData || destructiveChanges == .refuse && $0.isDestructive }
     }
 
-    /// - Throws: ``StoreError`` with `destructiveChanges`, which lists all losses with their figures.
+    /// Throws if steps were refused.
+    ///
+    /// - Throws: ``StoreError`` with the code `destructiveChanges`, which lists all losses with their numbers.
     func check(_ refused: [(step: String, loss: Plan.Finding)], _ path: String) throws {
         guard !refused.isEmpty else { return }
         let steps = refused.map(\.step).reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
@@ -24,7 +26,7 @@ struct StepPolicy {
             "the migration's own steps would lose data, and destructiveChanges is \(destructiveChanges.rawValue): "
                 + refused.map(\.loss.message).joined(separator: "; "),
             advice:
-                "name the steps that may do so in destructiveSteps (\(steps.joined(separator: ", "))), or correct the "
+                "list the steps that may do so in destructiveSteps (\(steps.joined(separator: ", "))), or correct the "
                 + "steps",
             changed: .nothing)
     }

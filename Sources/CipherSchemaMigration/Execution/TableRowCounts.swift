@@ -3,7 +3,7 @@ internal import CipherErrors
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// The numbers of rows and values in a table at one moment.
+/// The numbers of rows and values in a table, at one point of a migration.
 struct TableRowCounts {
     /// A table of one of the connection's databases.
     struct Name: Hashable {
@@ -15,7 +15,7 @@ struct TableRowCounts {
             self.table = SQLName(table)
         }
 
-        /// The schema table; engines before SQLite 3.33 know that of `temp` only by this name.
+        /// The schema table; engines before SQLite 3.33 know the schema table of `temp` only by this name.
         var catalog: SQL {
             schema == SQLName("temp")
                 ? "sqlite_temp_master" : SQL(text: "\(SQL.quoted(identifier: schema.text)).sqlite_master")
@@ -23,7 +23,7 @@ struct TableRowCounts {
 
         var isOfSystem: Bool { table.isOfSQLite || table.isOfCipherStore }
 
-        /// Returns 0 for a table of users, 1 for any other.
+        /// Returns 0 for a table that existed before the migration, 1 for any other table.
         func rank(_ users: Set<Name>) -> Int { users.contains(self) ? 0 : 1 }
     }
 
@@ -54,7 +54,7 @@ struct TableRowCounts {
         ) { indexes.append(try $0.get(at: 0)) }
         self.indexes = indexes
         let columns = try countsValues && root > 0 ? Self.columns(of: table, in: name, connection) : nil
-        // A table may have so many columns that their counts and that of the rows do not fit into one result row.
+        // A table may have so many columns that their counts and the count of rows do not fit into one result row.
         var numbers: [Int] = []
         do {
             for start in stride(from: 0, through: max((columns?.count ?? 0) - 1, 0), by: 1_000) {
@@ -90,7 +90,7 @@ struct TableRowCounts {
         return found
     }
 
-    /// Returns the tables with a given root page, which a rename does not change, in the schema of `name`.
+    /// Returns the tables with the root page `root`, which a rename does not change, in the schema of `name`.
     static func tables(at root: Int, in name: Name, _ connection: Connection) throws -> [String] {
         return try connection.values(
             String.self,
@@ -106,7 +106,7 @@ struct TableRowCounts {
             """) ?? false
     }
 
-    /// Returns whether adding a row to a table may remove others, through a constraint of the table or through its
+    /// Returns whether adding a row to a table may remove other rows, through a constraint of the table or through its
     /// module.
     static func replacesRows(_ name: Name, _ connection: Connection) throws -> Bool {
         var replacesRows = false

@@ -9,6 +9,8 @@ struct ViolatedForeignKey {
     /// A SELECT of the violating rows: the values of the columns, then the rowid or the primary key.
     let violations: String
 
+    /// Returns the violated foreign keys of a table.
+    ///
     /// - Throws: `DatabaseError` if SQLite cannot check the table.
     static func all(
         of table: TableState, among tables: [TableState], _ connection: Connection
@@ -58,7 +60,7 @@ struct ViolatedForeignKey {
 }
 
 extension TableState {
-    /// The columns of the primary key, in its order.
+    /// The columns of the primary key, in the order of the key.
     fileprivate var primaryKey: [String] { columns.primaryKey.map(\.name) }
 
     fileprivate var hasRowID: Bool { sql.flatMap(TableText.init)?.hasOption("without", "rowid") != true }

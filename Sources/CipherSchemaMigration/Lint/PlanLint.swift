@@ -5,13 +5,16 @@ struct PlanLint {
     let policy: DestructiveChanges
     let path: String
 
-    /// - Throws: ``StoreError`` with `migration` if the values do not allow the plan, or with `destructiveChanges` if
-    ///   the policy does not. The message lists all findings that have to be corrected.
+    /// Checks the findings of a plan.
+    ///
+    /// - Throws: ``StoreError`` with the code `migration` if the values do not allow the plan, or with the code
+    ///   `destructiveChanges` if the policy does not allow it. The message lists all findings that have to be
+    ///   corrected.
     func check(_ plan: Plan) throws {
         let impossible = plan.findings.filter { $0.severity == .impossible }
         guard impossible.isEmpty else {
             throw StoreError.unreachable(
-                path, "the schema cannot be reached: \(list(impossible))", correct: .schemaOrRows)
+                path, "the target schema cannot be reached: \(list(impossible))", correct: .schemaOrRows)
         }
         let destructive = plan.findings.filter(\.isDestructive)
         guard policy == .refuse, !destructive.isEmpty else { return }

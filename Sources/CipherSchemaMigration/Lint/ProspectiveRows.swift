@@ -2,7 +2,7 @@ internal import CipherCatalog
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// The rows of a table as a plan would leave them, computed from the present rows.
+/// The rows of a table as a plan would leave them, computed from the current rows.
 struct ProspectiveRows {
     let lint: ValueLint
     let found: PresentSchema.Table
@@ -42,7 +42,7 @@ struct ProspectiveRows {
     }
 
     /// Returns the SQL of a column's future value; `nil` if the value changes with the column's type or is computed
-    /// anew, so that only the change itself shows it.
+    /// again, so that it is known only after the change.
     private func value(of column: ColumnState) -> String? {
         let name = SQLName(column.name)
         let alias = SQL.quoted(identifier: column.name)

@@ -2,7 +2,7 @@ internal import CipherCatalog
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// Finds rows that the wanted constraints and unique indexes would reject.
+/// Finds rows that the schema's constraints and unique indexes would reject.
 struct RejectedRows {
     let rows: ProspectiveRows
     let existing: TableShape
@@ -14,7 +14,7 @@ struct RejectedRows {
         self.target = target
     }
 
-    /// Finds rows that would violate a CHECK; if no CHECK is new, a rebuild checks none.
+    /// Finds rows that would violate a CHECK; if no CHECK is new, a rebuild does not enforce any CHECK.
     func checks() throws -> [Plan.Finding] {
         guard !target.facts.checks.isSubset(of: existing.facts.checks) else { return [] }
         return try target.text.checks.filter(rows.knows).flatMap { check in

@@ -7,7 +7,7 @@ package struct RowComparison {
     /// A table of one of the connection's databases, with its columns.
     package struct Table {
         package let columns: [String]
-        /// The names of columns in the database, if they differ.
+        /// The names of columns in the database, if they differ from the schema's.
         let names: [String: String]
         fileprivate let source: String
 
@@ -36,7 +36,7 @@ package struct RowComparison {
 
     /// Returns whether the other tables contain every row, and one of them contains it at least as often.
     ///
-    /// If in doubt, the answer is no.
+    /// If in doubt, the result is `false`.
     package func isContained(in others: [Table], _ connection: Connection) throws -> Bool {
         let isEmpty = try connection.value(
             Bool.self, SQL(text: "SELECT NOT EXISTS (SELECT 1 FROM \(table.source)\(condition))"))
@@ -46,7 +46,7 @@ package struct RowComparison {
         guard !comparable.isEmpty else { return false }
         let all = ([rows(of: table, isOwn: true)] + comparable.map { rows(of: $0, isOwn: false) })
             .joined(separator: " UNION ALL ")
-        // Texts are compared by the collation of their column, unless another is specified.
+        // Text is compared by the collation of its column, unless another collation is specified.
         let values = (1...max(names.count, 1)).map { "type\($0), value\($0) COLLATE BINARY" }.joined(separator: ", ")
         return try connection.value(
             Bool.self,

@@ -1,6 +1,6 @@
 internal import CipherSQLite
 
-/// Counts rows, or only checks whether there is one.
+/// Counts rows, or only checks whether there is any row.
 struct RowCounter {
     let connection: Connection
     /// Whether rows are counted.

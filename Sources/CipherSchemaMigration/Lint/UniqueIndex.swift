@@ -13,7 +13,7 @@ struct UniqueIndex {
         name = index.name
         for item in text.items {
             let all = SQLTokens(item.text)
-            // A number alone would mean a result column.
+            // A number alone would refer to a result column.
             guard let last = all.tokens.last, all.tokens.first?.kind != .number else { return nil }
             let hasOrder = all.tokens.count > 1 && (last.isKeyword("ASC") || last.isKeyword("DESC"))
             parts.append(hasOrder ? all.replacing([all.tokens.count - 1: ""]) : item.text)

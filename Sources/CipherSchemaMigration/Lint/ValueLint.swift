@@ -14,7 +14,7 @@ struct ValueLint {
         counter = RowCounter(connection: state.connection, countsRows: countsRows)
     }
 
-    /// The same lint, which counts rows.
+    /// The same lint, but with exact counts of rows.
     var counting: ValueLint {
         var lint = self
         lint.counter.countsRows = true
@@ -31,7 +31,7 @@ struct ValueLint {
 
     func rows() throws -> Count { try count(where: "1") }
 
-    /// Counts the values that would be lost with a column; a generated column stores none.
+    /// Counts the values that would be lost with a column; a generated column stores no values.
     func values(of column: ColumnState) throws -> Count {
         guard column.generation == nil, let name = table.column(SQLName(column.name)).map(SQL.quoted(column:))
         else {
@@ -50,7 +50,7 @@ struct ValueLint {
     /// A column without affinity would not convert them back.
     func changed(by type: String, in column: SQLName, from old: Affinity) throws -> Count {
         guard let name = table.column(column).map(SQL.quoted(column:)) else { return Count(number: 0) }
-        // Text becomes a number if it looks like one, which is the case if it equals that number.
+        // Text is converted to a number if it looks like a number, which is the case if it equals that number.
         let isDifferent = "CAST(CAST(\(name) AS NUMERIC) AS TEXT) <> \(name) COLLATE BINARY"
         let text =
             "(typeof(\(name)) = 'text' AND CAST(\(name) AS NUMERIC) = \(name) AND \(old == .none ? "1" : isDifferent))"
@@ -60,7 +60,8 @@ struct ValueLint {
             return try count(where: "typeof(\(name)) = 'real' AND CAST(CAST(\(name) AS TEXT) AS REAL) <> \(name)")
         case .integer, .numeric: return try count(where: text)
         case .real:
-            // A number of at least 2^63 cannot come from an integer, and SQLite converts it to the largest integer.
+            // A real number of at least 2^63 cannot be the result of an integer, and SQLite converts it to the largest
+            // integer.
             return try count(
                 where: "\(text) OR (typeof(\(name)) = 'integer' AND (CAST(CAST(\(name) AS REAL) AS INTEGER) <> \(name) "
                     + "OR CAST(\(name) AS REAL) >= 9223372036854775808.0))")

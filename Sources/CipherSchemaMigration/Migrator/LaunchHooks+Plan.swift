@@ -1,7 +1,7 @@
 internal import CipherSQLite
 
 extension LaunchHooks {
-    /// Adds to a plan the hooks for a kind of launch.
+    /// Adds the hooks for a kind of launch to a plan.
     func add(for kind: LaunchKind, to plan: inout Plan) {
         func operation(_ name: String, _ body: @escaping @Sendable (Connection) throws -> Void) -> Plan.Operation {
             Plan.Operation(.swift, object: name, reason: "the app's hook", step: name, action: .init(name, body))

@@ -13,7 +13,7 @@ public struct MigrationReport: Sendable, Equatable {
     public var applied: [Plan.Operation]
     /// The changes that the schema requires but that were not made, with the reasons.
     ///
-    /// Rows are counted only if something was applied, because a launch that has nothing to do should not read whole
+    /// Rows are counted only if something was applied, because a launch without a migration should not read whole
     /// tables.
     public var withheld: [Plan.Withheld]
     /// The consequences of the operations for the values in the database.
@@ -60,14 +60,14 @@ public struct MigrationReport: Sendable, Equatable {
 extension MigrationReport: Codable {
     private enum CodingKeys: String, CodingKey { case from, to, event, launch, applied, withheld, findings, notes }
 
-    /// Decodes a report that ``encode(to:)`` wrote.
+    /// Decodes a report that was encoded by ``encode(to:)``.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         let text = try container.decodeIfPresent(String.self, forKey: .from)
         from = text.flatMap { SchemaVersion($0) }
         if let text, from == nil {
             throw DecodingError.dataCorruptedError(
-                forKey: .from, in: container, debugDescription: "\(text) is not a version")
+                forKey: .from, in: container, debugDescription: "\(text) is not a valid version")
         }
         to = try container.decode(SchemaVersion.self, forKey: .to)
         event = try container.decodeIfPresent(HistoryEvent.self, forKey: .event)

@@ -15,8 +15,10 @@ struct PlanTrial {
         self.extensions = extensions
     }
 
-    /// - Throws: ``StoreError`` with `migration`, naming the operation that would fail, or the view or trigger that
-    ///   would no longer work.
+    /// Runs the trial.
+    ///
+    /// - Throws: ``StoreError`` with the code `migration`, naming the operation that would fail, or the view or trigger
+    ///   that would no longer work.
     func run() throws {
         guard plan.operations.contains(where: { $0.kind != .stamp }) else { return }
         let scratch = try ScratchDatabase(after: source, extensions)
@@ -47,7 +49,7 @@ struct PlanTrial {
             }
         } catch let error as DatabaseError {
             throw StoreError(
-                .migration, path: source.path, "the schema cannot be reached: \(operation.title) would fail",
+                .migration, path: source.path, "the target schema cannot be reached: \(operation.title) would fail",
                 advice: "correct the schema, or the rename that leads to it", changed: .nothing, underlying: error)
         }
     }

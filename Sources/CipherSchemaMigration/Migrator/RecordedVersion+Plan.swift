@@ -8,7 +8,7 @@ extension RecordedVersion {
     /// Returns the operation that updates the app's own record in the database to a version; `nil` if there is nothing
     /// to do.
     ///
-    /// With a stale number, leftover code of the app, or an older release after a decryption, would run the old
+    /// With an outdated version, leftover code of the app, or an older release after a decryption, would run the old
     /// upgrades again. A record outside the database is not part of the transaction, and is left to the app.
     func operation(recording version: SchemaVersion, in state: DatabaseState) throws -> Plan.Operation? {
         if case .migrations(let migrations) = self { return try migrations.operation(recording: version, in: state) }
@@ -19,7 +19,7 @@ extension RecordedVersion {
                     from: state.connection, databasePath: state.connection.path,
                     version.isDotted ? .refused : .asWritten)
             } catch let error as StoreError where error.code == .recordedVersion {
-                // The record no longer counts, or another version is assumed.
+                // The record is no longer used, or another version is assumed.
                 return nil
             }
             if found == nil, column != columns.last(where: { state.table($0.table) != nil }) { continue }
@@ -35,8 +35,8 @@ extension RecordedVersion {
 }
 
 extension RecordedVersion.AppliedMigrations {
-    /// Returns the operation that adds the migrations up to a version to the table; `nil` if none is missing, or if the
-    /// table requires more than names.
+    /// Returns the operation that adds the migrations up to a version to the table; `nil` if no migration is missing,
+    /// or if the table requires more than names.
     fileprivate func operation(recording version: SchemaVersion, in state: DatabaseState) throws -> Plan.Operation? {
         guard let present = state.table(table),
             present.columns.allSatisfy({ !$0.isNotNull || SQLName($0.name) == SQLName(column) || $0.defaultSQL != nil })
@@ -45,7 +45,7 @@ extension RecordedVersion.AppliedMigrations {
         do {
             found = try read(from: state.connection, databasePath: state.connection.path)
         } catch let error as StoreError where [.recordedVersion, .downgrade].contains(error.code) {
-            // The record no longer counts, or another version is assumed.
+            // The record is no longer used, or another version is assumed.
             return nil
         }
         let missing = identifiers.indices.filter { found < SchemaVersion($0 + 1) && SchemaVersion($0 + 1) <= version }
@@ -55,7 +55,7 @@ extension RecordedVersion.AppliedMigrations {
             .sql, table: table, object: "\(table).\(column)",
             sql: missing.map {
                 let text = SQL.quoted(text: identifiers[$0])
-                // A template or a step may have added it meanwhile.
+                // A template or a step may have added the row in the meantime.
                 return "INSERT INTO \(target) (\(name)) SELECT \(text) "
                     + "WHERE NOT EXISTS (SELECT 1 FROM \(target) WHERE \(name) = \(text))"
             },
@@ -64,7 +64,8 @@ extension RecordedVersion.AppliedMigrations {
 }
 
 extension RecordedVersion.VersionColumn {
-    /// Returns a version as it is to be written, in the form of the present value; `nil` if it cannot be written so.
+    /// Returns a version as it is to be written, in the form of the current value; `nil` if this form cannot express
+    /// it.
     fileprivate func value(
         recording version: SchemaVersion, besides found: SchemaVersion?, _ state: DatabaseState
     ) throws -> Value? {
@@ -115,7 +116,7 @@ extension RecordedVersion.VersionColumn {
         ]
     }
 
-    /// The SQL condition for the rows that record the version; empty if all do.
+    /// The SQL condition for the rows that record the version; empty if all rows do.
     package var terms: String {
         filter.sorted { $0.key < $1.key }
             .map { "\(SQL.quoted(column: $0.key)) = \(SQL.quoted(text: $0.value))" }.joined(separator: " AND ")

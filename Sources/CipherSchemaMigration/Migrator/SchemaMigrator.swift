@@ -5,8 +5,8 @@ package import CipherSQLite
 
 /// Migrates the schema of an open database to the version of the configuration.
 ///
-/// It does not depend on the kind of source: it requests a plan, applies it in one transaction, and records the
-/// migration.
+/// The migrator does not depend on the kind of source: it requests a plan, applies it in one transaction, and records
+/// the migration.
 package struct SchemaMigrator {
     private let goal: SchemaGoal
     private let source: any SchemaSource
@@ -14,7 +14,7 @@ package struct SchemaMigrator {
     /// The file that the configuration comes from.
     private let file: String?
 
-    /// Creates a migrator to a goal, with a source that says how to reach it.
+    /// Creates a migrator to a goal, with a source that describes how to reach it.
     ///
     /// - Parameters:
     ///   - destructiveSteps: The app's own steps that may lose rows or values, by their names.
@@ -37,10 +37,10 @@ package struct SchemaMigrator {
     /// Plans a migration without changing anything; a read-only connection suffices.
     ///
     /// - Parameters:
-    ///   - recorded: The version that the app recorded, which counts as long as CipherStore has recorded none.
+    ///   - recorded: The version that the app recorded, which is used as long as CipherStore has recorded none.
     ///   - isTried: Whether the plan is tried on a database with the same schema and no rows.
-    /// - Throws: ``StoreError`` with `downgrade` if the database is newer, or with `migration` if the schema cannot
-    ///   be reached.
+    /// - Throws: ``StoreError`` with the code `downgrade` if the database is newer, or with the code `migration` if the
+    ///   target schema cannot be reached.
     package func plan(_ connection: Connection, recorded: SchemaVersion?, isTried: Bool = true) throws -> Plan {
         try planning(connection) {
             let plan = try completePlan(for: DatabaseState(of: connection) { recorded })
@@ -94,8 +94,8 @@ package struct SchemaMigrator {
                     : "CipherStore has recorded no version yet"))
     }
 
-    /// Refuses a schema whose text is not valid UTF-8: a comparison would read it in a repaired form, and write it
-    /// again under another name.
+    /// Refuses a schema whose text is not valid UTF-8: a comparison would read a name in a repaired form, and write the
+    /// object again under another name.
     private func checkText(_ state: DatabaseState) throws {
         guard source.comparesSchema, let entry = state.entryThatIsNoText else { return }
         throw StoreError(
@@ -133,7 +133,8 @@ package struct SchemaMigrator {
     /// Plans, applies and records a migration, all in one transaction; writes nothing if there is nothing to do.
     ///
     /// - Parameter recorded: Returns the version that the app recorded. It is called only as long as CipherStore has
-    ///   recorded none, and called again after the write lock is taken, because another process may have been faster.
+    ///   recorded no version, and called again after the write lock is taken, because another process may have been
+    ///   faster.
     /// - Throws: ``StoreError``; the database is then unchanged.
     package func migrate(
         _ connection: Connection, recorded: () throws -> SchemaVersion?
@@ -144,7 +145,7 @@ package struct SchemaMigrator {
                 advice: "end the transaction first")
         }
         // The first plan is made without the write lock, because most launches have nothing to do and need not wait for
-        // others.
+        // other connections.
         let preview = try planning(connection) {
             try completePlan(for: DatabaseState(of: connection, countsRows: false, recorded: recorded))
         }
@@ -159,7 +160,7 @@ package struct SchemaMigrator {
     /// discarded afterwards.
     ///
     /// - Returns: The plan, with the effects of the app's own SQL on the rows.
-    /// - Throws: ``StoreError``, as ``migrate(_:recorded:)`` does.
+    /// - Throws: The same errors as ``migrate(_:recorded:)``.
     package func rehearse(_ connection: Connection, recorded: () throws -> SchemaVersion?) throws -> Plan {
         var plan = try applying(connection) { try applyLocked(connection, recorded, isRehearsal: true).plan }
         if let swift = plan.firstSwift {
@@ -214,14 +215,14 @@ package struct SchemaMigrator {
         return (plan, event)
     }
 
-    /// Returns the present schema, and the steps that led to it.
+    /// Returns the current schema, and the steps that led to it.
     private func record(_ connection: Connection) throws -> SchemaRecord {
         SchemaRecord(
             schema: try SchemaDescription(of: connection),
             steps: try source.recordedSteps.filter { $0.version <= version })
     }
 
-    /// Plans again, and throws if anything is left to do.
+    /// Plans again, and throws if an operation is still pending.
     private func verify(
         _ connection: Connection, _ origins: [SQLName: Plan.Origin], against violations: ForeignKeyViolations,
         _ dangling: DanglingObjects
@@ -234,12 +235,12 @@ package struct SchemaMigrator {
         let rest = try completePlan(for: after)
         guard let left = rest.operations.first else { return }
         throw StoreError.unreachable(
-            connection.path, "after the migration, \(left.title) was still left to do", correct: .schema)
+            connection.path, "after the migration, \(left.title) was still pending", correct: .schema)
     }
 
     private func event(for state: DatabaseState) -> HistoryEvent {
         if state.isAdopted { return .migrated }
-        // A recorded version without any table is not a fresh install: something has been lost.
+        // A recorded version without any table is not a fresh install: tables have been lost.
         return state.isFresh(besides: recordedVersion.tables) && state.recorded ?? .zero == .zero ? .created : .adopted
     }
 
@@ -252,7 +253,7 @@ package struct SchemaMigrator {
         (plan.operations.map(\.title) + plan.notes + plan.findings.warnings).joined(separator: "; ")
     }
 
-    // MARK: Surroundings
+    // MARK: Setup and errors
 
     private func reportingFailures<Result>(
         _ connection: Connection, _ action: String, _ body: () throws -> Result

@@ -7,16 +7,16 @@ internal import CipherSQLText
 public struct Plan: Sendable, Equatable {
     /// The version of the database; `nil` if none is recorded.
     public var from: SchemaVersion?
-    /// The version that the configuration wants.
+    /// The version that the configuration requests.
     public var to: SchemaVersion
-    /// A checksum that distinguishes one wanted schema from another.
+    /// A checksum that distinguishes one target schema from another.
     ///
     /// The history stores it, so that a later reader sees which schema was applied. It protects against mistakes, not
     /// against forgery.
     package var fingerprint: String
     /// The operations, in order.
     public var operations: [Operation]
-    /// The operations of every launch, which follow the others.
+    /// The operations of every launch, which follow the other operations.
     public var everyLaunch: [Operation] = []
     /// The changes that the schema requires but that are not made, with the reasons.
     public var withheld: [Withheld]
@@ -26,7 +26,7 @@ public struct Plan: Sendable, Equatable {
     public var notes: [String]
     /// Whether the whole plan was rehearsed on the real rows, with the changes in memory.
     public var isRehearsed = false
-    /// Whether the schema is already the wanted one, so that at most the record of the version must be corrected.
+    /// Whether the database already has the target schema, so that at most the record of the version must be corrected.
     package internal(set) var isRecordOnly = false
     /// The former names of tables that the plan renames or whose columns it renames, by the new names.
     var origins: [SQLName: Origin] = [:]
@@ -34,7 +34,7 @@ public struct Plan: Sendable, Equatable {
     /// The former names of a table and of its columns, if they differ.
     package struct Origin: Sendable, Equatable {
         var table: SQLName
-        /// The new column names, each with the old one.
+        /// The new column names, each with the old name.
         var columns: [SQLName: SQLName]
     }
 

@@ -5,7 +5,7 @@ extension Plan {
         public enum Severity: String, Sendable, Equatable, Codable {
             /// Information; nothing is lost.
             case note
-            /// Nothing is lost, but something is not as it should be and stays that way.
+            /// Nothing is lost, but a part of the schema is not defined as it should be, and stays that way.
             case warning
             /// A part of the schema that contains no values is removed.
             case removesSchema
@@ -37,7 +37,7 @@ extension Plan {
             self.message = message
         }
 
-        /// Returns a warning about something that is not defined as it should be, and stays that way.
+        /// Returns a warning about an object that is not defined as it should be, and stays that way.
         ///
         /// - Parameter subject: A description of the object, such as `the table chat`.
         package static func kept(

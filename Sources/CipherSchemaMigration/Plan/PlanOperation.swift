@@ -81,7 +81,7 @@ extension Plan {
         public var reason: String
         /// The possible losses.
         public var risk: Risk
-        /// The app's own step that this is part of, by its name in `destructiveSteps`.
+        /// The app's own step that this operation is part of, by its name in `destructiveSteps`.
         public var step: String?
         /// The effects on tables, counted before and after the step; `nil` if they were not counted.
         ///

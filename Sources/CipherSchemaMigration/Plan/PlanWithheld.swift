@@ -1,5 +1,5 @@
 extension Plan {
-    /// A change that the wanted schema implies but that is not made.
+    /// A change that the target schema requires but that is not made.
     public struct Withheld: Sendable, Equatable, Codable {
         /// The change that is not made.
         public enum Kind: String, Sendable, Equatable, Codable {
@@ -21,7 +21,7 @@ extension Plan {
         public var column: String?
         /// The number of rows of the table, or values of the column, that the change concerns, if they were counted.
         public var rows: Int?
-        /// Why the change is not made.
+        /// The reason for which the change is not made.
         public var reason: String
 
         /// Creates a withheld change.

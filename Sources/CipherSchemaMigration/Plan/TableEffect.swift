@@ -1,5 +1,5 @@
 extension Plan {
-    /// The effect of an operation on a table, counted before and after it.
+    /// The effect of an operation on a table, counted before and after the operation.
     public struct TableEffect: Sendable, Equatable, Codable {
         /// The change of a column.
         public struct Column: Sendable, Equatable, Codable {

@@ -1,4 +1,4 @@
-/// A 64-bit FNV-1a checksum of texts, which protects against mistakes, not against forgery.
+/// A 64-bit FNV-1a checksum of strings, which protects against mistakes, not against forgery.
 ///
 /// Source: Fowler, Noll and Vo, "The FNV Non-Cryptographic Hash Algorithm".
 package struct Checksum {
@@ -7,7 +7,7 @@ package struct Checksum {
 
     private var state: UInt64 = 0xcbf2_9ce4_8422_2325
 
-    /// Adds a text with its length, so that moving characters from one text to the next changes the checksum.
+    /// Adds a string with its length, so that moving characters from one string to the next changes the checksum.
     package mutating func add(_ text: String) {
         add(Array(text.utf8))
     }

@@ -3,11 +3,11 @@ package import CipherSQLite
 
 /// A schema, object by object, in a form that does not depend on how its SQL is formatted.
 ///
-/// SQLite's own tables, CipherStore's, and those in which virtual tables store their content are left out.
+/// SQLite's own tables, CipherStore's, and those in which virtual tables store their data are omitted.
 package struct SchemaDescription: Sendable, Equatable, Codable {
     /// A table, view, index or trigger.
     package struct Object: Sendable, Codable {
-        /// `table`, `view`, `index` or `trigger`.
+        /// The type of the object: `table`, `view`, `index` or `trigger`.
         package var type: String
         package var name: String
         /// The columns of an ordinary table.
@@ -29,7 +29,7 @@ package struct SchemaDescription: Sendable, Equatable, Codable {
     /// Creates a description of a database's schema; a read-only connection suffices.
     package init(of connection: Connection) throws {
         var rows: [(type: String, name: String, table: String, sql: String)] = []
-        // The indexes of UNIQUE and PRIMARY KEY have no text of their own; their table's text contains them.
+        // The indexes of UNIQUE and PRIMARY KEY have no SQL text of their own; their table's text contains them.
         try connection.forEachRow(
             "SELECT type, name, tbl_name, sql FROM main.sqlite_master WHERE sql IS NOT NULL ORDER BY rowid"
         ) { row in
@@ -47,7 +47,7 @@ package struct SchemaDescription: Sendable, Equatable, Codable {
         }.map { Object(type: $0.type, name: $0.name, sql: $0.sql) }
     }
 
-    /// Returns the differences between this schema and an expected one, object by object; empty if they are alike.
+    /// Returns the differences between this schema and an expected one, object by object; empty if there are none.
     package func differences(from expected: SchemaDescription) -> [SchemaMismatch] {
         expected.objects.flatMap { wanted -> [SchemaMismatch] in
             guard let found = object(like: wanted) else { return [SchemaMismatch(.missing, wanted)] }
@@ -66,7 +66,8 @@ package struct SchemaDescription: Sendable, Equatable, Codable {
 }
 
 extension SchemaName {
-    /// The name itself if it is valid text; otherwise with its bytes shown, because two names must not become one.
+    /// The name itself if it is valid UTF-8; otherwise a form that shows its bytes, because two names must not become
+    /// one.
     fileprivate var recorded: String { String(validating: bytes, as: UTF8.self) ?? description }
 }
 
@@ -108,7 +109,7 @@ extension SchemaDescription.Object {
         for column in columns where !wantedColumns.contains(where: { $0.isNamed(like: column) }) {
             differences.append(SchemaMismatch(.unexpected, self, column))
         }
-        // A missing column shifts the others, but it is already reported.
+        // A missing column shifts the other columns, but it is already reported.
         let isReordered = !zip(common(columns, wantedColumns), common(wantedColumns, columns))
             .allSatisfy { $0.isNamed(like: $1) }
         if isReordered { differences.append(SchemaMismatch(.reordered, self)) }

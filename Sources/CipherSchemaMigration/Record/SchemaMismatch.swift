@@ -6,8 +6,8 @@ public struct SchemaMismatch: Sendable, Hashable, Codable {
         case missing
         /// The object exists but was not expected.
         case unexpected
-        /// The object is defined differently; for a table, outside its columns, such as in a constraint or WITHOUT
-        /// ROWID.
+        /// The object is defined differently; for a table, the difference is outside its columns, for example in a
+        /// constraint or WITHOUT ROWID.
         case differs
         /// The table has the expected columns, but in another order.
         case reordered
@@ -15,7 +15,7 @@ public struct SchemaMismatch: Sendable, Hashable, Codable {
 
     /// The kind of difference.
     public let kind: Kind
-    /// `table`, `view`, `index` or `trigger`.
+    /// The type of the object: `table`, `view`, `index` or `trigger`.
     public let type: String
     /// The object's name.
     public let name: String

@@ -11,7 +11,7 @@ package import CipherSQLite
 
 /// One step of a source that consists of steps.
 package struct SchemaStep: Sendable, Equatable, Codable {
-    /// The version to which it leads.
+    /// The version to which the step leads.
     package var version: SchemaVersion
     /// The step's name for people, such as `sql_update_3.plist`.
     package var name: String
@@ -43,9 +43,9 @@ package struct SchemaRecord: Sendable, Codable {
         self.steps = steps
     }
 
-    /// Returns the record of the latest event that recorded one; `nil` if there is none.
+    /// Returns the record of the latest event that recorded a schema; `nil` if there is no such event.
     ///
-    /// - Throws: ``StoreError`` with `migration` if the record cannot be read.
+    /// - Throws: ``StoreError`` with the code `migration` if the record cannot be read.
     package static func latest(_ connection: Connection) throws -> (id: Int64, record: SchemaRecord)? {
         guard let (id, text) = try HistoryTable.latestRecord(connection) else { return nil }
         do {
@@ -60,12 +60,12 @@ package struct SchemaRecord: Sendable, Codable {
 
     /// Decodes a record that ``json()`` returned.
     ///
-    /// - Throws: `DecodingError` for anything else.
+    /// - Throws: `DecodingError` for any other text.
     package init(json: String) throws {
         self = try JSONDecoder().decode(SchemaRecord.self, from: Data(json.utf8))
     }
 
-    /// Returns the record as one JSON object; equal records give equal text.
+    /// Returns the record as one JSON object; equal records have equal text.
     package func json() throws -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

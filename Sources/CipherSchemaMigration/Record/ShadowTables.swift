@@ -1,12 +1,14 @@
 internal import CipherSQLText
 
-/// Identifies the tables in which virtual tables store their content.
+/// Identifies the tables in which virtual tables store their data (shadow tables).
 ///
 /// They are identified by module and suffix, so that the result is the same on every engine: SQLite knows which
 /// suffixes a module uses only if the module is loaded.
 struct ShadowTables {
     private var virtual: [(prefix: String, endings: Set<String>?)] = []
 
+    /// Creates a set of the shadow tables of a schema.
+    ///
     /// - Parameter tables: The names and statements of all tables.
     init(tables: some Sequence<(name: String, sql: String)>) {
         for table in tables where Self.isVirtual(table.sql) {
@@ -24,7 +26,8 @@ struct ShadowTables {
         SQLTokens(sql, first: 2).tokens.dropFirst().first?.isKeyword("virtual") == true
     }
 
-    /// Returns whether a table is one of them; for an unknown module, every table with the virtual table's prefix is.
+    /// Returns whether a table is a shadow table; for an unknown module, every table with the virtual table's prefix is
+    /// one.
     func contains(_ table: String) -> Bool {
         let name = SQLName(table)
         return virtual.contains { prefix, endings in

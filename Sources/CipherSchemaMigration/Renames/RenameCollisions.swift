@@ -3,14 +3,14 @@ internal import CipherSQLText
 
 /// Handles rename hints whose old and new names both exist in the database.
 ///
-/// An app causes this if it creates what is missing before it looks for what was renamed: the new table or column is
-/// empty, and the old one contains the values. One that contains values of its own is never replaced, and one that a
-/// hint names is never dropped.
+/// An app causes this if it creates missing tables and columns before it makes renames: the new table or column is
+/// empty, and the old one contains the values. A table or column that contains values of its own is never replaced, and
+/// one that a hint names is never dropped.
 struct RenameCollisions {
     let wanted: WantedSchema
     let state: DatabaseState
 
-    /// Makes room for the renames that are possible, and marks what is kept if they are not.
+    /// Frees the new names for the renames that are possible, and marks what is kept if a rename is not possible.
     ///
     /// - Returns: Notes for the report.
     func resolve(in present: inout PresentSchema) throws -> [String] {
@@ -29,7 +29,7 @@ struct RenameCollisions {
         return notes
     }
 
-    /// Does the same for columns, after their tables have their new names.
+    /// Frees the new names of columns in the same way, after the tables have their new names.
     func resolveColumns(of table: TableShape, in present: inout PresentSchema) throws -> [String] {
         let name = SQLName(table.name)
         var notes: [String] = []

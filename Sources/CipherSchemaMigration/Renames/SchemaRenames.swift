@@ -2,7 +2,7 @@ internal import CipherCatalog
 internal import CipherErrors
 internal import CipherSQLText
 
-/// Determines which of the wanted renames are still to be made, and in which order.
+/// Determines which of the requested renames are still to be made, and in which order.
 ///
 /// A hint stays in an app's configuration forever, so it has no effect if its rename was already made, or if the
 /// database is older than the object that was renamed.
@@ -58,7 +58,7 @@ struct SchemaRenames {
             occupied.remove(pair.old)
             ordered.append(pair)
         }
-        // The rest already have their new names, and were renamed before.
+        // The other objects already have their new names, and were renamed before.
         return ordered
     }
 
@@ -99,7 +99,7 @@ struct SchemaRenames {
 }
 
 extension WantedSchema.Renames.Origin {
-    /// The place in a configuration that gives a table's old name.
+    /// Returns the place in a configuration that contains a table's old name.
     fileprivate func place(ofTable table: String) -> String {
         switch self {
         case .tableOptions: "tableOptions.\(table).renamedFrom"
@@ -108,7 +108,7 @@ extension WantedSchema.Renames.Origin {
         }
     }
 
-    /// The place in a configuration that gives the old names of a table's columns.
+    /// Returns the place in a configuration that contains the old names of a table's columns.
     fileprivate func place(ofColumnsOf table: String) -> String {
         switch self {
         case .tableOptions: "tableOptions.\(table).renamedColumns"

@@ -12,9 +12,10 @@ extension RecordedVersion {
     public struct AppliedMigrations: Sendable, Equatable {
         /// The names of all migrations, in the order in which releases applied them: the first one leads to version 1.
         public var identifiers: [String]
-        /// Migrations that replaced others, each with the ones that it replaced.
+        /// Migrations that replaced other migrations, each with the ones that it replaced.
         ///
-        /// Such a name in the table stands for all of them. It may be one of ``identifiers`` itself.
+        /// The name of such a migration in the table stands for all migrations that it replaced. It may be one of
+        /// ``identifiers`` itself.
         public var merged: [String: [String]]
         /// The table's name.
         public var table: String
@@ -35,10 +36,10 @@ extension RecordedVersion {
 }
 
 extension RecordedVersion.AppliedMigrations {
-    /// The column of names, as one that is read row by row.
+    /// The column of names, as a column that is read row by row.
     var names: RecordedVersion.VersionColumn { .init(table: table, column: column) }
 
-    /// The fault of the list itself, with the configuration key that contains it; `nil` if there is none.
+    /// The fault of the list itself, with the configuration key that contains it; `nil` if the list is valid.
     package var fault: (key: String, detail: String)? {
         guard !identifiers.isEmpty else { return ("identifiers", "names no migration") }
         var known: Set<String> = []
@@ -54,10 +55,11 @@ extension RecordedVersion.AppliedMigrations {
         return nil
     }
 
-    /// Returns the number of migrations that are applied; 0 without the table, as for an app that never ran.
+    /// Returns the number of migrations that are applied; 0 if the table does not exist, as for an app that never ran.
     ///
-    /// - Throws: ``StoreError`` with `recordedVersion` if the applied migrations are not the first ones of the list,
-    ///   with `downgrade` if they are all of them and more, or with `configuration` if the list has a fault.
+    /// - Throws: ``StoreError`` with the code `recordedVersion` if the applied migrations are not the first ones of the
+    ///   list, with the code `downgrade` if all migrations of the list and more are applied, or with the code
+    ///   `configuration` if the list has a fault.
     func read(from connection: Connection, databasePath: String) throws -> SchemaVersion {
         if let fault {
             throw StoreError(
@@ -80,10 +82,10 @@ extension RecordedVersion.AppliedMigrations {
         throw StoreError.downgrade(
             databasePath,
             "\(table) has \(unknown) more migrations than the \(count) up to \"\(identifiers[count - 1])\"",
-            orElse: "name them in recordedVersion.identifiers, if the app knows them")
+            orElse: "list them in recordedVersion.identifiers, if the app knows them")
     }
 
-    /// Returns the migrations that are applied, and the number of those that the list lacks.
+    /// Returns the migrations that are applied, and the number of applied migrations that the list lacks.
     private func rows(
         _ connection: Connection, _ databasePath: String
     ) throws -> (applied: Set<String>, unknown: Int) {
@@ -116,6 +118,6 @@ extension RecordedVersion.AppliedMigrations {
         StoreError(
             .recordedVersion, path: path, detail,
             advice: "list all migrations in recordedVersion.identifiers, in the order in which releases applied them, "
-                + "or give the version from a closure (RecordedVersion.custom)", changed: .nothing)
+                + "or return the version from a closure (RecordedVersion.custom)", changed: .nothing)
     }
 }

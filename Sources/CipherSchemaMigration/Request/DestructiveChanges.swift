@@ -2,7 +2,7 @@
 public enum DestructiveChanges: String, Sendable, CaseIterable {
     /// The changes are made.
     case allow
-    /// The changes are not made but reported, and everything else is done.
+    /// The changes are not made but reported, and all other changes are made.
     ///
     /// The losses of an app's own SQL or Swift step cannot be withheld, so the migration is refused, as with `refuse`,
     /// unless `destructiveSteps` of the configuration names the step.

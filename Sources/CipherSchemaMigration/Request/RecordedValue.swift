@@ -17,7 +17,7 @@ struct RecordedValue {
     init?(_ value: Value) {
         switch value {
         case .integer(let integer):
-            // On a 32-bit system, a number that does not fit is not a version.
+            // On a 32-bit system, a number that does not fit is not a valid version.
             guard let number = Int(exactly: integer) else { return nil }
             form = .number(number)
         case .real(let real): form = Self.form(real)
@@ -41,14 +41,14 @@ struct RecordedValue {
         Int(exactly: real).map(Form.number) ?? .fraction(real)
     }
 
-    /// Returns the version; `nil` if the value is not a version, or is negative.
+    /// Returns the version; `nil` if the value is not a valid version, or is negative.
     ///
     /// - Parameters:
     ///   - fractions: How to read a number that is not whole.
-    ///   - offset: The number that is added to a version of one number. A version of several numbers has no successor
-    ///     to count from, so with an offset it is not a version.
+    ///   - offset: The number that is added to a version of one number. A version of several numbers has no definite
+    ///     successor, so with an offset it is not a valid version.
     ///   - place: A description of where the value is, for errors.
-    /// - Throws: ``StoreError`` with `recordedVersion` if `fractions` refuses the value.
+    /// - Throws: ``StoreError`` with the code `recordedVersion` if `fractions` refuses the value.
     func version(
         _ fractions: RecordedVersion.Fractions, offset: Int = 0, of place: String, path: String
     ) throws -> SchemaVersion? {
@@ -64,7 +64,7 @@ struct RecordedValue {
                 throw StoreError.unknownVersion(
                     path,
                     "\(place) contains a number that is not whole, and as numbers the versions 1.1 and 1.10 are equal",
-                    last: "give the version from a closure (RecordedVersion.custom)")
+                    last: "return the version from a closure (RecordedVersion.custom)")
             }
         case .text(let text):
             guard let version = SchemaVersion(text) else { return nil }
@@ -83,10 +83,10 @@ extension RecordedVersion {
     /// A column of type REAL, NUMERIC or DECIMAL stores the text 1.10 as the number 1.1, and so does JSON without
     /// quotes.
     package enum Fractions {
-        /// The version with the number's digits, as apps without dotted versions that stored theirs as DOUBLE intended
-        /// it.
+        /// The version with the number's digits, as intended by apps without dotted versions that stored a version as
+        /// DOUBLE.
         case asWritten
-        /// The given version.
+        /// The associated version.
         case assumed(SchemaVersion)
         /// An error, because the version cannot be determined.
         case refused

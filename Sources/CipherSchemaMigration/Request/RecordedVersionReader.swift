@@ -19,11 +19,11 @@ extension RecordedVersion {
     ///   - fractions: How to read a number that is not whole.
     ///   - assumed: The version to assume for a property list that was truncated, for example by a kill while the app
     ///     wrote it.
-    /// - Returns: `nil` if nothing is recorded: no table, no row, no property list, no such key in it. A `user_version`
-    ///   that was never set is 0.
-    /// - Throws: ``StoreError`` with `recordedVersion` if something is recorded that is not a version; the message
-    ///   never contains the value. With `downgrade` if more migrations were applied than the list contains.
-    ///   `DatabaseError` if SQLite fails, and whatever the app's own closure throws.
+    /// - Returns: The version; `nil` if nothing is recorded because the table, the row, the property list or its key
+    ///   does not exist. A `user_version` that was never set is 0.
+    /// - Throws: ``StoreError`` with the code `recordedVersion` if the recorded value is not a valid version; the
+    ///   message never contains the value. ``StoreError`` with the code `downgrade` if more migrations were applied
+    ///   than the list contains. `DatabaseError` if SQLite fails, and any error thrown by the app's own closure.
     package func read(
         from connection: Connection, databasePath: String, _ fractions: Fractions, assumed: SchemaVersion? = nil
     ) throws -> SchemaVersion? {
@@ -79,7 +79,7 @@ extension RecordedVersion {
         } catch let reason {
             if let assumed { return assumed }
             throw StoreError.unknownVersion(
-                path, "the recorded version is not readable: \(reason.detail)", first: "restore the file")
+                path, "the recorded version could not be read: \(reason.detail)", first: "restore the file")
         }
         guard case .dictionary(let entries) = value else {
             throw failure("the property list is not a dictionary", "check recordedVersion.file")
@@ -88,7 +88,7 @@ extension RecordedVersion {
         let subject = "the value of \"\(ConfigurationNode.shown(key))\""
         guard let version = try RecordedValue(entry)?.version(fractions, of: subject, path: path) else {
             throw failure(
-                "\(subject) is not a version",
+                "\(subject) is not a valid version",
                 "it must be a whole number or text such as 2.0.0; check recordedVersion.key")
         }
         return version
@@ -98,20 +98,21 @@ extension RecordedVersion {
         of path: String, besides databasePath: String, failure: (_ detail: String, _ advice: String) -> StoreError
     ) throws -> [UInt8]? {
         guard !SmallFile.isSame(path, databasePath) else {
-            throw failure("the version's property list is the database itself", "name the file beside it")
+            throw failure(
+                "the version's property list is the database itself", "specify the property list beside the database")
         }
         do {
             return try SmallFile(path: path).bytes(limit: ConfigurationSyntax.maximumSize)
         } catch SmallFile.Failure.missing {
             return nil
         } catch let reason {
-            throw failure("the recorded version is not readable: \(reason)", "check the file")
+            throw failure("the recorded version could not be read: \(reason)", "check the file")
         }
     }
 }
 
 extension RecordedVersion {
-    /// The columns that may contain the version; the first that contains one counts.
+    /// The columns that may contain the version; the first column that contains a version is used.
     var columns: [VersionColumn] {
         switch self {
         case .table(let column): [column]
@@ -131,7 +132,7 @@ extension RecordedVersion {
         switch self {
         case .table(let column): "a row of \(column.table) with its \(column.column)"
         case .propertyList(let file, let key): "\"\(ConfigurationNode.shown(key))\" in \(file)"
-        // The sources that change the schema in steps report more about such a database.
+        // The sources that change the schema in steps report more about a database without a version.
         case .userVersion, .stepRecords, .migrations, .custom: nil
         }
     }
@@ -144,7 +145,7 @@ extension RecordedVersion.VersionColumn {
         Self(table: "tb_clientstage", column: "version", filter: ["id": "1", "tableno": "0"]),
     ]
 
-    /// Reads the highest version of the rows that match; `nil` if there is no table or no such row.
+    /// Reads the highest version of the rows that match; `nil` if there is no such table or no such row.
     func read(
         from connection: Connection, databasePath: String, _ fractions: RecordedVersion.Fractions
     ) throws -> SchemaVersion? {
@@ -153,7 +154,7 @@ extension RecordedVersion.VersionColumn {
             let value = RecordedValue(value)
             guard let version = try value?.version(fractions, offset: offset, of: place, path: databasePath) else {
                 throw StoreError(
-                    .recordedVersion, path: databasePath, "\(place) contains a value that is not a version",
+                    .recordedVersion, path: databasePath, "\(place) contains a value that is not a valid version",
                     advice: "it must be a whole number of at least 0, after the offset, or text such as 2.0.0")
             }
             highest = highest.map { max($0, version) } ?? version
@@ -170,7 +171,7 @@ extension RecordedVersion.VersionColumn {
     ) throws {
         guard let name = try ownTable(connection, databasePath) else { return }
         try checkColumns(of: name, connection, databasePath)
-        // SQLite treats a bare name in double quotes as text if there is no such column.
+        // SQLite treats a bare name in double quotes as text if no column has that name.
         var query: SQL = "SELECT record.\(identifier: column) FROM main.\(identifier: name) AS record"
         for (index, (column, text)) in filter.sorted(by: { $0.key < $1.key }).enumerated() {
             query = "\(query)\(SQL(text: index == 0 ? " WHERE " : " AND "))record.\(identifier: column) = \(text)"

@@ -3,11 +3,11 @@ package import CipherSQLite
 
 /// The goal of a schema migration, independent of its source.
 package struct SchemaGoal: Sendable {
-    /// The version of the schema that the app wants.
+    /// The version of the schema that the app requests.
     package var version: SchemaVersion
     /// The place where the app records its version.
     package var recordedVersion = RecordedVersion.userVersion
-    /// The policy for changes that would lose something.
+    /// The policy for changes that would lose data or parts of the schema.
     package var destructiveChanges = DestructiveChanges.withhold
     /// The app's own extensions that its schema and steps need.
     package var extensions = SQLExtensions()

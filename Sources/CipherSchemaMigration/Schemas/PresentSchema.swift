@@ -3,7 +3,7 @@ internal import CipherErrors
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// The real schema as it is after the wanted renames.
+/// The real schema as it is after the requested renames.
 ///
 /// The renames are applied to the text before anything runs, because the comparison that follows needs their result,
 /// and a rebuild has to create indexes and triggers again under the new names.
@@ -12,22 +12,22 @@ struct PresentSchema {
     struct Table {
         /// The table after the renames.
         var shape: TableShape
-        /// The table's present name in the database, under which its rows are read.
+        /// The table's current name in the database, under which its rows are read.
         let name: String
-        /// The new column names, each with the present one in the database.
+        /// The new column names, each with the current name in the database.
         var columns: [SQLName: String] = [:]
         /// Whether the engine leaves the old names in the table's text, so that it must be rebuilt.
         var isOutdated = false
         /// Whether a rebuild still finds the columns under their old names.
         var keepsOldColumns = false
-        /// The reason why the table stays even if unnamed ones are dropped.
+        /// The reason for which the table stays even if tables that the schema does not name are dropped.
         var reasonToKeep: String?
-        /// The columns that stay even if unnamed ones are dropped, with the reasons.
+        /// The columns that stay even if columns that the schema does not name are dropped, with the reasons.
         var keptColumns: [SQLName: String] = [:]
-        /// The columns whose values a rebuild takes from columns of other names.
+        /// The columns whose values a rebuild copies from columns with other names.
         var replacedColumns: Set<SQLName> = []
 
-        /// Returns the present name of a column in the database.
+        /// Returns the current name of a column in the database.
         func column(_ name: SQLName) -> String? { columns[name] ?? shape.column(name)?.name }
     }
 
@@ -35,9 +35,9 @@ struct PresentSchema {
     struct Object {
         /// The object after the renames.
         var object: DatabaseState.Object
-        /// Whether the engine leaves the old names in its text, so that it must be created again.
+        /// Whether the engine leaves the old names in the object's text, so that it must be created again.
         var isOutdated = false
-        /// A name in the text for which it is unclear whether it is the renamed one.
+        /// A name in the text for which it is unclear whether it is the one that is renamed.
         var doubt: String?
     }
 
@@ -61,7 +61,7 @@ struct PresentSchema {
         objects.filter { $0.object.type != "view" && SQLName($0.object.table) == table }
     }
 
-    /// The present names of tables that are renamed or whose columns are renamed.
+    /// The current names of tables that are renamed or whose columns are renamed.
     var origins: [SQLName: Plan.Origin] {
         tables.filter { $0.key != SQLName($0.value.name) || !$0.value.columns.isEmpty }.mapValues {
             Plan.Origin(table: SQLName($0.name), columns: $0.columns.mapValues(SQLName.init))
@@ -96,7 +96,7 @@ struct PresentSchema {
         }
     }
 
-    /// Drops an empty table, so that another can take its name.
+    /// Drops an empty table, so that another table can take its name.
     ///
     /// Views and triggers elsewhere that name it are created again, because the engine refuses a rename while they are
     /// broken.
@@ -115,7 +115,7 @@ struct PresentSchema {
 
     // MARK: Columns
 
-    /// Replaces a column's values with those of another one, which only its own table and its indexes name.
+    /// Replaces a column's values with those of another column, to which only its own table and indexes refer.
     ///
     /// A rebuild does the work.
     mutating func replaceColumn(_ new: SQLName, by old: SQLName, of table: SQLName, _ scratch: ScratchDatabase) throws {

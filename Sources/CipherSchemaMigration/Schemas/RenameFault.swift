@@ -6,7 +6,9 @@ package struct RenameFault {
     package let new: SQLName
     package let detail: String
 
-    /// - Parameter hints: The new names, each with the old one.
+    /// Returns the first fault; `nil` if there is none.
+    ///
+    /// - Parameter hints: The new names, each with the old name.
     package static func first(in hints: [SQLName: String]) -> RenameFault? {
         var sources: [SQLName: SQLName] = [:]
         // Sorted, so that the same fault is always reported first.

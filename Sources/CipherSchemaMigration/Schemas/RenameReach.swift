@@ -5,8 +5,8 @@ struct RenameReach {
     /// Whether a rename also updates columns, views, triggers and other tables.
     let isCarried: Bool
 
-    // Such a rename fails if any view or trigger of the database cannot be compiled, even an unrelated one that has
-    // long been broken. In that case the engine renames as older engines did, which only look at the table.
+    // Such a rename fails if any view or trigger of the database cannot be compiled, even an unrelated one that was
+    // broken before. In that case the engine renames as older engines did, which only look at the table.
     init(_ state: DatabaseState) throws {
         isCarried =
             try Engine.current.canRenameColumns && !state.lacksTables
@@ -23,7 +23,7 @@ extension Engine {
     /// Whether the engine can rename columns: SQLite 3.25 added RENAME COLUMN, and with it renames that update views,
     /// triggers and other tables.
     ///
-    /// Since 3.26, the latter does not depend on `foreign_keys`.
+    /// Since 3.26, updating other tables does not depend on `foreign_keys`.
     package var canRenameColumns: Bool { sqliteVersionNumber >= 3_026_000 }
 
     /// Returns statements that rename only a table; views, triggers and foreign keys are then not even parsed.

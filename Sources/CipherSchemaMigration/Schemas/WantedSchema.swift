@@ -2,17 +2,17 @@ internal import CipherErrors
 package import CipherSQLText
 package import CipherSQLite
 
-/// The schema that a source wants, as SQLite itself understood its statements.
+/// The target schema of a source, as SQLite itself interprets its statements.
 ///
-/// The statements run in a scratch database, so wrong SQL is found before anything is changed.
+/// The statements run in a scratch database, so invalid SQL is found before anything is changed.
 package struct WantedSchema {
     /// The former names of tables and columns.
     package struct Renames: Sendable, Equatable {
-        /// The new table names, each with the old one.
+        /// The new table names, each with the old name.
         package var tables: [SQLName: String] = [:]
-        /// For each table, by its new name, the new column names, each with the old one.
+        /// For each table, by its new name, the new column names, each with the old name.
         package var columns: [SQLName: [SQLName: String]] = [:]
-        /// The part of the configuration that contains them.
+        /// The part of the configuration that contains the renames.
         package var origin = Origin.tableOptions
 
         /// A part of a configuration that contains renames.
@@ -21,28 +21,28 @@ package struct WantedSchema {
         package init() {}
     }
 
-    /// A property of a table that stays as it is in the database, whatever the wanted text says.
+    /// A property of a table that stays as it is in the database, whatever the target schema's SQL specifies.
     package enum Inherited: Sendable {
         /// The table constraints.
         case constraints
-        /// Whether it is a `WITHOUT ROWID` table.
+        /// Whether the table is a `WITHOUT ROWID` table.
         case rowID
-        /// Whether it is a `STRICT` table.
+        /// Whether the table is a `STRICT` table.
         case strictness
     }
 
-    /// A view, index or trigger that is wanted.
+    /// A view, index or trigger of the target schema.
     package typealias Object = DatabaseState.Object
 
-    /// The wanted tables, in the order in which they were added.
+    /// The tables, in the order in which they were added.
     package private(set) var tables: [TableShape] = []
-    /// The wanted virtual tables, in that order; the tables that store their rows belong to their modules.
+    /// The virtual tables, in that order; the tables that store their rows belong to their modules.
     package private(set) var virtualTables: [Object] = []
-    /// The wanted views, indexes and triggers, in that order.
+    /// The views, indexes and triggers, in that order.
     package private(set) var objects: [Object] = []
     /// The former names of tables and columns.
     package var renames = Renames()
-    /// For each table, the properties that stay as they are because they are not specified.
+    /// For each table, the properties that stay as they are because the schema does not specify them.
     package var inherited: [SQLName: Set<Inherited>] = [:]
 
     private let connection: Connection
@@ -58,7 +58,8 @@ package struct WantedSchema {
     /// Adds the object that one CREATE statement creates.
     ///
     /// - Parameter place: The place of the statement, for errors, such as `dbTables[2].chat`.
-    /// - Throws: ``StoreError`` with `configuration` if SQLite refuses it, or if it creates nothing.
+    /// - Throws: ``StoreError`` with the code `configuration` if SQLite refuses the statement, or if it creates
+    ///   nothing.
     package mutating func add(_ sql: String, at place: String) throws {
         do {
             let last = try connection.value(Int64.self, "SELECT coalesce(max(rowid), 0) FROM sqlite_master") ?? 0
@@ -88,7 +89,7 @@ package struct WantedSchema {
         if let virtual = made.first(where: \.isVirtual) { made = [virtual] }
         guard let (object, isVirtual) = made.first, made.count == 1 else {
             throw StoreError.unusable(
-                place, "it does not create a table, view, index or trigger", advice: "give one CREATE statement")
+                place, "it does not create a table, view, index or trigger", advice: "use one CREATE statement")
         }
         guard !SQLName(object.name).isOfCipherStore else {
             throw StoreError.unusable(
@@ -109,14 +110,14 @@ package struct WantedSchema {
         tables.first { SQLName($0.name) == SQLName(name) }
     }
 
-    /// Makes the foreign key of a column reference another table than its text says.
+    /// Makes the foreign key of a column reference a table other than the one in its text.
     package mutating func keepReference(of table: String, _ column: SQLName, to parent: String) throws {
         guard let index = tables.firstIndex(where: { SQLName($0.name) == SQLName(table) }) else { return }
         let text = tables[index].text.mapping { $0.leading(column, to: parent) }
         tables[index] = try scratch.shape(of: text, name: tables[index].name)
     }
 
-    /// A checksum of everything that is wanted, independent of formatting.
+    /// A checksum of the whole target schema, independent of formatting.
     package var fingerprint: String {
         var checksum = Checksum()
         for sql in tables.map(\.sql) + virtualTables.map(\.sql) + objects.map(\.sql) {

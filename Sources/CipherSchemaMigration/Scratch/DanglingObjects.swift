@@ -7,7 +7,7 @@ package import CipherSQLite
 ///
 /// Legacy databases contain such objects, so a migration is only required not to create new ones.
 package struct DanglingObjects {
-    /// A statement that cannot be compiled: one that reads a view, or one that fires a table's triggers.
+    /// A statement that cannot be compiled: it reads a view, or it fires a table's triggers.
     private struct Subject: Hashable {
         let kind: String
         let name: SQLName
@@ -62,7 +62,7 @@ package struct DanglingObjects {
 
     /// Makes the connection read the schema again.
     ///
-    /// Engines before SQLite 3.26 keep the columns of a view that was once compiled, even if its tables change.
+    /// Engines before SQLite 3.26 retain the columns of a view that was once compiled, even if its tables change.
     private func forgetViews(_ connection: Connection) throws {
         struct Undo: Error {}
         do {
@@ -78,7 +78,7 @@ package struct DanglingObjects {
     private mutating func compile(
         _ statement: String, _ sql: SQL, _ subject: (kind: String, name: String), _ connection: Connection
     ) throws {
-        // Not a cached statement of the connection: that was compiled before the migration.
+        // This is not a cached statement of the connection, because that was compiled before the migration.
         try noting(subject, statement) { _ = try Statement(sql, on: connection) }
     }
 
@@ -88,7 +88,7 @@ package struct DanglingObjects {
         do {
             try body()
         } catch let error as DatabaseError where error.code == DatabaseError.generic {
-            // SQLite gives this answer if a view only has triggers for other statements.
+            // SQLite returns this error if a view only has triggers for other statements.
             guard !error.isOfViewWithoutTrigger else { return }
             let key = Subject(kind: subject.kind, name: SQLName(subject.name), statement: statement)
             failures[key] = ("\(subject.kind) \(subject.name): \(error.message)", error)

@@ -2,20 +2,21 @@ internal import CipherCatalog
 internal import CipherErrors
 internal import CipherSQLite
 
-/// Tries statements one after another: those that define the schema run, and others are only compiled, because their
-/// effect depends on rows.
+/// Tries statements one after another: those that define the schema run, and other statements are only compiled,
+/// because their effect depends on rows.
 extension ScratchDatabase {
     /// Tries a statement.
     ///
-    /// - Parameter code: The error code if SQLite refuses the statement; by default, the present schema is at fault.
-    /// - Throws: ``StoreError`` that names the place.
+    /// - Parameter code: The error code if SQLite refuses the statement; by default, the current schema is at fault.
+    /// - Throws: ``StoreError`` that names the place of the statement.
     func run(_ statement: PlacedStatement, blaming code: StoreError.Code = .migration) throws -> StatementTraits {
         try StepGuard.checkText(statement, path: subject)
         var traits = StatementTraits()
         do {
             try StepGuard(allowsSavepoints: false) { traits.note($0) }
                 .guarding(connection, statement.place) {
-                    // Not from the cache, because a statement is judged only while it is compiled.
+                    // The statement is not taken from the cache, because a statement is checked only while it is
+                    // compiled.
                     let compiled = try Statement(SQL(text: statement.sql), on: connection)
                     try compiled.bind(valuesOf: SQL(text: statement.sql))
                     guard traits.isDefinition || traits.setsRenaming else { return }
@@ -30,9 +31,9 @@ extension ScratchDatabase {
         return traits
     }
 
-    /// Returns whether SQLite accepts a statement that writes rows; it is only compiled.
+    /// Returns whether SQLite accepts a statement that writes rows; the statement is only compiled.
     ///
-    /// - Returns: `true` also if the answer is unknown.
+    /// - Returns: `true` also if this cannot be determined.
     func accepts(_ statement: PlacedStatement) throws -> Bool {
         do {
             _ = try run(statement)
@@ -48,7 +49,7 @@ extension ScratchDatabase {
         return try connection.complaint(aboutNamesIn: SQL(text: statement.sql))
     }
 
-    /// Returns the rows that an INSERT adds to an empty table; `nil` if it cannot be tried.
+    /// Returns the rows that an INSERT adds to an empty table; `nil` if the statement cannot be tried.
     func rows(of statement: PlacedStatement, into table: String, _ columns: [String]) throws -> [[Value]]? {
         let list = columns.map { SQL.quoted(identifier: $0) }.joined(separator: ", ")
         return try undoing {
@@ -62,7 +63,7 @@ extension ScratchDatabase {
     }
 
     /// Returns whether an INSERT specifies the rowids of its rows; otherwise, SQLite assigns the next number after the
-    /// highest.
+    /// highest rowid.
     func numbers(_ statement: PlacedStatement, into shape: TableShape, by key: ColumnState) throws -> Bool {
         let name = SQL.quoted(identifier: key.name)
         let highest = Int64.max / 2
@@ -82,9 +83,9 @@ extension ScratchDatabase {
         } ?? true
     }
 
-    /// Runs `body` and undoes its changes; `nil` if SQLite refuses it.
+    /// Runs `body` and undoes its changes; returns `nil` if SQLite refuses a statement.
     ///
-    /// A statement that needs rows or functions that are missing here shows nothing.
+    /// The result is also `nil` for a statement that needs rows or functions that are missing here.
     private func undoing<Result>(_ body: () throws -> Result) throws -> Result? {
         var result: Result?
         do {

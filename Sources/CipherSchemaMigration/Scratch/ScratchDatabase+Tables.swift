@@ -5,9 +5,9 @@ internal import CipherSQLite
 
 /// Tries out tables, one at a time, and drops each of them at once.
 extension ScratchDatabase {
-    /// Returns the table that SQLite creates from a text.
+    /// Returns the table that SQLite creates from SQL text.
     ///
-    /// - Throws: `DatabaseError` if it refuses the text.
+    /// - Throws: `DatabaseError` if SQLite refuses the text.
     package func shape(of text: TableText, name: String) throws -> TableShape {
         try connection.execute(SQL(text: text.createSQL(name: name)))
         let shape = try TableShape(name, in: connection)
@@ -15,7 +15,7 @@ extension ScratchDatabase {
         return shape
     }
 
-    /// Returns SQLite's error for a CREATE TABLE statement; `nil` if it accepts the statement.
+    /// Returns SQLite's error for a CREATE TABLE statement; `nil` if SQLite accepts the statement.
     func refusal(of sql: String, name: String) throws -> DatabaseError? {
         do {
             try connection.savepoint {
@@ -30,8 +30,8 @@ extension ScratchDatabase {
 
     /// Returns whether SQLite can append a column to a table of this kind.
     ///
-    /// The trial table has the table's columns and no constraints. CHECK is ignored, because only the real rows show
-    /// whether they satisfy it.
+    /// The trial table has the table's columns and no constraints. CHECK constraints are ignored, because only the real
+    /// rows show whether they satisfy them.
     ///
     /// - Parameters:
     ///   - added: The columns that are appended before this one.

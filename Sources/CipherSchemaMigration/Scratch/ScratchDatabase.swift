@@ -5,11 +5,11 @@ package import CipherSQLite
 /// A private database with hardly any rows, in which SQLite creates a schema or compiles a statement before anything is
 /// changed.
 ///
-/// SQLite creates such a database if the name is empty, and removes it when it is closed. The settings prevent even the
-/// schema from being written to disk.
+/// SQLite creates such a database if the name is empty, and removes it when the connection is closed. The settings
+/// prevent even the schema from being written to disk.
 package struct ScratchDatabase {
     package let connection: Connection
-    /// The path of the database that errors name.
+    /// The path to name in errors, that of the database that is checked.
     let subject: String?
     /// Whether the whole schema of the copied database could be created here.
     package private(set) var isComplete = true
@@ -23,7 +23,7 @@ package struct ScratchDatabase {
         try connection.execute("PRAGMA cache_spill = OFF")
     }
 
-    /// Creates a database with the schema of another one.
+    /// Creates a database with the schema of another database.
     package init(after source: Connection, _ extensions: SQLExtensions) throws {
         try self.init(extensions, about: source.path)
         enum Kind: Int { case virtualTable, table, view, other }
@@ -57,7 +57,7 @@ package struct ScratchDatabase {
 
     /// Creates objects, and records if one cannot be created.
     ///
-    /// - Parameter forgetting: Whether the objects can be created without knowing each other.
+    /// - Parameter forgetting: Whether each object can be created while SQLite does not know the others.
     private mutating func make(_ statements: [String], forgetting: Bool) throws {
         var areAllTaken = true
         do {
@@ -88,7 +88,8 @@ package struct ScratchDatabase {
             }
             isComplete = isComplete && areAllTaken
         } catch is DatabaseError {
-            // A statement failed only while it ran. Only a rollback of its own transaction undoes it completely.
+            // A statement failed only while it ran. Only a rollback of its own transaction undoes the statement
+            // completely.
             try connection.execute("PRAGMA writable_schema = OFF")
             for sql in statements { try makeAlone(sql) }
         }
@@ -110,15 +111,17 @@ package struct ScratchDatabase {
         }
     }
 
+    /// Returns a snapshot of the schema.
+    ///
     /// - Parameter previous: An earlier snapshot of the same database.
     package func snapshot(after previous: SchemaSnapshot = SchemaSnapshot()) throws -> SchemaSnapshot {
         try SchemaSnapshot(of: connection, after: previous)
     }
 
-    /// The views, indexes and triggers.
+    /// Returns the views, indexes and triggers.
     func objects() throws -> [DatabaseState.Object] { try DatabaseState.readObjects(connection) }
 
-    /// The views and triggers that cannot be compiled.
+    /// Returns the views and triggers that cannot be compiled.
     package func dangling() throws -> DanglingObjects {
         try DanglingObjects(in: connection, DatabaseState(of: connection, countsRows: false) { nil })
     }

@@ -7,7 +7,8 @@ struct ColumnUsers {
     /// The tables that will exist afterwards.
     let tables: [TableShape]
 
-    /// Returns a description of an object that uses the column; it may return one that does not, but never misses one.
+    /// Returns a description of an object that uses the column; it may name an object that does not use the column, but
+    /// never misses one that does.
     func user(of column: String, in table: String) -> String? {
         let (column, table) = (SQLName(column), SQLName(table))
         let object = objects.first { object in

@@ -5,7 +5,7 @@ package import CipherSQLite
 
 /// The state of a database before a migration: its tables, its other objects and its version.
 ///
-/// It is valid during the transaction in which it was read. Rows are counted when a source asks for them.
+/// It is valid during the transaction in which it was read. Rows are counted when a source requests their number.
 package struct DatabaseState {
     /// A view, an index or a trigger.
     package struct Object: Sendable, Equatable {
@@ -22,27 +22,28 @@ package struct DatabaseState {
     package private(set) var tables: [TableState]
     /// The views, indexes and triggers.
     package private(set) var objects: [Object]
-    /// The version that counts: CipherStore's own record if there is one, otherwise the app's.
+    /// The version to start from: CipherStore's own record if it exists, otherwise the app's record.
     package let recorded: SchemaVersion?
     /// CipherStore's own record.
     let records: VersionRecords
-    /// The value of `PRAGMA user_version`, whatever it means.
+    /// The value of `PRAGMA user_version`, whatever its meaning.
     package let userVersion: Int
     /// Whether the history table exists.
     package let hasHistory: Bool
-    /// Whether CipherStore has recorded the version that counts, so that it knows the schema.
+    /// Whether CipherStore itself has recorded the version, so that it knows the schema.
     package let isAdopted: Bool
     /// Whether whole tables may be read to count their rows.
     let countsRows: Bool
-    /// The first entry of the schema whose name or definition is not valid UTF-8, and so was read in a repaired form.
+    /// The first entry of the schema whose name or definition is not valid UTF-8, and was therefore read in a repaired
+    /// form.
     let entryThatIsNoText: SchemaName?
-    /// Whether the state leaves out a table that the database still has until it is dropped.
+    /// Whether the state omits a table that the database still has until it is dropped.
     private(set) var lacksTables = false
 
     /// Reads the state.
     ///
     /// - Parameters:
-    ///   - recorded: Returns the app's own record; called only as long as CipherStore has none.
+    ///   - recorded: Returns the app's own record; called only as long as CipherStore has no record.
     ///   - countsRows: Whether ``rowCount(of:)`` may read whole tables.
     package init(
         of connection: Connection, countsRows: Bool = true, recorded: () throws -> SchemaVersion?
@@ -83,7 +84,7 @@ package struct DatabaseState {
         return state
     }
 
-    /// Returns whether the app has nothing in the database except tables that contain its record of the version.
+    /// Returns whether the database contains nothing of the app except tables that record its version.
     func isFresh(besides recordTables: Set<SQLName>) -> Bool {
         objects.allSatisfy { recordTables.contains(SQLName($0.table)) }
             && tables.allSatisfy {
@@ -96,10 +97,10 @@ package struct DatabaseState {
         countsRows ? try countedRows(of: table) : nil
     }
 
-    /// Returns the number of rows in a table, and counts them in any case.
+    /// Returns the number of rows in a table, which it counts in any case.
     package func countedRows(of table: String) throws -> Int {
         // For `count(*)`, SQLite walks the b-tree without calling the progress handler. The statement is not cached:
-        // for one table after another, it would push all others out of the cache.
+        // for one table after another, it would push all other statements out of the cache.
         try connection.withStatement("SELECT count(1) FROM main.\(identifier: table)", isKept: false) { statement in
             try statement.step() ? Int(statement.integer(0)) : 0
         }
@@ -137,7 +138,7 @@ package struct DatabaseState {
 
     static func readObjects(_ connection: Connection) throws -> [Object] {
         var objects: [Object] = []
-        // The indexes of UNIQUE and PRIMARY KEY have no text of their own; they belong to their table.
+        // The indexes of UNIQUE and PRIMARY KEY have no SQL text of their own; they belong to their table.
         try connection.forEachRow(
             "SELECT type, name, tbl_name, sql FROM main.sqlite_master WHERE type <> 'table' AND sql IS NOT NULL"
         ) { row in

@@ -1,7 +1,7 @@
 package import CipherSQLText
 internal import CipherSQLite
 
-/// Renames in text that SQLite has accepted, token by token.
+/// Renaming in SQL text that SQLite has accepted, token by token.
 extension SQLTokens {
     private func replacing(_ new: String, where condition: (Int) -> Bool) -> String {
         var replacements: [Int: String] = [:]
@@ -19,7 +19,7 @@ extension SQLTokens {
         if token(index + 1, is: ".") { return .table }
         if token(index - 1, is: ".") { return token(index - 2, is: "main", "temp") ? .table : .column }
         if token(index - 1, is: "FROM", "JOIN", "INTO", "UPDATE") || token(index - 2, is: "OR") { return .table }
-        // The first ON of a trigger or an index; others begin conditions.
+        // The first ON of a trigger or an index; any other ON begins a condition.
         let isIndex = tokens.prefix(4).contains { $0.isKeyword("INDEX") }
         let isTrigger = tokens.prefix(4).contains { $0.isKeyword("TRIGGER") }
         if isIndex || isTrigger, tokens.firstIndex(where: { $0.isKeyword("ON") }) == index - 1 { return .table }
@@ -42,7 +42,7 @@ extension SQLTokens {
         }
     }
 
-    /// Returns whether a name occurs where it can be a table's or a column's.
+    /// Returns whether a name occurs in a place where it can be a table's or a column's.
     package func isUnclear(_ name: SQLName) -> Bool {
         let own = ownName
         return tokens.indices.contains { tokens[$0].isNamed(name) && $0 != own && use(of: $0) == .either }
@@ -83,9 +83,11 @@ extension SQLTokens {
         replacing(new) { $0 > 0 && tokens[$0].isNamed(old) && tokens[$0 - 1].isKeyword("REFERENCES") }
     }
 
+    /// Makes a foreign key in the text reference another table.
+    ///
     /// - Parameters:
-    ///   - child: The column whose foreign key is changed; `nil` if the whole text belongs to it.
-    ///   - old: The only referenced table that is replaced; `nil` for any.
+    ///   - child: The column whose foreign key is changed; `nil` if the whole text belongs to this column.
+    ///   - old: The only referenced table that is replaced; `nil` to replace any.
     fileprivate func leading(_ child: SQLName?, from old: SQLName?, to parent: String) -> String {
         replacing(parent) { index in
             guard index > 0, tokens[index - 1].isKeyword("REFERENCES"), old.map(tokens[index].isNamed) ?? true else {
@@ -117,7 +119,7 @@ extension TableText.Item {
 
     /// Makes the foreign key of a column reference another table.
     ///
-    /// - Parameter old: The only referenced table that is replaced; `nil` for any.
+    /// - Parameter old: The only referenced table that is replaced; `nil` to replace any.
     package func leading(_ child: SQLName, from old: SQLName? = nil, to parent: String) -> TableText.Item {
         guard let column else {
             return TableText.Item(column: nil, text: SQLTokens(text).leading(child, from: old, to: parent))

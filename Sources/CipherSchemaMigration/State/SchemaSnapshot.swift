@@ -2,7 +2,7 @@ internal import CipherCatalog
 package import CipherSQLText
 package import CipherSQLite
 
-/// The content of a schema at one moment, item by item, for comparison with another moment.
+/// A snapshot of a schema, item by item, for comparison with another snapshot.
 package struct SchemaSnapshot {
     /// A table, a column, an index, a view or a trigger.
     package struct Item: Hashable, CustomStringConvertible {
@@ -20,7 +20,7 @@ package struct SchemaSnapshot {
         }
     }
 
-    /// The definition of each item, without its formatting: a column's type and constraints, or the text of an index,
+    /// The definition of each item, without its formatting: a column's type and constraints, or the SQL of an index,
     /// view, trigger or virtual table.
     package private(set) var definitions: [Item: [SQLWord]] = [:]
     /// The SQL that creates each table, index, view or trigger.
@@ -95,7 +95,7 @@ struct SchemaChange {
     init(before: SchemaSnapshot, after: SchemaSnapshot) {
         self.before = before
         self.after = after
-        // A table whose SQL is the same has the same columns.
+        // A table whose SQL is unchanged has the same columns.
         for (item, sql) in after.sql where before.sql[item]?.utf8.elementsEqual(sql.utf8) != true {
             let (old, new) = (before.parts(of: item), after.parts(of: item))
             added.formUnion(new.keys.filter { old[$0] == nil })

@@ -3,7 +3,7 @@ internal import CipherErrors
 package import CipherSQLText
 package import CipherSQLite
 
-/// A table as SQLite sees it, together with its text.
+/// A table as SQLite interprets it, together with its SQL text.
 package struct TableShape: Sendable, Equatable {
     /// The table's name.
     package var name: String
@@ -16,7 +16,7 @@ package struct TableShape: Sendable, Equatable {
     package let text: TableText
     package let facts: Facts
 
-    /// The properties that distinguish tables beyond the columns themselves, in no order.
+    /// The properties that distinguish tables beyond the columns themselves, in no particular order.
     package struct Facts: Sendable, Equatable {
         /// The column collations, and the expressions of generated columns.
         var collations: [SQLName: [SQLWord]] = [:]
@@ -34,7 +34,8 @@ package struct TableShape: Sendable, Equatable {
     /// A foreign key, by names.
     package struct ForeignKey: Sendable, Hashable {
         package var parent: SQLName
-        /// The pairs of child column and parent column; the latter is missing if the parent's primary key is meant.
+        /// The pairs of child column and parent column; the parent column is `nil` if the key references the parent's
+        /// primary key.
         package var columns: [[SQLName?]] = []
         var rules: [String]
     }
@@ -53,7 +54,7 @@ package struct TableShape: Sendable, Equatable {
 
     /// Reads a table of a database.
     ///
-    /// - Throws: ``StoreError`` with `migration` if its text cannot be parsed.
+    /// - Throws: ``StoreError`` with the code `migration` if the table's text cannot be parsed.
     package init(_ name: String, in connection: Connection) throws {
         let sql = try connection.value(
             String.self,
@@ -62,7 +63,7 @@ package struct TableShape: Sendable, Equatable {
     }
 
     /// Creates the shape of an ordinary table that was already read, because SQLite searches the whole schema to find
-    /// one text.
+    /// one table's text.
     package init(_ table: TableState, in connection: Connection) throws {
         try self.init(table.name, table.sql, table.columns, in: connection)
     }
@@ -99,7 +100,7 @@ package struct TableShape: Sendable, Equatable {
 
     // MARK: Comparing
 
-    /// Returns whether a column is defined alike in both tables.
+    /// Returns whether a column has the same definition in both tables.
     func defines(_ column: SQLName, like other: TableShape) -> Bool {
         guard let mine = self.column(column), let theirs = other.column(column) else { return false }
         return mine.isDefined(like: theirs) && facts.collations[column] == other.facts.collations[column]
@@ -109,7 +110,7 @@ package struct TableShape: Sendable, Equatable {
     /// Returns a column's definition as SQL, including the parts that only the text contains.
     func definition(of column: ColumnState) -> String {
         let name = SQLName(column.name)
-        // This is for messages; a schema that is not valid UTF-8 was already refused.
+        // The text is for messages; a schema that is not valid UTF-8 was already refused.
         func text(_ words: [SQLWord]) -> String {
             words.map { String(decoding: $0.bytes, as: UTF8.self) }.joined(separator: " ")
         }
@@ -117,7 +118,7 @@ package struct TableShape: Sendable, Equatable {
             + (facts.generated[name].map { " AS (\(text($0)))" } ?? "")
     }
 
-    /// Returns whether both tables are the same to SQLite; the order of columns and the name do not count.
+    /// Returns whether both tables are the same to SQLite, except for the order of columns and the name.
     package func isSame(as other: TableShape) -> Bool {
         columns.count == other.columns.count && facts == other.facts
             && columns.allSatisfy { defines(SQLName($0.name), like: other) }
@@ -129,7 +130,8 @@ extension TableShape.Facts {
         isStrict = text.hasOption("strict")
         isWithoutRowID = text.hasOption("without", "rowid")
         for item in text.items { add(item) }
-        // SQLite is only queried for what the text can contain, because a schema may have tens of thousands of tables.
+        // SQLite is only queried for properties that the text can contain, because a schema may have tens of thousands
+        // of tables.
         if sql.isLike("%references%") { try readForeignKeys(name, connection) }
         if sql.isLike("%primary%") || sql.isLike("%unique%") { try readKeys(name, connection) }
     }

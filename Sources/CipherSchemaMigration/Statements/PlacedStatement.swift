@@ -4,7 +4,7 @@ internal import CipherSQLite
 struct PlacedStatement: Sendable {
     let place: String
     let sql: String
-    /// The name of the stage; `nil` for a statement that is not the app's.
+    /// The name of the stage; `nil` for a statement that is not the app's own.
     var step: String?
 
     /// Returns the statements of the texts; a text may contain several, or only a comment.

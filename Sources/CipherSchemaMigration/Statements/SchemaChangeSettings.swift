@@ -1,6 +1,6 @@
 internal import CipherSQLite
 
-/// The connection's settings that a schema migration changes, and restores on every path.
+/// The connection's settings that a schema migration changes, and restores whether it succeeds or fails.
 struct SchemaChangeSettings {
     private let connection: Connection
 

@@ -1,7 +1,7 @@
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// What SQLite reports about a statement.
+/// The properties of a statement that SQLite reports.
 struct StatementTraits {
     /// Whether the statement creates, changes or removes a part of the schema.
     var isDefinition = false

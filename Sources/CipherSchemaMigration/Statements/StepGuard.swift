@@ -11,6 +11,8 @@ final class StepGuard {
     private let allowsSavepoints: Bool
     private let observe: (StatementAction) -> Void
 
+    /// Creates a guard.
+    ///
     /// - Parameters:
     ///   - allowsSavepoints: Whether savepoints are allowed: Swift code may nest transactions, which are then
     ///     savepoints.
@@ -34,7 +36,7 @@ final class StepGuard {
     /// Runs `body`, and reports what was refused instead of SQLite's bare "not authorized".
     ///
     /// - Parameters:
-    ///   - place: The statement or step, such as `sql_update_3.plist[1]`.
+    ///   - place: The place of the statement or step, such as `sql_update_3.plist[1]`.
     ///   - compiled: Called with each statement before it runs.
     func guarding<Result>(
         _ connection: Connection, _ place: String, compiled: (([UInt8]) throws -> Void)? = nil,

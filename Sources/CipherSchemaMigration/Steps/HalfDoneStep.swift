@@ -5,21 +5,23 @@ struct HalfDoneStep {
     let name: String
     let passages: [StepSchemas.Passage]
     let path: String
-    /// Returns whether SQLite accepts a statement in the present database.
+    /// A closure that returns whether SQLite accepts a statement in the current database.
     let canRun: (PlacedStatement) throws -> Bool
     let evidence: InsertEvidence
-    /// The statements that may run again, whatever they have done.
+    /// The statements that may run again, whether or not they have run.
     let repeatable: Set<String>
-    /// The statements of earlier steps; what they also create is not evidence of this step.
+    /// The statements of earlier steps; an object that they also create is not evidence of this step.
     let earlier: Set<String>
 
     /// The result for a step's statements.
     struct Answer {
-        /// The reasons why statements are left out, by index.
+        /// The reasons for which statements are left out, by index.
         var skipped: [Int: String] = [:]
     }
 
-    /// - Throws: ``StoreError`` if it is unclear.
+    /// Returns which statements have run.
+    ///
+    /// - Throws: ``StoreError`` if this is unclear.
     func answer(for found: SchemaSnapshot) throws -> Answer {
         let isAdditive = passages.allSatisfy(\.change.isAdditive)
         let done = isAdditive ? try additive(found) : try prefix(found)
@@ -48,7 +50,7 @@ struct HalfDoneStep {
             switch try evidence.answer(for: passage, made: made) {
             case .ran:
                 answer.skipped[index] = "its rows already exist"
-                // In a table that existed before, they may be other rows.
+                // In a table that existed before the step, the rows may be other rows.
                 if !passage.traits.inserts.isDisjoint(with: made) { proof = index }
             case .notRun: continue
             case .unclear, .unknown: throw unclear(passage)
@@ -71,7 +73,7 @@ struct HalfDoneStep {
             case .unknown: open = open ?? passage
             }
         }
-        // If a row shows that the step was begun, it may have continued.
+        // If a row shows that the step was started, it may have continued.
         if !answer.skipped.isEmpty, let open { throw unclear(open) }
         return answer
     }
@@ -88,7 +90,7 @@ struct HalfDoneStep {
                 + "\(passage.statement.place) has run: running it again might "
                 + (isInsert ? "insert rows twice" : "change rows a second time"),
             advice: (isInsert ? "write it as INSERT OR IGNORE, or write it so " : "write it so ")
-                + "that it may run again and name it in updates.repeatable, or repair the database by hand",
+                + "that it may run again and list it in updates.repeatable, or repair the database by hand",
             changed: .nothing)
     }
 
@@ -116,13 +118,13 @@ struct HalfDoneStep {
         guard let first = passages.first else { return [] }
         let moments = [first.change.before] + passages.map(\.change.after)
         let touched = passages.reduce(into: Set<SchemaSnapshot.Item>()) { $0.formUnion($1.change.touched) }
-        // Only items to which the step itself gives several definitions are recognised by their definition.
+        // Only items that the step itself defines several times are recognized by their definition.
         let redefined = touched.filter { item in Set(moments.compactMap { $0.definitions[item] }).count > 1 }
         let count = moments.firstIndex { moment in
             touched.allSatisfy { item in
                 guard moment.has(item) == found.has(item) else { return false }
                 guard redefined.contains(item) else { return true }
-                // A definition that occurs at no moment was already different before the step, and stayed.
+                // A definition that occurs in no intermediate state was already different before the step, and stayed.
                 let isKnown = moments.contains { $0.definitions[item] == found.definitions[item] }
                 return moment.definitions[item] == (isKnown ? found : first.change.before).definitions[item]
             }

@@ -5,19 +5,21 @@ internal import CipherSQLite
 /// Determines from the rows of the database whether an INSERT has already run.
 struct InsertEvidence {
     enum Answer {
-        /// Its rows exist, and it could not insert them again.
+        /// The rows of the INSERT exist, and it could not insert them again.
         case ran
-        /// None of its rows exists.
+        /// None of the rows of the INSERT exists.
         case notRun
         /// Equal rows exist that may be other rows, or rows with some of the keys exist.
         case unclear
-        /// It is not an INSERT of values that could be searched for.
+        /// The statement is not an INSERT of values that could be searched for.
         case unknown
     }
 
     let rehearsal: ScratchDatabase
     let state: DatabaseState
 
+    /// Returns whether the INSERT has run.
+    ///
     /// - Parameter made: The tables that the step itself created, which had no rows before.
     func answer(for passage: StepSchemas.Passage, made: Set<SQLName> = []) throws -> Answer {
         let traits = passage.traits
@@ -36,17 +38,19 @@ struct InsertEvidence {
         if let key = number, try !rehearsal.numbers(passage.statement, into: shape, by: key) { number = nil }
         let answers = Set(try rows.map { try answer(for: Array(zip(columns, $0)), shape, isNumbered: number != nil) })
         guard let answer = answers.first, answers.count == 1 else { return .unclear }
-        // The content of a table that the step created may once have been these rows, and changed since.
+        // A table that the step created may once have contained these rows, which may have changed since.
         return answer == .notRun && made.contains(name) ? .unclear : answer
     }
 
-    /// Returns whether it is a plain `INSERT INTO … VALUES`, which fails if a key is already used.
+    /// Returns whether the statement is a plain `INSERT INTO … VALUES`, which fails if a key is already used.
     private static func givesValues(_ sql: String) -> Bool {
         let tokens = SQLTokens(sql).tokens
         return tokens.first?.isKeyword("INSERT") == true && tokens.dropFirst().first?.isKeyword("INTO") == true
             && !tokens.contains { $0.isKeyword("SELECT") || $0.isKeyword("CONFLICT") }
     }
 
+    /// Returns whether one row exists.
+    ///
     /// - Parameter isNumbered: Whether the statement specifies the rowid, rather than SQLite.
     private func answer(
         for row: [(column: String, value: Value)], _ shape: TableShape, isNumbered: Bool

@@ -4,13 +4,15 @@ public import CipherSQLite
 
 /// The steps with which an app has changed its schema from version to version.
 ///
-/// A new database gets the baseline and then every update; an older one gets the updates above its version, in order.
+/// A new database gets the baseline and then every update; an older database gets the updates after its version, in
+/// order.
 public struct MigrationSteps: Sendable {
-    /// How the versions of the updates are numbered.
+    /// The numbering of the updates' versions.
     public enum Numbering: Sendable, Equatable {
-        /// 2, 3, 4 and so on up to the configuration's version, without gaps; the baseline creates version 1.
+        /// The versions are 2, 3, 4 and so on up to the configuration's version, without gaps; the baseline creates
+        /// version 1.
         case consecutive
-        /// Versions of the app, only some of which changed the schema.
+        /// The versions are those of the app, only some of which changed the schema.
         case appVersions
     }
 
@@ -39,7 +41,7 @@ public struct MigrationSteps: Sendable {
         }
     }
 
-    /// How the versions of the updates are numbered.
+    /// The numbering of the updates' versions.
     public var numbering: Numbering
     /// The work that creates a new database, before all updates.
     public var baseline: Work
@@ -52,7 +54,7 @@ public struct MigrationSteps: Sendable {
     public var repeatable: Set<String>
     /// The names of the baseline and of the work of every launch in errors.
     package var names = (baseline: "baseline", everyLaunch: "every launch")
-    /// The folder that the steps come from; `nil` for those in Swift.
+    /// The folder that the steps come from; `nil` for steps in Swift.
     package var directory: String?
 
     /// Creates steps that are written in Swift.
@@ -82,10 +84,10 @@ extension MigrationSteps {
                 .map(\.place))
     }
 
-    /// Checks that the updates lead to a version: no version occurs twice, none is beyond it, and consecutive ones have
-    /// no gaps.
+    /// Checks that the updates lead to a version: no version occurs twice, none is beyond that version, and consecutive
+    /// versions have no gaps.
     ///
-    /// - Throws: ``StoreError`` with `configuration`, which names the step.
+    /// - Throws: ``StoreError`` with the code `configuration`, naming the step.
     package func check(leadingTo version: SchemaVersion) throws {
         let ordered = ordered
         for (first, second) in zip(ordered, ordered.dropFirst()) where first.version == second.version {
@@ -102,7 +104,7 @@ extension MigrationSteps {
         guard let last = version.wholeNumber else {
             throw failure(
                 "the steps are numbered consecutively, but the app's version is \(version)",
-                "name the steps by the app's versions, such as sql_update_1.10.0.plist")
+                "name the steps after the app's versions, such as sql_update_1.10.0.plist")
         }
         if let first = ordered.first, first.version < 2 {
             throw failure(

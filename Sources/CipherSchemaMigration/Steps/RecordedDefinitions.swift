@@ -4,8 +4,8 @@ internal import CipherSQLText
 
 /// Compares the definitions of the items that a database and its recorded version both have.
 ///
-/// They are compared as SQLite sees them, so formatting does not count as a difference. Neither do changes that a step
-/// after the version has already made, nor columns that the steps do not know.
+/// They are compared as SQLite interprets them, so formatting is not a difference. Changes that a step after the
+/// version has already made, and columns that the steps do not know, are not differences either.
 struct RecordedDefinitions {
     let version: SchemaVersion
     let wanted: SchemaSnapshot
@@ -51,7 +51,9 @@ struct RecordedDefinitions {
         }
     }
 
-    /// - Returns: `nil` for a virtual table, which only its module understands.
+    /// Returns a table of a snapshot.
+    ///
+    /// - Returns: `nil` for a virtual table, which only its module can interpret.
     private func shape(_ table: SchemaSnapshot.Item, _ sql: String) throws -> TableShape? {
         let words = SQLTokens(sql, first: 2).tokens
         guard words.last?.isKeyword("VIRTUAL") != true, let text = TableText(sql) else { return nil }

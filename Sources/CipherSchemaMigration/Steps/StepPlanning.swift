@@ -4,7 +4,7 @@ internal import CipherHistory
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// Makes one plan from steps.
+/// Creates one plan from steps.
 struct StepPlanning {
     private let stages: [StepStage]
     /// The number of stages that the database has already passed.
@@ -17,7 +17,7 @@ struct StepPlanning {
     private let stepSchemas: StepSchemas
     /// The schema of the database, as the plan would change it.
     private let rehearsal: ScratchDatabase
-    /// The latest snapshot of it; the next one only reads what has changed since.
+    /// The latest snapshot of ``rehearsal``; the next snapshot only reads what has changed since.
     private var latest = SchemaSnapshot()
     private var uniqueness: StepUniqueness
 
@@ -87,7 +87,7 @@ struct StepPlanning {
                 + (operations.count == 1 ? "1 operation corrects that" : "\(operations.count) operations correct that"))
     }
 
-    /// Reports a leftover: the app cannot reach rows that a step failed to move.
+    /// Reports a leftover, because the app cannot reach rows that a step failed to move.
     private mutating func noteLeftover(_ leftover: SchemaSnapshot.Item) throws {
         let table = leftover.kind == .table ? state.tables.first { SQLName($0.name) == leftover.name } : nil
         guard let table, !table.isVirtual, try state.holdsRows(table.name) else {
@@ -157,7 +157,9 @@ struct StepPlanning {
         return latest
     }
 
-    /// - Returns: `nil` if trying it requires the app's own modules or functions.
+    /// Tries a statement.
+    ///
+    /// - Returns: `nil` if the statement requires the app's own modules or functions.
     @discardableResult
     private func rehearse(_ statement: PlacedStatement) throws -> StatementTraits? {
         do {

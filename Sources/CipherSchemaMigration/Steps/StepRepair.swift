@@ -3,7 +3,7 @@ internal import CipherHistory
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// Finds the parts of its recorded version's schema that a database lacks.
+/// Finds the parts of the recorded version's schema that a database lacks.
 ///
 /// The older systems recorded a version even if a statement had failed. Statements that only add are repeated. If a
 /// failed statement may have left rows elsewhere, the state is unclear, and nothing is changed.
@@ -11,7 +11,7 @@ struct StepRepair {
     let version: SchemaVersion
     /// The statements up to the version.
     let past: [StepSchemas.Passage]
-    /// The statements after it, step by step.
+    /// The statements after the version, step by step.
     let pending: [[StepSchemas.Passage]]
     /// The triggers in the database.
     let triggers: [DatabaseState.Object]
@@ -20,7 +20,7 @@ struct StepRepair {
 
     /// The operations that repair a database, and the findings about it.
     struct Repair {
-        /// The operations that correct what is missing or different, in order.
+        /// The operations that correct missing or different parts, in order.
         var operations: [Plan.Operation] = []
         var findings: [Plan.Finding] = []
     }
@@ -38,7 +38,7 @@ struct StepRepair {
     }
 
     /// Returns operations that create missing tables and columns, and write the rows that could not be written without
-    /// them.
+    /// these tables and columns.
     private func makingUp(
         for missing: Set<SchemaSnapshot.Item>, _ found: SchemaSnapshot, _ wanted: SchemaSnapshot
     ) throws -> [Plan.Operation] {
@@ -61,17 +61,17 @@ struct StepRepair {
             }
     }
 
-    // MARK: What is missing
+    // MARK: Missing parts
 
     /// Returns the items that the recorded version has and the database lacks, except those that a later step has
-    /// removed since it was begun.
+    /// removed since that step was started.
     ///
-    /// The database may be at one of several moments; the one with the fewest missing items counts.
+    /// The database may be in one of several states; the state with the fewest missing items is used.
     private func absent(from found: SchemaSnapshot, _ wanted: SchemaSnapshot) -> Set<SchemaSnapshot.Item> {
         let absent = wanted.items.subtracting(found.items)
         let removedLater = pending.joined().reduce(into: Set<SchemaSnapshot.Item>()) { $0.formUnion($1.change.removed) }
         guard !absent.isDisjoint(with: removedLater) else { return absent }
-        // Steps that only add leave gaps, because their failures went unnoticed; they do not identify a moment.
+        // Steps that only add leave gaps, because their failures went unnoticed; they do not identify a state.
         let touched = pending.filter { !$0.allSatisfy(\.change.isAdditive) }.joined()
             .reduce(into: Set<SchemaSnapshot.Item>()) { $0.formUnion($1.change.touched) }
         var least: Set<SchemaSnapshot.Item>?
@@ -108,8 +108,8 @@ struct StepRepair {
         return past.last { $0.change.removed.contains(item) }?.change.removed.allSatisfy { $0.kind != .table } ?? false
     }
 
-    /// Returns whether it is a unique index of the steps' own, which would keep rejecting rows; dropping it loses
-    /// nothing.
+    /// Returns whether a leftover is a unique index that the steps created, which would continue to reject rows;
+    /// dropping the index loses nothing.
     func isDropped(_ leftover: SchemaSnapshot.Item, in found: SchemaSnapshot) -> Bool {
         guard leftover.kind == .index, let sql = found.sql[leftover], let definition = found.definitions[leftover]
         else {
@@ -119,7 +119,7 @@ struct StepRepair {
             && past.contains { $0.change.after.definitions[leftover] == definition }
     }
 
-    /// Checks for leftovers, because a table with another name may contain the rows of a missing one.
+    /// Checks for leftovers, because a table with another name may contain the rows of a missing table.
     private func checkLeftovers(_ found: SchemaSnapshot, _ missing: Set<SchemaSnapshot.Item>) throws {
         let lost = missing.filter { $0.kind == .table || $0.kind == .column }
         let leftover = leftovers(in: found).first { $0.kind == .table || $0.kind == .column }
@@ -175,7 +175,7 @@ struct StepRepair {
     }
 
     /// Returns operations that create indexes, views and triggers; a view's triggers are dropped and created again with
-    /// it.
+    /// the view.
     private func objects(
         _ wanted: SchemaSnapshot, _ missing: Set<SchemaSnapshot.Item>, _ differing: Set<SchemaSnapshot.Item>
     ) -> [Plan.Operation] {
@@ -220,7 +220,7 @@ struct StepRepair {
             advice: "repair it by hand, or correct the record", changed: .nothing)
     }
 
-    /// Tables first, and views before their triggers.
+    /// Returns whether the left item precedes the right one: tables come first, and views before their triggers.
     private static func byName(_ left: SchemaSnapshot.Item, _ right: SchemaSnapshot.Item) -> Bool {
         let order: [SchemaSnapshot.Item.Kind] = [.table, .column, .index, .view, .trigger]
         let places = [left, right].map { order.firstIndex(of: $0.kind) ?? 0 }

@@ -1,10 +1,10 @@
 internal import CipherErrors
 internal import CipherSQLText
 
-/// The effects of the steps on an empty database, statement by statement, which give the schema that every version
+/// The effects of the steps on an empty database, statement by statement, which determine the schema that every version
 /// should have.
 ///
-/// They are known up to the first stage in Swift.
+/// The effects are known up to the first stage in Swift.
 struct StepSchemas {
     /// A statement with its effects.
     struct Passage {
@@ -12,10 +12,10 @@ struct StepSchemas {
         let traits: StatementTraits
         let change: SchemaChange
 
-        /// Whether it writes rows and may do so again, which a step declares with `INSERT OR IGNORE`.
+        /// Whether the statement writes rows and may do so again, which a step declares with `INSERT OR IGNORE`.
         var mayRepeat: Bool {
             guard traits.deletes.isEmpty, traits.updates.isEmpty else { return false }
-            // After a WITH, the statement begins later, outside all parentheses.
+            // After a WITH clause, the statement itself begins later, outside all parentheses.
             var depth = 0
             let words = SQLTokens(statement.sql).tokens.filter { token in
                 if token.isKeyword("(") { depth += 1 }
@@ -28,12 +28,12 @@ struct StepSchemas {
         }
     }
 
-    /// The stages before the first one in Swift.
+    /// The stages before the first stage in Swift.
     let stages: [[Passage]]
 
     /// - Parameter everyLaunch: The statements that run after the stages.
-    /// - Throws: ``StoreError`` with `configuration`: if something fails in a database with only the steps, the steps
-    ///   are at fault.
+    /// - Throws: ``StoreError`` with the code `configuration`: if something fails in a database with only the steps,
+    ///   the steps are at fault.
     init(_ all: [StepStage], everyLaunch: [PlacedStatement], in scratch: ScratchDatabase) throws {
         var stages: [[Passage]] = []
         var schema = SchemaSnapshot()

@@ -2,10 +2,10 @@ internal import CipherCatalog
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// Finds the unique indexes of pending steps that the present rows would violate.
+/// Finds the unique indexes of pending steps that the current rows would violate.
 ///
-/// A step may remove duplicates first. So an index counts only as long as no step has written a row and its table is
-/// unchanged, except for new columns that the index does not name.
+/// A step may remove duplicates first. Therefore, an index is checked only as long as no step has written a row and its
+/// table is unchanged, except for new columns that the index does not name.
 struct StepUniqueness {
     private let state: DatabaseState
     /// The pending definitions so far that may have changed a table.
@@ -40,7 +40,7 @@ struct StepUniqueness {
 
     /// Records a pending statement.
     ///
-    /// - Parameter traits: What SQLite reported about the statement; `nil` if it could not be compiled.
+    /// - Parameter traits: The properties that SQLite reported for the statement; `nil` if it could not be compiled.
     mutating func note(_ sql: String, _ traits: StatementTraits?) {
         guard let traits, traits.isDefinition else {
             mayHaveWrittenRows = mayHaveWrittenRows || traits?.writesRows != false

@@ -3,7 +3,7 @@ extension StepsSource {
 
     /// The updates; Swift code is identified only by its name.
     ///
-    /// The baseline is left out, because it is unknown which one created an old database.
+    /// The baseline is omitted, because it is unknown which baseline created an old database.
     package var recordedSteps: [SchemaStep] {
         steps.ordered.map { update in
             switch update.work {

@@ -7,8 +7,8 @@ internal import CipherSQLite
 /// The source of an app that changes its schema in steps.
 ///
 /// Every statement is first tried on private databases: one that began empty and ran every step, and one with the
-/// schema of the real database. So a plan reports faults in a step, and what the older system left half done, without
-/// changing anything.
+/// schema of the real database. Thus a plan reports faults in a step, and steps that the older system left half done,
+/// without changing anything.
 package struct StepsSource: SchemaSource {
     let steps: MigrationSteps
     let version: SchemaVersion
@@ -45,7 +45,7 @@ package struct StepsSource: SchemaSource {
         return plan
     }
 
-    /// The version that the steps continue from; `nil` for a new database.
+    /// Returns the version that the steps continue from; `nil` for a new database.
     private func from(_ state: DatabaseState) throws -> SchemaVersion? {
         if let recorded = state.recorded, recorded > .zero { return recorded }
         let own = state.tables.filter {
@@ -55,7 +55,7 @@ package struct StepsSource: SchemaSource {
         throw StoreError.unknownVersion(
             state.connection.path,
             "the database has tables, such as \(table.name), but records no version: it is not new, and its version is "
-                + "unknown", first: "configure recordedVersion with the place of its version")
+                + "unknown", first: "configure recordedVersion with the location of its version")
     }
 
     private var fingerprint: String {

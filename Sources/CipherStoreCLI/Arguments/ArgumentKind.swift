@@ -1,4 +1,4 @@
-/// What an argument stands for, so that a shell can complete it.
+/// The kind of value that an argument takes, so that a shell can complete it.
 enum ArgumentKind: Sendable, Equatable {
     /// Any text; there is nothing to complete.
     case text

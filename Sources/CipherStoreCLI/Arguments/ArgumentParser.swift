@@ -17,8 +17,8 @@ internal import CipherSystemFiles
 package enum ArgumentParser {
     /// Parses the arguments after the command's name.
     ///
-    /// - Throws: ``CommandFailure`` with `usage`. The message names options, never their values or operands, because
-    ///   those may be secrets given in the wrong place.
+    /// - Throws: ``CommandFailure`` with the code `usage`. The message names options, never their values or operands,
+    ///   because those may be secrets in the wrong place.
     package static func parse(_ arguments: [String], _ options: [Option]) throws -> Invocation {
         try turn.withLock { try read(arguments, options) }
     }
@@ -59,7 +59,7 @@ package enum ArgumentParser {
                 let given = try option.kind.namesFile ? value : text(value, of: option.usage)
                 values[option.name, default: []].append(given)
                 guard option.isRepeatable || values[option.name]?.count == 1 else {
-                    throw CommandFailure.usage("--\(option.name) was given twice")
+                    throw CommandFailure.usage("--\(option.name) was specified twice")
                 }
             case CS_ARGUMENT_OPERAND:
                 if let text = found.text { operands.append(SystemPath.text(cString: text)) }
@@ -79,7 +79,7 @@ package enum ArgumentParser {
         options.contains { $0.name == Option.help.name }
     }
 
-    /// Returns an argument that is text and not a file name.
+    /// Returns an argument as text; it must not be a file name, which need not be UTF-8.
     static func text(_ argument: String, of usage: String) throws -> String {
         let bytes = SystemPath.bytes(argument)
         let text = String(decoding: bytes, as: UTF8.self)
@@ -115,7 +115,7 @@ package enum ArgumentParser {
         if ["key", "password", "passphrase"].contains(name), !keys.isEmpty {
             return .usage(
                 "--\(name) is not an option: other users can read a key on the command line",
-                advice: "put it in a file and give one of \(keys.map { "--\($0)" }.joined(separator: ", "))")
+                advice: "put it in a file and use one of \(keys.map { "--\($0)" }.joined(separator: ", "))")
         }
         if meant.count > 1 {
             let names = meant.map { "--\($0)" }.joined(separator: ", ")

@@ -25,22 +25,22 @@ enum CipherOptions {
             + "salt."
     )
 
-    /// The formats to try, in order.
+    /// Returns the formats to try, in order.
     static func formats(_ invocation: Invocation) throws -> [CipherSettings] {
         guard invocation.has(detect) else { return [try settings(invocation)] }
         guard !invocation.has(compatibility) else {
-            throw CommandFailure.usage("--\(detect.name) and --\(compatibility.name) cannot be given together")
+            throw CommandFailure.usage("--\(detect.name) and --\(compatibility.name) cannot be used together")
         }
         return CipherSettings.defaults()
     }
 
-    /// The formats to try on the file that the command changes.
+    /// Returns the formats to try on the file that the command changes.
     static func oldFormats(_ invocation: Invocation) throws -> [CipherSettings] {
         guard invocation.has(oldCompatibility) else { return CipherSettings.defaults() }
         return [try settings(invocation, oldCompatibility)]
     }
 
-    /// The requested format, or the engine's newest.
+    /// Returns the requested format, or the engine's newest.
     static func settings(
         _ invocation: Invocation, _ option: Option = compatibility, oldest: Int = 1
     ) throws -> CipherSettings {
@@ -91,7 +91,7 @@ enum CipherOptions {
                 }
                 guard isRead else {
                     throw CommandFailure.usage(
-                        "--\(option.name): after the number, give page-size=BYTES, kdf-iterations=ROUNDS, hmac=DIGEST "
+                        "--\(option.name): after the number, use page-size=BYTES, kdf-iterations=ROUNDS, hmac=DIGEST "
                             + "or kdf=DIGEST, where DIGEST is sha1, sha256 or sha512")
                 }
             }
@@ -109,7 +109,7 @@ enum CipherOptions {
         return parts.joined(separator: ",")
     }
 
-    /// The format of the new file.
+    /// Returns the format of the new file.
     static func newSettings(_ invocation: Invocation) throws -> CipherSettings {
         var settings = try settings(invocation, newCompatibility, oldest: 3)
         switch invocation[plaintextHeader] {

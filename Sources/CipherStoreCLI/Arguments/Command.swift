@@ -82,16 +82,16 @@ extension Command {
             title: "A database file",
             commands: [inspect, diagnose, encrypt, decrypt, rekey, verify, backup, restore, recover, query]),
         Group(
-            title: "An app's database, by its configuration",
+            title: "An app's database, described by its configuration",
             commands: [plan, migrate, history, validate, baseline, repair]),
         Group(title: "Other", commands: [report, keygen, help, version, completions, manual]),
     ]
 
     package static let all: [Command] = groups.flatMap(\.commands)
 
-    /// Returns the command with a name.
+    /// Returns the command with the given name.
     ///
-    /// - Throws: ``CommandFailure`` with `usage`, which suggests a similar name if there is one.
+    /// - Throws: ``CommandFailure`` with the code `usage`, which suggests a similar name if there is one.
     static func named(_ word: String) throws -> Command {
         guard let command = all.first(where: { $0.name == word }) else {
             let suggestion = Suggestion.nearest(to: word, among: all.map(\.name))

@@ -51,7 +51,7 @@ package enum HelpText {
         return text
     }
 
-    /// A command's usage line, with its required arguments.
+    /// Returns a command's usage line, with its required arguments.
     static func usage(_ command: Command) -> String {
         let words =
             ["cipherstore", command.name] + command.operands.filter { !$0.isOptional }.map(\.usage)

@@ -1,7 +1,7 @@
-/// The options and operands that a command was given.
+/// The options and operands of a command line.
 package struct Invocation: Sendable {
     private let values: [String: [String]]
-    /// The operands; ``Tool`` checks that the command takes this many.
+    /// The operands; ``Tool`` checks that their number fits the command.
     package var operands: [String]
 
     init(values: [String: [String]], operands: [String]) {
@@ -9,16 +9,16 @@ package struct Invocation: Sendable {
         self.operands = operands
     }
 
-    /// Whether an option was given.
+    /// Returns whether an option was specified.
     package func has(_ option: Option) -> Bool { values[option.name] != nil }
 
-    /// The value of an option; `nil` if it was not given.
+    /// The value of an option; `nil` if it was not specified.
     subscript(_ option: Option) -> String? { values[option.name]?.last }
 
-    /// The values of an option that may be given several times.
+    /// Returns the values of an option that may be repeated.
     func all(_ option: Option) -> [String] { values[option.name] ?? [] }
 
-    /// Returns the options that were given, each with its value, except for `others`.
+    /// Returns the specified options, each with its value, except for `others`.
     func given(except others: [Option]) -> [String: String] {
         values.filter { name, _ in !others.contains { $0.name == name } }.compactMapValues(\.last)
     }
@@ -62,7 +62,7 @@ package struct Invocation: Sendable {
     /// Returns the value of an option that is a number of seconds.
     func duration(_ option: Option, default fallback: Duration) throws -> Duration {
         guard let text = self[option] else { return fallback }
-        // Nobody waits longer than a day.
+        // No one waits longer than a day.
         guard let seconds = Double(text), (0...86_400).contains(seconds) else {
             throw CommandFailure.usage("--\(option.name) takes a number of seconds from 0 to 86400")
         }

@@ -41,7 +41,7 @@ package struct KeyFileTemplate: KeyTextSource, InputFiles {
 
     /// Returns the path of a database's key file.
     package func path(for database: String) -> String {
-        // Split by byte: a name may begin with a combining mark, which would form one character with what precedes it.
+        // Split by byte: a name may begin with a combining mark, which would form one character with the preceding one.
         let parts = database.utf8.split(separator: UInt8(ascii: "/"))
         let file = parts.last ?? "".utf8[...]
         let ending = file.lastIndex(of: UInt8(ascii: ".")) ?? file.endIndex

@@ -3,7 +3,7 @@ internal import CipherKeyProviders
 internal import CipherSQLite
 internal import CipherSecretServiceKeys
 
-/// The options that say where a key is.
+/// The options that specify where a key is.
 struct KeyOptions: Sendable {
     /// The key of the database.
     static let key = KeyOptions(prefix: "key", named: "the key")
@@ -23,18 +23,18 @@ struct KeyOptions: Sendable {
         named = name
         file = Option(
             "\(prefix)-file", value: "FILE", kind: .file,
-            "Read \(name) from a file that only its owner can read, or with - from standard input; on a terminal, you "
-                + "are asked for a passphrase.")
+            "Read \(name) from a file that only its owner can read; - reads standard input and, on a terminal, asks "
+                + "for a passphrase.")
         environment = Option(
             "\(prefix)-env", value: "VAR", kind: .variable, "Read \(name) from an environment variable.")
         credential = Option("\(prefix)-credential", value: "NAME", "Read \(name) from a systemd credential.")
         secretService = Option(
             "\(prefix)-secret-service", value: "NAME",
-            "Read \(name) from the desktop's key store; if a file is to be encrypted and the key does not exist, it is "
-                + "created there.")
+            "Read \(name) from the desktop's key store; if a file is to be encrypted and the key does not exist, the "
+                + "key is created there.")
     }
 
-    /// How keys are written, for the help of a command that takes a key; `nil` for any other command.
+    /// Returns how keys are written, for the help of a command that takes a key; `nil` for any other command.
     static func forms(_ command: Command) -> String? {
         guard command.options.contains(where: { $0.name == key.file.name }) else { return nil }
         return
@@ -47,12 +47,12 @@ struct KeyOptions: Sendable {
 
     /// Returns the provider that the options select; `nil` if there is none.
     ///
-    /// - Throws: ``CommandFailure`` with `usage` if there is more than one.
+    /// - Throws: ``CommandFailure`` with the code `usage` if there is more than one.
     func provider(_ invocation: Invocation) throws -> (any KeyProvider)? {
         let given = all.filter(invocation.has)
         guard given.count < 2 else {
             let names = given.map { "--\($0.name)" }.joined(separator: " and ")
-            throw CommandFailure.usage("\(names) cannot be given together")
+            throw CommandFailure.usage("\(names) cannot be used together")
         }
         if let path = invocation[file] {
             if path == "-" { return try Self.typed(invocation) }
@@ -96,7 +96,7 @@ struct KeyOptions: Sendable {
 
     /// Requests the key that all files of a fleet share, so that a missing key ends the run before it begins.
     ///
-    /// - Throws: ``CommandFailure`` with `usage` if the path of key files has an unknown placeholder.
+    /// - Throws: ``CommandFailure`` with the code `usage` if the path of key files has an unknown placeholder.
     func checkShared(_ invocation: Invocation, in folder: String) throws {
         if let path = invocation[file], let unknown = KeyFileTemplate.unknownPlaceholder(in: path) {
             throw CommandFailure.usage(
@@ -114,7 +114,7 @@ struct KeyOptions: Sendable {
             throw CommandFailure(
                 .usage, "usage", path: invocation.operands.first, "a key is needed",
                 advice:
-                    "give one of \(all.map(\.usage).joined(separator: ", ")); cipherstore keygen FILE makes a key file")
+                    "use one of \(all.map(\.usage).joined(separator: ", ")); cipherstore keygen FILE makes a key file")
         }
         return provider
     }
@@ -131,13 +131,13 @@ struct KeyOptions: Sendable {
     }
 }
 
-/// Takes the place of a key that was not given, in case none is needed.
+/// Stands in for a key that was not specified, in case none is needed.
 struct MissingKeyProvider: KeyProvider {
     func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         throw StoreError(
             .keyUnavailable, path: database, "no key was given",
             advice:
-                "give --key-file, --key-env, --key-credential or --key-secret-service; cipherstore keygen makes a key "
+                "use --key-file, --key-env, --key-credential or --key-secret-service; cipherstore keygen makes a key "
                 + "file")
     }
 }

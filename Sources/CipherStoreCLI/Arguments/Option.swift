@@ -10,7 +10,7 @@ package struct Option: Sendable {
     let help: String
     /// Whether the command requires the option.
     package let isRequired: Bool
-    /// Whether the option may be given several times.
+    /// Whether the option may be repeated.
     let isRepeatable: Bool
 
     init(

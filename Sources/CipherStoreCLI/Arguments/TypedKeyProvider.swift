@@ -48,7 +48,7 @@ package final class TypedKeyProvider: KeyTextSource, @unchecked Sendable {
         let first = try text()
         guard isatty(0) == 1 else { return }
         guard try typed("Repeat the key: ") == first else {
-            throw StoreError(.keyUnavailable, "the two keys are not the same", advice: "run the command again")
+            throw StoreError(.keyUnavailable, "the two keys do not match", advice: "run the command again")
         }
     }
 
@@ -60,7 +60,7 @@ package final class TypedKeyProvider: KeyTextSource, @unchecked Sendable {
             guard bytes.count <= KeyText.maximumSize else {
                 throw StoreError(
                     .keyMalformed, "the key on standard input is longer than \(KeyText.maximumSize) bytes",
-                    advice: "give a passphrase or x'64 hex digits'")
+                    advice: "use a passphrase or x'64 hex digits'")
             }
         }
         return SecretBytes(bytes)

@@ -22,7 +22,7 @@ enum UpgradeOptions {
         return try body(options)
     }
 
-    /// Returns options that say how long to wait for other processes.
+    /// Returns options that specify how long to wait for other processes.
     static func waiting(_ invocation: Invocation) throws -> ConversionOptions {
         var options = ConversionOptions()
         options.maximumAttempts = nil

@@ -3,18 +3,18 @@ internal import CipherDatabaseConversion
 extension Command {
     static let backup = Command(
         name: "backup",
-        summary: "Make a verified, encrypted copy while others use the database.",
+        summary: "Make a verified, encrypted copy while other connections use the database.",
         operands: [.database],
         options: [BackupCommand.output] + KeyOptions.key.all + KeyOptions.newKey.all
             + [CipherOptions.newCompatibility, CipherOptions.oldCompatibility, .busyTimeout, .progress],
         notes: [
-            "The backup has the state of one commit and is compared with the database row by row. It appears under its "
-                + "name in one step, complete, and never replaces a file. The database does not change, and the backup "
-                + "is a single file.",
+            "The backup is a consistent snapshot of one commit and is compared with the database row by row. It "
+                + "appears under its name in one step, only when it is complete, and never replaces a file. The "
+                + "database does not change, and the backup is a single file.",
             "The backup has the database's key and format, or those of the --new-key options. A plaintext database has "
                 + "no key, so its backup needs one.",
-            "Others can write to a database in WAL mode meanwhile; in any other mode, writers wait until the backup is "
-                + "complete.",
+            "Other connections can write to a database in WAL mode in the meantime; in any other mode, writers wait "
+                + "until the backup is complete.",
         ],
         examples: [
             "backup app.db --output app-2026-11.db --key-file key",

@@ -4,11 +4,11 @@ internal import CipherStore
 extension Command {
     static let baseline = Command(
         name: "baseline",
-        summary: "Declare an existing schema to be that of a version.",
+        summary: "Record an existing schema as the schema of a version.",
         options: ConfigurationOptions.all + [BaselineCommand.version] + KeyOptions.key.all + HistoryChangeText.options,
         notes: [
             "Use this for a database that already has its schema, but whose version CipherStore has not recorded. The "
-                + "version and the present schema are recorded; later migrations start from there."
+                + "version and the current schema are recorded; later migrations start from there."
         ],
         examples: ["baseline --config app.plist --directory . --key-file key --at 24"],
         isToldByStatus: true,

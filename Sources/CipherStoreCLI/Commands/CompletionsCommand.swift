@@ -6,7 +6,7 @@ extension Command {
             Operand("SHELL", kind: .words(CompletionsCommand.Shell.allCases.map(\.rawValue)), "The shell: bash or zsh.")
         ],
         notes: [
-            "An installation includes them. To install them by hand: for bash, save them as "
+            "An installation includes the completions. To install them by hand: for bash, save them as "
                 + "~/.local/share/bash-completion/completions/cipherstore, or in ~/.bashrc; for zsh, save them in a "
                 + "file named _cipherstore in a folder of fpath."
         ],

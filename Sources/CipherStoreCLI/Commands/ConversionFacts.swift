@@ -46,7 +46,7 @@ enum ConversionFacts {
         sheet.add(
             "proof",
             "\(counted(report.tables, "table")), \(counted(report.rows, "row")) compared, every value, rowid and index "
-                + "entry equal\(authenticated)")
+                + "entry matches\(authenticated)")
         if !report.rebuiltIndexes.isEmpty {
             sheet.add(
                 "rebuilt", "damaged indexes, from the rows: \(report.rebuiltIndexes.joined(separator: ", "))")

@@ -7,9 +7,9 @@ extension Command {
         operands: [.database],
         options: KeyOptions.key.all + [CipherOptions.compatibility, CipherOptions.detect] + UpgradeOptions.all,
         notes: [
-            "A plaintext copy is built beside the file, compared with it row by row, and takes its place in a single "
-                + "rename. At every moment the file is the whole encrypted database or the whole plaintext one; after "
-                + "a crash, run the command again.",
+            "A plaintext copy is built beside the file, compared with it row by row, and replaces it in a single "
+                + "rename. At every moment the file is either the complete encrypted database or the complete "
+                + "plaintext one; after a crash, run the command again.",
             "A file that is already plaintext is left unchanged, with exit status 0.",
         ],
         examples: ["decrypt app.db --key-file key"],

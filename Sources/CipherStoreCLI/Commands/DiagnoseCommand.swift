@@ -19,9 +19,9 @@ extension Command {
                 + "order mark, with digits in the other case or in another encoding; in formats 1 to 4, then with "
                 + "every number of rounds up to --most-rounds. Trying other page sizes and algorithms takes no extra "
                 + "time.",
-            "Pages are authenticated, so a damaged page, a truncated file and a -wal of another file are distinguished "
-                + "from a wrong key. If nothing fits, the key may be wrong, the file may be encrypted in another way, "
-                + "or it may not be a database: these cases cannot be distinguished.",
+            "Pages are authenticated, so a damaged page, a truncated file and the -wal of another file are "
+                + "distinguished from a wrong key. If nothing fits, the key may be wrong, the file may be encrypted in "
+                + "another way, or it may not be a database: these cases cannot be distinguished.",
             "The exit status is 0 if the database opens with the given key and format, and otherwise that of the error "
                 + "that opening it would report: 65, or 75 if a journal must be rolled back, or 66 without a key.",
         ],
@@ -88,7 +88,7 @@ enum DiagnoseCommand {
             if diagnosis.format != nil, !diagnosis.causes.isEmpty {
                 let form = diagnosis.keyForm.map(Self.name) ?? "key"
                 sheet.add(
-                    "opens with", "the \(form)" + (option.map { " and \($0)" } ?? ", in the format that was given"))
+                    "opens with", "the \(form)" + (option.map { " and \($0)" } ?? ", in the given format"))
             }
             sheet.add(
                 "tried",

@@ -15,19 +15,19 @@ extension Command {
         ]
             + UpgradeOptions.all + FleetOptions.all,
         notes: [
-            "An encrypted copy is built beside the file, compared with it record by record, and takes its place in a "
-                + "single rename. At every moment the file is the whole plaintext database or the whole encrypted one; "
-                + "after a crash, run the command again.",
+            "An encrypted copy is built beside the file, compared with it record by record, and replaces it in a "
+                + "single rename. At every moment the file is either the complete plaintext database or the complete "
+                + "encrypted one; after a crash, run the command again.",
             "A file that is already encrypted with this key is left unchanged, with exit status 0.",
             "With --shadow the copy is built and compared, and then removed: a rehearsal that shows whether the "
-                + "upgrade would succeed, how long it would take and how large the file would become. Others may have "
-                + "the database open meanwhile; if one of them writes to it, the exit status is 75. With --config, the "
-                + "copy is also migrated, as migrate would do.",
+                + "upgrade would succeed, how long it would take and how large the file would become. Other processes "
+                + "may have the database open in the meantime; if one of them writes to it, the exit status is 75. "
+                + "With --config, the copy is also migrated, as migrate would do.",
             "With --on-damage recover, a file that cannot be repaired from its rows is kept as DB-damaged, still "
-                + "plaintext, and is replaced by a database of what recover finds in it; the report lists "
+                + "plaintext, and is replaced by a database with everything that recover finds in it; the report lists "
                 + "what is lost.",
-            "The comparison authenticates every page of the copy. With --proof engine, SQLCipher itself reads all of "
-                + "them instead of only some, which takes longer.",
+            "The comparison authenticates every page of the copy. With --proof engine, SQLCipher itself reads every "
+                + "page instead of only some of them, which takes longer.",
             FleetOptions.note,
         ],
         examples: [
@@ -51,9 +51,9 @@ enum EncryptCommand {
 
     static let onDamage = Option(
         "on-damage", value: "WHAT", kind: .words(OnDamage.allCases.map(\.rawValue)),
-        "What to do with a damaged file: rebuildIndexes (the default) if no row depends on the damage, recover what it "
-            + "still contains in any case, or refuse. If an index names rows that are missing, rebuildIndexes keeps "
-            + "the plaintext original as DB-plaintext.")
+        "What to do with a damaged file: rebuildIndexes (the default) repairs it if no row depends on the damage, "
+            + "recover also saves what a file with any other damage still contains, and refuse changes nothing. If "
+            + "an index refers to missing rows, rebuildIndexes keeps the plaintext original as DB-plaintext.")
 
     static let shadow = Option(
         "shadow", "Build and prove the encrypted copy, discard it, and leave the database as it is.")
@@ -71,7 +71,7 @@ enum EncryptCommand {
         let settings = try CipherOptions.newSettings(invocation)
         let proof = try invocation.choice(Self.proof, default: ProofReader.records)
         guard !invocation.has(shadow) || !invocation.has(keepBackup) else {
-            throw CommandFailure.usage("--shadow and --keep-backup cannot be given together")
+            throw CommandFailure.usage("--shadow and --keep-backup cannot be used together")
         }
         let damage = try invocation.choice(onDamage, default: OnDamage.rebuildIndexes)
         if invocation.has(configuration) { return try rehearse(invocation, provider, proof) }

@@ -2,7 +2,7 @@ extension Command {
     static let help = Command(
         name: "help",
         summary: "Describe a command, or list all of them.",
-        operands: [.init("COMMAND", kind: .text, isOptional: true, "The command; without it, the list of commands.")],
+        operands: [.init("COMMAND", kind: .text, isOptional: true, "The command; by default, all are listed.")],
         examples: ["help encrypt"],
         printsText: true,
         run: HelpCommand.run)

@@ -43,7 +43,7 @@ enum InspectCommand {
     private static func explanation(_ found: Inspection, _ path: String) throws -> String {
         guard found.state == .opaque else { return "" }
         if let other = try Inspector(path: path).notADatabase() { return " (does not look like a database: \(other))" }
-        return " (encrypted or damaged: give a key with --key-file to find out)"
+        return " (encrypted or damaged: pass a key with --key-file to find out)"
     }
 
     private static func print(_ found: Inspection, _ path: String) throws {

@@ -23,7 +23,7 @@ enum KeygenCommand {
         guard try KeyFile.create(path, key: .random()) else {
             throw CommandFailure(
                 .cannotCreate, "exists", path: path, "a file with this name already exists",
-                advice: "give another name; the file was not changed")
+                advice: "choose another name; the file was not changed")
         }
         if invocation.has(.json) {
             try Output.json(Made(created: path))

@@ -2,7 +2,7 @@ extension Command {
     static let manual = Command(
         name: "manual",
         summary: "Print the manual page, for man(1).",
-        notes: ["An installation includes it, as `man cipherstore`."],
+        notes: ["An installation includes the page, as `man cipherstore`."],
         examples: ["manual | man -l -"],
         printsText: true,
         run: ManualCommand.run)

@@ -10,7 +10,7 @@ extension Command {
         options: [ConfigurationOptions.configuration, MigrateCommand.directory]
             + KeyOptions.key.all + UpgradeOptions.all + FleetOptions.all,
         notes: [
-            "The steps depend on what is there: nothing (a new database is created), a legacy plaintext file of any "
+            "The steps depend on what exists: nothing (a new database is created), a legacy plaintext file of any "
                 + "older version, or an encrypted one. `cipherstore plan` shows them in advance.",
             "With --recursive, the files with the configuration's own name, or those that match --name, are each "
                 + "opened as if the configuration named them. No file is created.",
@@ -29,7 +29,7 @@ enum MigrateCommand {
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         if try FleetOptions.isFleet(invocation) { return try runFleet(invocation) }
         guard invocation.operands.isEmpty else {
-            throw CommandFailure.usage("DIR needs --recursive", advice: "give the folder with --directory")
+            throw CommandFailure.usage("DIR needs --recursive", advice: "pass the folder with --directory")
         }
         _ = try invocation.required(directory)
         let provider = try ConfigurationOptions.provider(invocation)
@@ -48,7 +48,7 @@ enum MigrateCommand {
 
     private static func runFleet(_ invocation: Invocation) throws -> ExitStatus {
         guard let folder = invocation.operands.first, !invocation.has(directory) else {
-            throw CommandFailure.usage("--recursive takes the folder as DIR instead of --directory")
+            throw CommandFailure.usage("with --recursive, the folder is the argument DIR instead of --directory")
         }
         let provider = try ConfigurationOptions.provider(invocation)
         let configuration = try ConfigurationOptions.read(invocation)

@@ -7,11 +7,10 @@ extension Command {
         options: ConfigurationOptions.all + KeyOptions.key.all + [PlanCommand.rehearsalLimit],
         notes: [
             "Each statement is printed with its reason, its risk and its effect on the data. A key is needed if the "
-                + "file is already encrypted; for any other file a key that is given is also tried, and none is "
-                + "created.",
-            "The migration is rehearsed: it runs on the rows of the database, and keeps every change in memory. So "
-                + "plan refuses what migrate would refuse, with the same exit status, and counts what each step does "
-                + "to the rows of each table. Free space, permissions and locks are not checked.",
+                + "file is already encrypted; for any other file, a given key is also tried, and no key is created.",
+            "The migration is rehearsed: it runs on the rows of the database, and keeps every change in memory. "
+                + "Therefore, plan refuses what migrate would refuse, with the same exit status, and counts what each "
+                + "step does to the rows of each table. Free space, permissions and locks are not checked.",
         ],
         examples: [
             "plan --config app.plist --directory .",
@@ -41,11 +40,11 @@ enum PlanCommand {
 
     private static func sentence(_ step: StorePlan.Step) -> String {
         switch step {
-        case .create: "there is no database: an encrypted one would be created"
-        case .createPlaintext: "there is no database: a plaintext one would be created, because encryption is off"
+        case .create: "no database at this path: an encrypted one would be created"
+        case .createPlaintext: "no database at this path: a plaintext one would be created, because encryption is off"
         case .encrypt: "a legacy plaintext file: it would be encrypted first"
         case .open: "encrypted, and the key fits"
-        case .rekey: "encrypted: it would be given another key or cipher format first"
+        case .rekey: "encrypted: its key or cipher format would be changed first"
         case .decrypt: "encrypted: it would be decrypted first, because encryption is off"
         case .openPlaintext: "plaintext: it would be opened as it is"
         }

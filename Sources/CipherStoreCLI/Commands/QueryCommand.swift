@@ -10,10 +10,10 @@ extension Command {
         options: KeyOptions.key.all + [QueryCommand.csv, CipherOptions.detect, CipherOptions.compatibility],
         notes: [
             "Rows are printed as a table, in which control characters and bytes that are not UTF-8 are escaped and "
-                + "blobs are X'hex'. With --csv they are printed as RFC 4180 says: NULL is an empty field, empty text "
-                + "is \"\", and text has exactly the stored bytes, but is escaped as in a table if the output is a "
-                + "terminal. With --json they are an array of objects, in which a blob or text that is not valid UTF-8 "
-                + "is an object with its base64.",
+                + "blobs are X'hex'. With --csv they are printed as RFC 4180 specifies: NULL is an empty field, empty "
+                + "text is \"\", and text has exactly the stored bytes, but is escaped as in a table if the output is "
+                + "a terminal. With --json they are an array of objects, in which a blob or text that is not valid "
+                + "UTF-8 is an object with its base64.",
             "A plaintext file needs no key.",
         ],
         examples: [
@@ -28,7 +28,7 @@ enum QueryCommand {
 
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         guard !invocation.has(csv) || !invocation.has(.json) else {
-            throw CommandFailure.usage("--csv and --json cannot be given together")
+            throw CommandFailure.usage("--csv and --json cannot be used together")
         }
         let path = invocation.operands[0]
         let sql = invocation.operands[1]
@@ -65,7 +65,7 @@ enum QueryCommand {
         let statement = try Statement(SQL(text: sql), on: connection)
         guard statement.isReadOnly else { throw readOnly(connection.path, "the statement may write") }
         let writer = makeWriter((0..<statement.columnCount).map(statement.columnName))
-        // Nothing is printed before the first row was read, so that a failure until then can still be reported as JSON.
+        // Nothing is printed before the first row is read, so that a failure until then can still be reported as JSON.
         var hasBegun = false
         try connection.forEachRow(SQL(text: sql)) { row in
             if !hasBegun { try writer.begin() }

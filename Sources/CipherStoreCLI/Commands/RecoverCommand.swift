@@ -19,15 +19,15 @@ extension Command {
                 + "is lost, --template supplies the tables, or --config does, from its schema for a first install.",
             "With --output, the new database is a separate file. With --in-place, it takes the damaged one's place in "
                 + "a single rename, and the damaged one is kept as DB-damaged (or -damaged-2 and so on), with its log "
-                + "or journal; if it was plaintext, it stays plaintext. At every moment DB is the whole damaged "
-                + "database or the whole recovered one; after a crash, verify shows which. No other program may have "
-                + "the database open. A file in which nothing is damaged is left unchanged, and its report with "
+                + "or journal; if it was plaintext, it stays plaintext. At every moment DB is the complete damaged "
+                + "database or the complete recovered one; after a crash, verify shows which. No other program may "
+                + "have the database open. A file in which nothing is damaged is left unchanged, and its report with "
                 + "--json has \"wasSound\".",
             "The exit status is 0 if the new database was created, even if something is lost: with --json, "
-                + "\"complete\" says whether anything may be missing. In a plaintext file a value that was damaged in "
-                + "place cannot be distinguished from a correct one.",
+                + "\"complete\" states whether anything may be missing. In a plaintext file a value that was damaged "
+                + "in place cannot be distinguished from a correct one.",
             "The key is that of the damaged database, if it is encrypted, and also that of the new one, unless one of "
-                + "the --new-key options gives another.",
+                + "the --new-key options specifies another.",
         ],
         examples: [
             "recover app.db --output new.db --key-file key",
@@ -59,14 +59,14 @@ enum RecoverCommand {
             throw CommandFailure.usage("one of --output and --in-place is required")
         }
         guard !invocation.has(template) || !invocation.has(configuration) else {
-            throw CommandFailure.usage("--template and --config both give the schema", advice: "remove one of them")
+            throw CommandFailure.usage("--template and --config both supply the schema", advice: "remove one of them")
         }
         let schema = try invocation[configuration].map { try Configuration(file: $0) }
         let provider = try KeyOptions.key.requiredProvider(invocation)
         let newProvider = try KeyOptions.newKey.provider(invocation)
         guard newProvider == nil || !invocation.has(inPlace) else {
             throw CommandFailure.usage(
-                "--in-place takes no new key", advice: "recover the database, and change its key with cipherstore rekey"
+                "--in-place takes no new key", advice: "recover the database, then change its key with rekey"
             )
         }
         let formats = try CipherOptions.oldFormats(invocation)

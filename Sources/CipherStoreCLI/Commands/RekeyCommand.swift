@@ -4,14 +4,14 @@ internal import CipherSQLite
 extension Command {
     static let rekey = Command(
         name: "rekey",
-        summary: "Give a database another key or cipher format, in place.",
+        summary: "Change a database's key or cipher format in place.",
         operands: [.databases],
         options: KeyOptions.key.all + KeyOptions.newKey.all
             + [CipherOptions.newCompatibility, CipherOptions.oldCompatibility, CipherOptions.plaintextHeader]
             + UpgradeOptions.all + FleetOptions.all,
         notes: [
-            "A copy under the new key is built beside the file, compared with it row by row, and takes its place in a "
-                + "single rename. At every moment the whole file has the old key or the new one; after a crash, run "
+            "A copy under the new key is built beside the file, compared with it row by row, and replaces it in a "
+                + "single rename. At every moment the complete file has the old key or the new one; after a crash, run "
                 + "the command again with both keys.",
             "Without a new key only the format changes. A file that already has the new key and format is left "
                 + "unchanged, with exit status 0. A new key that equals the old one is an error.",

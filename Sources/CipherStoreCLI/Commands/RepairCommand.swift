@@ -3,7 +3,7 @@ internal import CipherStore
 extension Command {
     static let repair = Command(
         name: "repair",
-        summary: "Record the present schema as intended, after a drift.",
+        summary: "Record the current schema as intended, after drift.",
         options: ConfigurationOptions.all + KeyOptions.key.all + HistoryChangeText.options,
         notes: [
             "The differences that `cipherstore validate` lists are accepted and recorded in the history, and failures "

@@ -6,12 +6,12 @@ extension Command {
     static let report = Command(
         name: "report",
         summary: "Merge the reports of a fleet's runs.",
-        operands: [.init("FILE", kind: .file, isRepeatable: true, "A report that --report wrote.")],
+        operands: [.init("FILE", kind: .file, isRepeatable: true, "A report written by --report.")],
         options: [ReportCommand.html, ReportCommand.against],
         notes: [
             "Prints how many files were done, had been done before, or failed, by the latest result of each file; also "
                 + "bytes, time, the kinds of failures, the slowest files, the shards that did not finish, and the "
-                + "files that were given to two shards.",
+                + "files that were assigned to two shards.",
             "The exit status is the number of databases that failed, or 63 for that many or more; if none failed but a "
                 + "shard or a file is missing, it is 75.",
         ],
@@ -24,7 +24,7 @@ enum ReportCommand {
     static let html = Option("html", value: "FILE", kind: .file, "Also write an HTML page to this file.")
     static let against = Option(
         "against", value: "DIR", kind: .directory,
-        "Look in the folder for databases that no report names, and for reported ones that are gone.")
+        "Look in the folder for databases that no report lists, and for reported ones that no longer exist.")
 
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let merged = try MergedReport(invocation.operands)
@@ -33,7 +33,7 @@ enum ReportCommand {
         if let path = invocation[html] { try ReportPage.write(totals, to: path) }
         if invocation.has(.json) { try Output.json(totals) } else { try print(totals) }
         if totals.failed > 0 { Output.complain("\(totals.failed) of \(totals.databases) databases failed") }
-        if !totals.isWhole { Output.complain("the work is not complete: run what is missing again") }
+        if !totals.isWhole { Output.complain("the work is incomplete: run the missing parts again") }
         return totals.status
     }
 
@@ -49,7 +49,7 @@ enum ReportCommand {
             if merged.files[PathDigest(path)] == nil { missing.append(path) }
         }
         totals.missing = missing
-        // A file that the search does not recognise as a database may still exist.
+        // A file that the search does not recognize as a database may still exist.
         totals.vanished = try gone.values.map(\.name)
             .filter { try !FileSystem.exists(FileName.inFolder(root, $0)) }.sorted()
     }
@@ -80,10 +80,10 @@ enum ReportCommand {
         sheet.add("shards", totals.shards > 1 ? "\(totals.shards)" : nil)
         sheet.add("missing", list(totals.missingShards, "have no report"))
         sheet.add("unended", list(totals.unendedShards, "did not finish"))
-        sheet.add("not named", totals.missing.flatMap { count($0.count, "databases that no report names") })
+        sheet.add("not named", totals.missing.flatMap { count($0.count, "databases that no report lists") })
         sheet.add("vanished", totals.vanished.flatMap { count($0.count, "reported, but no longer there") })
-        sheet.add("twice", count(totals.givenTwiceCount, "given to two shards"))
-        sheet.add("cut", count(totals.unreadableLines, "lines of the reports cannot be read"))
+        sheet.add("twice", count(totals.givenTwiceCount, "assigned to two shards"))
+        sheet.add("cut", count(totals.unreadableLines, "lines of the reports could not be read"))
         try sheet.print()
         try printLists(totals)
     }
@@ -100,9 +100,9 @@ enum ReportCommand {
             try Output.line("  \(TerminalText.grouped(count)) \(code)")
         }
         try printList("Files that failed", totals.failures) { "\($0.path): \($0.message) (shard \($0.shard))" }
-        try printList("Databases that no report names", totals.missing ?? []) { $0 }
+        try printList("Databases that no report lists", totals.missing ?? []) { $0 }
         try printList("Reported, but no longer there", totals.vanished ?? []) { $0 }
-        try printList("Given to two shards", totals.givenTwice) {
+        try printList("Assigned to two shards", totals.givenTwice) {
             "\($0.path): shards \($0.shards.map(String.init).joined(separator: " and "))"
         }
         try printList("The slowest", Array(totals.slowest.prefix(5))) {

@@ -3,19 +3,19 @@ internal import CipherDatabaseConversion
 extension Command {
     static let restore = Command(
         name: "restore",
-        summary: "Replace a database with a backup, once the backup is verified.",
+        summary: "Replace a database with a backup, after verifying the backup.",
         operands: [Operand("FILE", kind: .file, "The backup; a symbolic link is followed.")],
         options: [RestoreCommand.database] + KeyOptions.key.all + KeyOptions.backupKey.all
             + [CipherOptions.newCompatibility, CipherOptions.oldCompatibility] + UpgradeOptions.all,
         notes: [
             "Every page and the structure of the backup are checked first, and the backup is never written. A copy of "
-                + "it is built beside the database, compared with the backup row by row, and takes the database's "
-                + "place in a single rename. At every moment the file is the whole old database or the whole new one; "
-                + "after a crash, run the command again.",
+                + "it is built beside the database, compared with the backup row by row, and replaces the database in "
+                + "a single rename. At every moment the file is either the complete old database or the complete new "
+                + "one; after a crash, run the command again.",
             "The key is that of the database, which keeps its key and format. If there is no database yet, one is "
-                + "created. The backup has the same key, unless one of the --backup-key options gives another.",
-            "A database that the key does not open is not replaced: move it away with its -wal and -journal, and run "
-                + "the command again.",
+                + "created. The backup has the same key, unless one of the --backup-key options specifies another.",
+            "A database that the key does not open is not replaced: move it elsewhere with its -wal and -journal, and "
+                + "run the command again.",
         ],
         examples: [
             "restore app-2026-11.db --into app.db --key-file key",

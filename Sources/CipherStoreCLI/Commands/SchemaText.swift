@@ -45,7 +45,7 @@ enum SchemaText {
         for note in notes { try Output.line("-- note: \(note)") }
     }
 
-    /// Such as `chat: 175 rows, then 170; draft: 3 NULLs, then 15`.
+    /// Returns the effect on a table as text, for example `chat: 175 rows, then 170; draft: 3 NULLs, then 15`.
     private static func text(_ effect: Plan.TableEffect) -> String {
         func change(_ before: Int?, _ after: Int?, _ unit: String) -> String {
             func number(_ count: Int) -> String { "\(TerminalText.grouped(count)) \(unit)\(count == 1 ? "" : "s")" }

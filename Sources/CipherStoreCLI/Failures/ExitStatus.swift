@@ -16,20 +16,20 @@ package struct ExitStatus: Error, Equatable, Sendable {
     static let permission = ExitStatus(code: 77)
     static let configuration = ExitStatus(code: 78)
 
-    /// The exit status after a signal, numbered as shells do.
+    /// Returns the exit status after a signal, numbered as shells do.
     static func signal(_ number: Int32) -> ExitStatus { ExitStatus(code: 128 + number) }
 
     /// What the numbers mean, for the help.
     package static let meanings: [(ExitStatus, String)] = [
         (.done, "done"),
-        (.usage, "the command line is wrong"),
+        (.usage, "the command line is invalid"),
         (.badData, "the data is damaged or of the wrong kind, or the key does not fit"),
         (.noInput, "there is no such file or key"),
         (.internalFailure, "internal failure"),
-        (.cannotCreate, "a file cannot be created: it exists, or there is no room"),
+        (.cannotCreate, "a file could not be created: it already exists, or the disk is full"),
         (.inputOutput, "reading or writing failed"),
         (.tryAgain, "another process has the file open, or the key store is locked: try again"),
-        (.permission, "a permission is missing"),
+        (.permission, "permission denied"),
         (.configuration, "the configuration or the engine does not fit the database"),
         (.signal(2), "interrupted (SIGINT); 143 for SIGTERM, 129 for SIGHUP"),
     ]

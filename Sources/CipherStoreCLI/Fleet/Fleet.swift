@@ -32,7 +32,7 @@ struct Fleet {
     /// Begins to search for the databases.
     ///
     /// - Throws: ``StoreError`` if there is no such folder, or if the key that all files share is not available;
-    ///   ``CommandFailure`` if options are wrong or a report is not of the same work.
+    ///   ``CommandFailure`` if options are invalid or a report is not of the same work.
     init(_ invocation: Invocation, in folder: String, _ names: DatabaseSearch.Names, verb: String) throws {
         self.invocation = invocation
         self.verb = verb
@@ -81,7 +81,7 @@ struct Fleet {
         return total
     }
 
-    /// The result for a database that was not processed because of its name.
+    /// Returns the result for a database that was not processed because of its name.
     ///
     /// The caller leaves out files of an upgrade that were swept when their database was processed.
     private static func notTouched(_ found: DatabaseSearch.Found) -> FleetResult {
@@ -89,7 +89,7 @@ struct Fleet {
         let failure = CommandFailure(
             .badData, "besideDatabase", path: found.path,
             "this is a database, but it has the name of a backup or another file of \(database), so it was not changed",
-            advice: "give it another name, or delete it if it is a backup that is no longer needed")
+            advice: "rename it, or delete it if it is a backup that is no longer needed")
         return FleetResult(.failed, "failed", path: found.path, failure: FailureReport(failure))
     }
 
@@ -161,7 +161,7 @@ struct Fleet {
     private struct Account {
         var summary: FleetSummary
         let bar: FleetBar?
-        /// Why standard output or the report cannot be written.
+        /// The error with which writing to standard output or the report failed.
         var outputFailure: (any Error)?
     }
 
@@ -174,10 +174,10 @@ struct Fleet {
             try report?.add(result)
             guard invocation.has(.json), account.outputFailure == nil else { return }
             try Output.json(result)
-            // A line that was read means a file that was done, whatever happens to this process.
+            // A file whose line was read was processed, whatever happens to this process.
             try Output.flush()
         } catch {
-            // The reader is gone: files in progress are restored, and no other file is begun.
+            // The reader has exited: files in progress are restored, and no other file is started.
             account.outputFailure = account.outputFailure ?? error
             cancellation.cancel()
         }

@@ -38,7 +38,7 @@ package final class FleetBar: @unchecked Sendable {
         total = try count()
     }
 
-    /// Every file has a cost that does not depend on its size: key derivation and syncs.
+    /// Returns the weight of a file: its size and a fixed cost for key derivation and syncs.
     static func weight(_ file: DatabaseSearch.Found) -> Double { Double(file.size) + 1e6 }
 
     /// Records the progress of a file.
@@ -78,7 +78,7 @@ package final class FleetBar: @unchecked Sendable {
                 seconds: (now - began).inSeconds, width: StatusLine.terminalWidth))
     }
 
-    /// The line of a run whose number of files is not known.
+    /// Returns the line of a run whose number of files is not known.
     private static func line(finished: Int, failed: Int) -> String {
         TerminalText.grouped(finished) + " databases" + failures(failed)
     }
@@ -87,7 +87,7 @@ package final class FleetBar: @unchecked Sendable {
         failed > 0 ? "  \(TerminalText.grouped(failed)) failed" : ""
     }
 
-    /// The line, shorter than the terminal's width.
+    /// Returns the line, shorter than the terminal's width.
     package static func line(
         finished: Int, failed: Int, total: Int, fraction: Double, seconds: Double, width: Int
     ) -> String {

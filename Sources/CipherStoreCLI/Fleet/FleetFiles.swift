@@ -44,13 +44,13 @@ final class FleetFiles: @unchecked Sendable {
         return FleetFiles(names.root, nil, names, resumed)
     }
 
-    /// The folder that the paths of a fleet are relative to; if `folder` is a file, the file's folder.
+    /// Returns the folder that the paths of a fleet are relative to; if `folder` is a file, the file's folder.
     static func root(of folder: String) throws -> String {
         let path = try FileSystem.resolve(folder)
         return try FileSystem.status(path)?.isRegular == true ? FileSystem.split(path).folder : path
     }
 
-    /// A path as it is written in a report.
+    /// Returns a path as it is written in a report.
     func relative(_ path: String) -> String { Self.relative(path, to: root) }
 
     private static func relative(_ path: String, to root: String) -> String {
@@ -84,7 +84,7 @@ final class FleetFiles: @unchecked Sendable {
         }
     }
 
-    /// Whether an earlier report lists the file as done, and no WAL or journal beside it can have changed it since.
+    /// Returns whether an earlier report lists the file as done, and no WAL or journal beside it can have changed it.
     private func isDone(_ found: DatabaseSearch.Found) -> Bool {
         guard let modified = found.modified,
             resumed.contains(relative(found.path), .init(size: found.size, modified: modified))
@@ -95,10 +95,10 @@ final class FleetFiles: @unchecked Sendable {
     /// The number of files that were left out because they are done.
     var resumedFiles: Int { lock.withLock { resumedCount } }
 
-    /// The databases that have the name of a file beside another database; complete after all files were taken.
+    /// The databases that have the name of a file beside another database; complete after all files were returned.
     var beside: [DatabaseSearch.Found] { lock.withLock { besides } }
 
-    /// Why the list could not be read to its end.
+    /// The error with which reading the list failed.
     var failure: (any Error)? { lock.withLock { failed } }
 
     /// Whether the remaining files can be counted without waiting for a program that writes the list.
@@ -111,7 +111,7 @@ final class NameList {
     private var list: DatabaseList
     private let separator: UInt8
     private let shard: Shard
-    /// Longer than any path that the system accepts.
+    /// A length in bytes that is greater than that of any path that the system accepts.
     private static let longestName = 1 << 16
 
     var root: String { list.root }

@@ -23,15 +23,15 @@ enum FleetLimits {
     /// Must be called before any other thread is started, because a priority belongs to a thread.
     ///
     /// - Returns: The number of jobs that may run.
-    /// - Throws: ``CommandFailure`` with `usage`; ``StoreError`` if the system refuses.
+    /// - Throws: ``CommandFailure`` with the code `usage`; ``StoreError`` if the system does not allow a limit.
     static func apply(_ invocation: Invocation) throws -> Int {
         if invocation.has(FleetOptions.nice) {
             let least = try invocation.count(FleetOptions.nice, default: 1)
             guard least <= 19 else { throw CommandFailure.usage("--nice takes a number from 1 to 19") }
-            // -1 may be a valid priority, so only `errno` shows a failure.
+            // -1 may be a valid priority, so only `errno` indicates a failure.
             errno = 0
             guard nice(Int32(least)) != -1 || errno == 0 else {
-                throw StoreError(.permission, "the system refuses to lower the priority", advice: "leave out --nice")
+                throw StoreError(.permission, "the priority could not be lowered", advice: "leave out --nice")
             }
         }
         let jobs = try FleetOptions.jobs(invocation)
@@ -45,21 +45,21 @@ enum FleetLimits {
                     + "many")
         }
         guard cs_limit_open_files(Int32(most)) == 0 else {
-            throw StoreError(.permission, "the system refuses to limit open files", advice: "leave out --max-open")
+            throw StoreError(.permission, "open files could not be limited", advice: "leave out --max-open")
         }
         return min(jobs, possible)
     }
 }
 
-/// Limits the average number of bytes per second of the files that jobs begin.
+/// Limits the average number of bytes per second of the files that jobs start.
 ///
-/// A file that was begun is not slowed down, because its users wait for it.
+/// A file that was started is not slowed down, because its users wait for it.
 // Unchecked, but thread-safe: `free` is read and written only under `lock`.
 final class FleetPace: @unchecked Sendable {
     private let bytesPerSecond: Double
     private let cancellation: UpgradeCancellation
     private let lock = Lock()
-    /// When the next file may begin.
+    /// The time at which the next file may start.
     private var free = ContinuousClock.now
 
     init(bytesPerSecond: Double, cancellation: UpgradeCancellation) {
@@ -67,7 +67,7 @@ final class FleetPace: @unchecked Sendable {
         self.cancellation = cancellation
     }
 
-    /// Waits until a file of that size may begin, or the run is cancelled.
+    /// Waits until a file of this size may start, or the run is cancelled.
     func wait(for bytes: Int64) {
         UpgradeCancellation.waking(lock, cancellation) {
             let begin = max(free, .now)

@@ -30,7 +30,7 @@ enum FleetOptions {
     )
     static let shards = Option(
         "shards", value: "N",
-        "With --recursive: the number of parts, if SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX says which part this is."
+        "With --recursive: the number of parts, if SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX is this part's number."
     )
     static let report = Option(
         "report", value: "FILE", kind: .file,
@@ -38,7 +38,7 @@ enum FleetOptions {
     static let resume = Option(
         "resume", value: "FILE", kind: .file, isRepeatable: true,
         "With --recursive: leave out files that this report lists as done and that have not changed since; may be "
-            + "given several times. If it is the file that --report names, it need not exist.")
+            + "repeated. If it is the file that --report names, it need not exist.")
     static let maxOpen = Option(
         "max-open", value: "N",
         "With --recursive: never have more than N files open; fewer jobs run if N is too small for all of them.")
@@ -46,7 +46,7 @@ enum FleetOptions {
         "nice", value: "N", "With --recursive: run with a lower priority for processors and disks, N from 1 to 19.")
     static let bytesPerSecond = Option(
         "bytes-per-second", value: "N",
-        "With --recursive: begin files of no more than N bytes per second on average; N may end with K, M or G.")
+        "With --recursive: start files at no more than N bytes per second on average; N may end with K, M or G.")
 
     static let all = [
         recursive, jobs, name, filesFrom, shard, shards, report, resume, maxOpen, nice, bytesPerSecond,
@@ -62,15 +62,15 @@ enum FleetOptions {
         + "the others. Run the command again to continue: databases that are already done are reported as such. "
         + "Symbolic links are not followed."
 
-    /// Whether the command is to process a folder.
+    /// Returns whether the command is to process a folder.
     ///
-    /// - Throws: ``CommandFailure`` with `usage` if an option only makes sense with a folder.
+    /// - Throws: ``CommandFailure`` with the code `usage` if an option only makes sense with a folder.
     static func isFleet(_ invocation: Invocation) throws -> Bool {
         if invocation.has(recursive) { return true }
         if let path = invocation.operands.first, try FileSystem.status(path)?.isDirectory == true {
             throw CommandFailure(
                 .badData, StoreError.Code.notAFile.rawValue, path: path, "this is a directory",
-                advice: "give the path of a database file, or add --\(recursive.name) to work on every database in it")
+                advice: "pass the path of a database file, or add --\(recursive.name) to work on every database in it")
         }
         if let option = all.first(where: invocation.has) {
             throw CommandFailure.usage("--\(option.name) needs --\(recursive.name)")
@@ -89,12 +89,12 @@ enum FleetOptions {
     static func names(_ invocation: Invocation, default usual: DatabaseSearch.Names) throws -> DatabaseSearch.Names {
         guard let pattern = invocation[name] else { return usual }
         guard !invocation.has(filesFrom) else {
-            throw CommandFailure.usage("--\(name.name) and --\(filesFrom.name) cannot be given together")
+            throw CommandFailure.usage("--\(name.name) and --\(filesFrom.name) cannot be used together")
         }
         return .matching(pattern)
     }
 
-    /// A number of bytes, such as `50M`; `nil` if the option was not given.
+    /// Returns a number of bytes, for an option such as `50M`; `nil` if the option was not specified.
     static func bytesPerSecond(_ invocation: Invocation) throws -> Double? {
         guard let text = invocation[bytesPerSecond] else { return nil }
         let powers: [Character: Int] = ["K": 10, "M": 20, "G": 30]

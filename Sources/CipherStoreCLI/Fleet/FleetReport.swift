@@ -26,7 +26,7 @@ struct FleetReport {
         shard = header.shard
     }
 
-    /// Adds a line for a file, unless the file was not begun; the next run adds that line.
+    /// Adds a line for a file that was started; for any other file, the next run adds the line.
     func add(_ result: FleetResult) throws {
         guard result.kind != .left else { return }
         let path = files.relative(result.path)
@@ -44,7 +44,7 @@ struct FleetReport {
                     plaintext: result.isPlaintext ? true : nil, shard: shard, finished: Date().timeIntervalSince1970)))
     }
 
-    /// Adds a line that says how the run ended.
+    /// Adds a line that records how the run ended.
     func end(_ summary: FleetSummary) throws {
         try file.append(.summary(summary, shard: shard))
         try file.sync()
@@ -52,7 +52,7 @@ struct FleetReport {
 }
 
 extension ReportHeader {
-    /// Creates the header that says what a run is to do.
+    /// Creates the header that describes what a run is to do.
     init(_ invocation: Invocation, goal: String, folder: String, _ shard: Shard) {
         var name = [CChar](repeating: 0, count: 256)
         gethostname(&name, name.count - 1)

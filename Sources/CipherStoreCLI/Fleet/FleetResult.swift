@@ -9,10 +9,10 @@ struct FleetResult: Encodable, Sendable {
     let kind: FileResult
     /// The outcome that the same command reports for a single file, or `failed`, `damaged`, `skipped`, `left`.
     let outcome: String
-    /// Why the file was skipped.
+    /// The reason for which the file was skipped.
     let reason: String?
     let failure: FailureReport?
-    /// What the same command prints for a single file with `--json`.
+    /// The report that the same command prints for a single file with `--json`.
     let report: (any Encodable & Sendable)?
     let warnings: [String]
     /// Whether the file is plaintext although an encrypted one was expected.
@@ -23,7 +23,7 @@ struct FleetResult: Encodable, Sendable {
     /// The file before and after it was processed.
     struct Turn: Sendable {
         let bytesBefore: Int64
-        /// `nil` if the file is gone.
+        /// The state afterwards; `nil` if the file no longer exists.
         let after: ResumedFiles.FileState?
         let seconds: Double
     }
@@ -75,7 +75,7 @@ extension FleetResult {
 
     /// Creates the result of a verification.
     ///
-    /// - Parameter hasKey: Whether a key was given, so that plaintext files are reported.
+    /// - Parameter hasKey: Whether a key was specified, so that plaintext files are reported.
     init(_ found: Verification, path: String, hasKey: Bool) {
         let isPlaintext = hasKey && found.state == .plaintext
         self.init(

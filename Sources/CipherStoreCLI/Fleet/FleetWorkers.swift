@@ -17,7 +17,7 @@ final class FleetWorkers: @unchecked Sendable {
 
     /// Starts one thread for each job, or as many as the system can start.
     ///
-    /// - Throws: ``StoreError`` if it can start none.
+    /// - Throws: ``StoreError`` if the system can start no thread.
     init(
         _ files: FleetFiles, jobs: Int, cancellation: UpgradeCancellation,
         work: @escaping @Sendable (DatabaseSearch.Found) -> FleetResult
@@ -34,7 +34,7 @@ final class FleetWorkers: @unchecked Sendable {
                 }
             } catch {
                 guard begun > 0 else { throw error }
-                // The other threads do its work.
+                // The other threads do the work of this one.
                 end()
             }
         }

@@ -2,11 +2,11 @@ extension Shard {
     /// Returns the shard that the options specify or, if they specify none, the one that a scheduler set in the
     /// environment.
     ///
-    /// - Throws: ``CommandFailure`` with `usage` if it cannot be determined.
+    /// - Throws: ``CommandFailure`` with the code `usage` if the shard cannot be determined.
     static func asked(_ invocation: Invocation, _ environment: [String: String]) throws -> Shard {
         if let text = invocation[FleetOptions.shard] {
             guard !invocation.has(FleetOptions.shards) else {
-                throw CommandFailure.usage("--shard and --shards cannot be given together")
+                throw CommandFailure.usage("--shard and --shards cannot be used together")
             }
             let parts = text.split(separator: "/", omittingEmptySubsequences: false)
             guard parts.count == 2, let index = Int(parts[0]), let count = Int(parts[1]) else {
@@ -20,15 +20,15 @@ extension Shard {
             if count > 0 { return try Shard(index: index, of: count, origin: "\(variable) and --shards") }
             guard variable == "SLURM_ARRAY_TASK_ID" else {
                 throw CommandFailure.usage(
-                    "\(variable) is set, but does not say how many shards there are",
-                    advice: "give the job's number of completions with --shards N, or --shard 0/1 for all files")
+                    "\(variable) is set, but the number of shards is unknown",
+                    advice: "pass the job's number of completions with --shards N, or --shard 0/1 for all files")
             }
             return try inArray(index, environment)
         }
         guard count == 0 else {
             throw CommandFailure.usage(
                 "--shards needs the number of this shard in SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX",
-                advice: "give both with --shard K/N")
+                advice: "specify both with --shard K/N")
         }
         return .whole
     }
@@ -42,13 +42,13 @@ extension Shard {
         guard numbers.count == 3 else {
             throw CommandFailure.usage(
                 "SLURM_ARRAY_TASK_ID is set, but not all of \(names.joined(separator: ", ")) are",
-                advice: "give the shard with --shard K/N")
+                advice: "specify the shard with --shard K/N")
         }
-        // In a part of an array, the numbers would mean other shards than in the whole array.
+        // In a part of an array, the same numbers would refer to other shards than in the whole array.
         guard numbers[1] - numbers[0] + 1 == numbers[2] else {
             throw CommandFailure.usage(
                 "the array's task numbers have gaps, so they do not determine the shard",
-                advice: "give it with --shard K/N, with the same N as in the first run")
+                advice: "specify the shard with --shard K/N, with the same N as in the first run")
         }
         return try Shard(index: index - numbers[0], of: numbers[2], origin: "SLURM_ARRAY_TASK_ID")
     }
@@ -56,7 +56,7 @@ extension Shard {
     private static func number(_ variable: String, _ environment: [String: String]) throws -> Int? {
         guard let text = environment[variable] else { return nil }
         guard let number = Int(text), (0...Int(Int32.max)).contains(number) else {
-            throw CommandFailure.usage("\(variable) is not a number", advice: "give the shard with --shard K/N")
+            throw CommandFailure.usage("\(variable) is not a number", advice: "specify the shard with --shard K/N")
         }
         return number
     }

@@ -34,7 +34,7 @@ struct FailureReport: Encodable {
         }
     }
 
-    /// The command that explains a failure, if there is one; it follows the general advice.
+    /// Returns advice on the command that explains a failure, if there is one, to append to the general advice.
     private static func command(after error: StoreError) -> String {
         switch error.code {
         case .keyDoesNotFit where error.advice.hasPrefix("check the key"):

@@ -8,7 +8,7 @@
 
 /// Collects text and writes it to a file descriptor in large pieces.
 ///
-/// Unlike the C library's streams, it reports a failed write, so that a full disk is not taken for success.
+/// Unlike the C library's streams, it reports a failed write, so that a full disk is not mistaken for success.
 final class FileDescriptorStream: @unchecked Sendable {
     // Used by the main thread only.
     private var buffer: [UInt8] = []
@@ -35,14 +35,14 @@ final class FileDescriptorStream: @unchecked Sendable {
     func flush() throws {
         guard !buffer.isEmpty else { return }
         let bytes = buffer
-        // After a failure the rest is discarded: the reader is gone or the disk is full.
+        // After a failure the rest is discarded: the reader has exited or the disk is full.
         buffer = []
         let reason = Self.writeAll(bytes, to: descriptor)
         guard reason == 0 else {
             let isFull = reason == ENOSPC || reason == EFBIG || reason == EDQUOT
             throw CommandFailure(
                 isFull ? .cannotCreate : .inputOutput, isFull ? "noSpace" : "inputOutput",
-                "standard output cannot be written: \(String(cString: strerror(reason)))")
+                "standard output could not be written: \(String(cString: strerror(reason)))")
         }
     }
 

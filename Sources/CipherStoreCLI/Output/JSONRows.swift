@@ -52,7 +52,7 @@ package final class JSONRows: RowWriter {
         "{\"type\":\"\(type)\",\"base64\":\"\(Data(bytes).base64EncodedString())\"}"
     }
 
-    /// Makes the names distinct, because an object can hold a name only once: the second `id` becomes `id_2`.
+    /// Returns distinct names, because an object can contain a name only once: the second `id` becomes `id_2`.
     package static func distinct(_ names: [String]) -> [String] {
         // Compared by bytes: to SQLite and to JSON, the same letters in different Unicode forms are different names.
         let given = Set(names.map { Array($0.utf8) })

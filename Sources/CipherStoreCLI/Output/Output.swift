@@ -35,7 +35,7 @@ enum Output {
         return SystemPath.printable(json: String(decoding: try encoder.encode(value), as: UTF8.self))
     }
 
-    /// Treats all output from now on as a report on work that is done by then: the exit status describes the work, even
+    /// Treats all output from now on as a report on work that is already done: the exit status describes the work, even
     /// if the report cannot be written.
     static func beginReport() { standardOutput.holdsBack = true }
 

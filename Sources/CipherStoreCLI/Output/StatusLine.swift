@@ -29,7 +29,7 @@ struct StatusLine {
         drawnWidth = 0
     }
 
-    /// A bar of `#` and `-` between a title and a tail, if there is room.
+    /// Returns a bar of `#` and `-` between a title and a tail, if there is room.
     static func bar(_ title: String, fraction: Double, _ tail: String, width: Int) -> String {
         let room = min(40, width - 1 - title.count - tail.count - 3)
         guard room >= 5 else { return String((title + tail).prefix(max(0, width - 1))) }
@@ -37,13 +37,13 @@ struct StatusLine {
         return "\(title) [\(String(repeating: "#", count: full))\(String(repeating: "-", count: room - full))]\(tail)"
     }
 
-    /// A percentage in four columns.
+    /// Returns a percentage in four columns.
     static func percentage(_ fraction: Double) -> String {
         let percent = String(Int(fraction * 100))
         return "\(String(repeating: " ", count: max(0, 3 - percent.count)))\(percent)%"
     }
 
-    /// The estimated remaining time; empty if it cannot be estimated.
+    /// Returns the estimated remaining time; empty if it cannot be estimated.
     static func remaining(_ fraction: Double, seconds: Double) -> String {
         guard fraction > 0.02, fraction < 1 else { return "" }
         return "  ETA \(clock(seconds * (1 - fraction) / fraction))"

@@ -4,7 +4,7 @@ internal import CipherSQLite
 /// Rows as an aligned table for people.
 ///
 /// The first rows determine the widths of the columns, so that a large result need not be held in memory; a wider value
-/// in a later row takes the room that it needs.
+/// in a later row takes the space that it needs.
 final class TableRows: RowWriter {
     private static let sample = 500
     private let names: [String]

@@ -1,11 +1,11 @@
-/// How text and numbers look on a terminal.
+/// The formatting of text and numbers for a terminal.
 package enum TerminalText {
-    /// How many columns of a terminal the text takes.
+    /// Returns the number of terminal columns that the text takes.
     static func width(_ text: String) -> Int {
         text.reduce(0) { $0 + (isWide($1) ? 2 : 1) }
     }
 
-    /// Ideographs, Hangul, full-width forms and most emoji take two columns.
+    /// Returns whether a character takes two columns, as ideographs, Hangul, full-width forms and most emoji do.
     ///
     /// Source: Unicode Standard Annex #11, "East Asian Width", by block.
     private static func isWide(_ character: Character) -> Bool {
@@ -19,7 +19,7 @@ package enum TerminalText {
         }
     }
 
-    /// A number with its digits in groups of three.
+    /// Returns a number with its digits in groups of three.
     package static func grouped(_ number: some BinaryInteger) -> String {
         let digits = String(number.magnitude)
         var result = number < 0 ? "-" : ""
@@ -30,7 +30,7 @@ package enum TerminalText {
         return result
     }
 
-    /// A number with a fixed count of decimals.
+    /// Returns a number with a fixed count of decimals.
     package static func decimal(_ number: Double, _ places: Int) -> String {
         let scale = (0..<places).reduce(1.0) { scale, _ in scale * 10 }
         let scaled = (abs(number) * scale).rounded()
@@ -41,7 +41,7 @@ package enum TerminalText {
         return sign + padded.dropLast(places) + (places > 0 ? "." + padded.suffix(places) : "")
     }
 
-    /// A number of bytes in the unit that people read: 812 bytes, 8.2 KB, 433.1 MB, 12.0 GB.
+    /// Returns a number of bytes in a readable unit: 812 bytes, 8.2 KB, 433.1 MB, 12.0 GB.
     package static func size(_ bytes: some BinaryInteger) -> String {
         let units: [(Double, String)] = [(1e9, "GB"), (1e6, "MB"), (1e3, "KB")]
         guard let (unit, name) = units.first(where: { Double(bytes) >= $0.0 }) else {

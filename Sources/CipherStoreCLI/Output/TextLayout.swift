@@ -2,16 +2,16 @@
 enum TextLayout {
     static let width = 80
 
-    /// Text broken into lines between words, with a newline at the end.
+    /// Returns text broken into lines between words, with a newline at the end.
     static func paragraph(_ text: String) -> String {
         lines(text, width: width).joined(separator: "\n") + "\n"
     }
 
-    /// A term and, in a second column, its meaning.
+    /// Returns a term and, in a second column, its meaning.
     static func entry(_ term: String, _ meaning: String, indent: Int) -> String {
         let margin = String(repeating: " ", count: indent)
         var text = "  " + term
-        // A long term has its own line.
+        // A long term takes its own line.
         text += text.count + 1 < indent ? String(repeating: " ", count: indent - text.count) : "\n" + margin
         return text + lines(meaning, width: width - indent).joined(separator: "\n" + margin) + "\n"
     }

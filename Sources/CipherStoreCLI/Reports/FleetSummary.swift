@@ -1,13 +1,13 @@
-/// The result for a file, as the summary counts it.
+/// The result for a file, by which the summary counts it.
 enum FileResult: String, Codable, Sendable {
-    /// Done in this run.
+    /// The file was processed in this run.
     case done
-    /// There was nothing to do: it was done before.
+    /// There was nothing to do: the file had been processed before.
     case unchanged
     case failed
-    /// A link to a file that is processed under its own name.
+    /// The file is a link to a file that is processed under its own name.
     case skipped
-    /// A signal ended the run before the file was begun, or while the file could still be restored.
+    /// A signal ended the run before the file was started, or while the file could still be restored.
     case left
 }
 
@@ -65,7 +65,7 @@ struct FleetSummary: Codable, Sendable {
         sheet.add("plaintext", count(plaintext, "not encrypted, as reported on standard error"))
         sheet.add("skipped", count(skipped, "symbolic or hard links"))
         sheet.add("failed", count(failed, "failed, as reported on standard error"))
-        sheet.add("left", count(left, "not begun, or restored: run the command again"))
+        sheet.add("left", count(left, "not started, or restored: run the command again"))
         sheet.add("time", "\(TerminalText.decimal(seconds, 2)) s")
         try sheet.print()
     }

@@ -19,14 +19,14 @@ struct LineReader: ~Copyable {
     private var buffer: [UInt8] = []
     private var start = 0
     private var hasEnded = false
-    /// Whether the last line that was returned ended with the separator.
+    /// Whether the line that was returned last ended with the separator.
     private(set) var wasWhole = true
 
     private static let piece = 256 << 10
 
     /// Opens a file, or standard input for `-`.
     ///
-    /// - Throws: ``StoreError`` if it cannot be read.
+    /// - Throws: ``StoreError`` if the file cannot be read.
     init(_ path: String) throws {
         self.path = path
         isOwned = path != "-"
@@ -47,7 +47,7 @@ struct LineReader: ~Copyable {
 
     /// Returns the next line without its separator; `nil` at the end.
     ///
-    /// - Throws: ``StoreError`` if reading fails, with `notAFile` if a line is longer than `longest`.
+    /// - Throws: ``StoreError`` if reading fails, with the code `notAFile` if a line is longer than `longest`.
     mutating func next(separator: UInt8, longest: Int) throws -> ArraySlice<UInt8>? {
         var looked = start
         while true {
@@ -66,7 +66,7 @@ struct LineReader: ~Copyable {
             guard unfinished <= longest else {
                 throw StoreError(
                     .notAFile, path: path, "this is not a list or report: a line has more than \(longest) bytes",
-                    advice: "give another file")
+                    advice: "pass another file")
             }
             looked = unfinished
             try fill()

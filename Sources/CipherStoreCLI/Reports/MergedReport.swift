@@ -1,6 +1,6 @@
 /// The merged reports of a fleet's runs, with the latest result for each file.
 ///
-/// Takes some 350 bytes per file, including its name.
+/// It takes some 350 bytes of memory per file, including the file's name.
 struct MergedReport: Sendable {
     /// The latest result for a file, and the shard that reported it.
     struct File: Sendable {
@@ -43,7 +43,7 @@ struct MergedReport: Sendable {
     /// Reads reports.
     ///
     /// - Throws: ``CommandFailure`` if a file is not a report, or not of the same work as the others; ``StoreError``
-    ///   if one cannot be read.
+    ///   if a file cannot be read.
     init(_ paths: [String]) throws {
         for path in paths {
             var shard = ShardRuns.Key(index: 0, count: 1)
@@ -100,17 +100,17 @@ struct MergedReport: Sendable {
 }
 
 extension MergedReport.File {
-    /// Whether this line, with its failure, replaces an earlier line as the file's result.
+    /// Returns whether this line, with its failure, replaces an earlier line as the file's result.
     ///
-    /// A run that was kept out of a file by another run does not know the other run's result, and a file that was done
-    /// stays done.
+    /// A run that could not process a file because of another run does not know the other run's result, and a file that
+    /// was done stays done.
     fileprivate func tells(_ failure: ReportEntry.Failure?, after earlier: MergedReport.File) -> Bool {
         guard earlier.result == .done || earlier.result == .unchanged else { return true }
         return failure?.code != "busy" && result != .skipped && (result != .unchanged || earlier.result != .done)
     }
 }
 
-/// The runs of each shard, and how the last one ended.
+/// The runs of each shard, and whether the last one finished.
 struct ShardRuns: Sendable {
     struct Key: Hashable, Sendable {
         private let part: Int32
@@ -141,8 +141,8 @@ struct ShardRuns: Sendable {
         last[key]?.hasEnded = summary.signal == nil && summary.left == 0
     }
 
-    /// The shard count to evaluate: one for which every shard has ended or, if there is none, that of the run that
-    /// began last.
+    /// The shard count to evaluate: a count for which every shard has ended or, if there is no such count, that of the
+    /// run that began last.
     var count: Int {
         let counts = Set(last.keys.map(\.count)).sorted()
         if let whole = counts.first(where: { count in missing(of: count).isEmpty && unended(of: count).isEmpty }) {
@@ -151,17 +151,17 @@ struct ShardRuns: Sendable {
         return last.max { $0.value.started < $1.value.started }?.key.count ?? 1
     }
 
-    /// The shards without a report.
+    /// Returns the shards without a report.
     func missing(of count: Int) -> [Int] {
         (0..<count).filter { last[Key(index: $0, count: count)] == nil }
     }
 
-    /// The shards whose last run was killed or ended by a signal.
+    /// Returns the shards whose last run was killed or ended by a signal.
     func unended(of count: Int) -> [Int] {
         (0..<count).filter { last[Key(index: $0, count: count)]?.hasEnded == false }
     }
 
-    /// Whether the last run of a shard finished; `nil` if there was none.
+    /// Returns whether the last run of a shard finished; `nil` if there was no run.
     func hasEnded(_ key: Key) -> Bool? { last[key]?.hasEnded }
 
     /// The shards that had a run, with any shard count.

@@ -9,10 +9,10 @@ struct PathDigest: Hashable, Sendable {
     let high: UInt64
     private let low: UInt64
 
-    /// The digest of a path relative to the folder of its fleet.
+    /// Creates the digest of a path relative to the folder of its fleet.
     init(_ path: String) {
         guard let digest = SystemPath.bytes(path).withUnsafeBytes({ Cryptography.sha256($0) }) else {
-            // SQLCipher itself needs SHA-2 of the same library for its pages.
+            // SQLCipher itself needs the SHA-2 functions of the same library for its pages.
             preconditionFailure("the cryptographic library has no SHA-256")
         }
         high = digest[..<8].reduce(0) { $0 << 8 | UInt64($1) }

@@ -12,7 +12,7 @@ internal import CipherSystemFiles
 /// A report to which a run adds its lines.
 ///
 /// Each line is one write at the end of the file, so that it is either complete or missing if the process is killed.
-/// Used by the main thread only.
+/// The class is used by the main thread only.
 final class ReportFile: @unchecked Sendable {
     private let path: String
     private let descriptor: Int32
@@ -30,7 +30,7 @@ final class ReportFile: @unchecked Sendable {
             guard errno == EWOULDBLOCK else { throw FileSystem.failure("be locked", path) }
             throw CommandFailure(
                 .tryAgain, "busy", path: path, "another run is writing this report",
-                advice: "give each run its own report, or wait until the other run has ended")
+                advice: "use a separate report for each run, or wait until the other run has ended")
         }
         _ = try ReportReader.read(path) { line in
             if case .header(let before) = line { try header.check(continues: before, in: path) }
@@ -43,7 +43,7 @@ final class ReportFile: @unchecked Sendable {
 
     /// Adds a line.
     ///
-    /// - Throws: ``StoreError`` if it cannot be written.
+    /// - Throws: ``StoreError`` if the line cannot be written.
     func append(_ content: ReportLine.Content) throws {
         try write(Array((Output.jsonText(ReportLine(content: content)) + "\n").utf8))
     }
@@ -58,7 +58,7 @@ final class ReportFile: @unchecked Sendable {
         guard reason == 0 else { throw FileSystem.failure("be written", path, reason) }
     }
 
-    /// Whether the file ends with a complete line.
+    /// Returns whether the file ends with a complete line.
     private func endsWithLine() throws -> Bool {
         let size = try FileSystem.status(ofDescriptor: descriptor, path).size
         guard size > 0 else { return true }
@@ -69,21 +69,25 @@ final class ReportFile: @unchecked Sendable {
 }
 
 extension ReportHeader {
-    /// - Throws: ``CommandFailure`` with `usage` if a run with this header does not continue the work of another run.
+    /// Checks that a run with this header continues the work of another run.
+    ///
+    /// - Throws: ``CommandFailure`` with the code `usage` if it does not.
     func check(continues other: ReportHeader, in path: String) throws {
         try check(isOf: other, in: path)
         guard shards == other.shards else {
             throw CommandFailure.usage(
                 "\(path) is a report of \(other.shards) shards, but this run has \(shards)",
-                advice: "give another --report, and this one with --resume")
+                advice: "choose another file for --report, and pass this one with --resume")
         }
     }
 
-    /// - Throws: ``CommandFailure`` with `usage` if another run did different work than this run is to do.
+    /// Checks that another run did the same work that this run is to do.
+    ///
+    /// - Throws: ``CommandFailure`` with the code `usage` if it did not.
     func check(isOf other: ReportHeader, in path: String) throws {
         let difference: String? =
             if goal != other.goal {
-                "of files that were to be \(other.goal), but here they are to be \(goal)"
+                "of files that were to be \(other.goal), but in this run they are to be \(goal)"
             } else if !folder.isSameName(as: other.folder) {
                 "of the folder \(other.folder)"
             } else {
@@ -91,7 +95,7 @@ extension ReportHeader {
                     .map { "of a run with another --\($0)" }
             }
         if let difference {
-            throw CommandFailure.usage("\(path) is a report \(difference)", advice: "give a report of the same work")
+            throw CommandFailure.usage("\(path) is a report \(difference)", advice: "pass a report of the same work")
         }
     }
 }

@@ -21,7 +21,7 @@ struct ReportHeader: Codable, Sendable, Equatable {
     let shardFrom: String?
     let host: String
     let process: Int32
-    /// In seconds since 1970.
+    /// The start of the run, in seconds since 1970.
     let started: Double
     let version: String
 }
@@ -32,25 +32,25 @@ struct ReportEntry: Codable, Sendable {
     let path: String
     /// The bytes of a path that is not UTF-8.
     let pathBase64: String?
-    /// The result that the summary counts.
+    /// The result by which the summary counts the file.
     let result: FileResult
     /// The outcome that the command reports for a single file.
     let outcome: String
     /// The size of the file before and after, in bytes.
     let bytesBefore: Int64?
     let bytesAfter: Int64?
-    /// When the file was last written, in seconds since 1970, with nine decimals.
+    /// The time of the last write to the file, in seconds since 1970, with nine decimals.
     let modified: String?
-    /// The wall time.
+    /// The wall time that the file took, in seconds.
     let seconds: Double
     let error: Failure?
-    /// Why the file was skipped.
+    /// The reason for which the file was skipped.
     let reason: String?
     let warnings: [String]?
     /// Whether the file is plaintext although an encrypted one was expected.
     let plaintext: Bool?
     let shard: Int
-    /// In seconds since 1970.
+    /// The end of the work on the file, in seconds since 1970.
     let finished: Double
 
     struct Failure: Codable, Sendable {
@@ -77,7 +77,7 @@ struct ReportLine: Sendable {
     enum Content: Sendable {
         case header(ReportHeader)
         case file(ReportEntry)
-        /// How the run of a shard ended.
+        /// The summary at the end of the run of a shard.
         case summary(FleetSummary, shard: Int)
     }
 

@@ -19,7 +19,7 @@ enum ReportPage {
 
     /// Writes the page, and replaces an existing one.
     ///
-    /// - Throws: ``StoreError`` if it cannot be written.
+    /// - Throws: ``StoreError`` if the page cannot be written.
     static func write(_ totals: ReportTotals, to path: String) throws {
         let page = try text(totals)
         let descriptor = path.withSystemPath { open($0, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666) }
@@ -79,7 +79,7 @@ enum ReportPage {
         return "<div class=cards>\(cards.joined())</div>\n"
     }
 
-    /// The problems that an operator must act on.
+    /// Returns the problems that an operator must act on.
     private static func remarks(_ totals: ReportTotals) -> String {
         func list(_ numbers: [Int]) -> String {
             numbers.prefix(50).map(String.init).joined(separator: ", ") + (numbers.count > 50 ? ", …" : "")
@@ -99,17 +99,17 @@ enum ReportPage {
                 + "\(list(totals.unendedShards))</li>"
         }
         if let missing = totals.missing, !missing.isEmpty {
-            text += "<li>Databases that no report names (\(number(missing.count)))<ul>\(names(missing))</ul></li>"
+            text += "<li>Databases that no report lists (\(number(missing.count)))<ul>\(names(missing))</ul></li>"
         }
         if let vanished = totals.vanished, !vanished.isEmpty {
-            text += "<li>Reported files that are gone (\(number(vanished.count)))<ul>\(names(vanished))</ul></li>"
+            text += "<li>Reported files that are missing (\(number(vanished.count)))<ul>\(names(vanished))</ul></li>"
         }
         if totals.givenTwiceCount > 0 {
             let lines = totals.givenTwice.map { "\($0.path): shards \($0.shards[0]) and \($0.shards[1])" }
-            text += "<li>Files given to two shards (\(number(totals.givenTwiceCount)))<ul>\(names(lines))</ul></li>"
+            text += "<li>Files assigned to two shards (\(number(totals.givenTwiceCount)))<ul>\(names(lines))</ul></li>"
         }
         if totals.unreadableLines > 0 {
-            text += "<li>Lines that cannot be read: \(number(totals.unreadableLines))</li>"
+            text += "<li>Lines that could not be read: \(number(totals.unreadableLines))</li>"
         }
         return text.isEmpty ? "" : "<ul class=remarks>\(text)</ul>\n"
     }
@@ -184,7 +184,7 @@ enum ReportPage {
             + "</thead><tbody></tbody></table>\n"
     }
 
-    /// All failures or, if there are too many, the first of each kind.
+    /// Returns all failures or, if there are too many, the first of each kind.
     private static func shownFailures(_ totals: ReportTotals) -> [ReportTotals.Failed] {
         guard totals.failed > mostRows else { return totals.failures }
         let most = max(1, mostRows / totals.failuresByCode.count)
@@ -197,7 +197,7 @@ enum ReportPage {
 
     private static func number(_ number: some BinaryInteger) -> String { TerminalText.grouped(number) }
 
-    /// A count of at most four characters.
+    /// Returns a count as at most four characters.
     private static func short(_ count: Int) -> String {
         switch count {
         case ..<10_000: String(count)
@@ -210,7 +210,7 @@ enum ReportPage {
         limit < 1 ? "\(Int((limit * 1_000).rounded())) ms" : "\(Int(limit)) s"
     }
 
-    /// Text escaped for HTML, with characters that a terminal would act upon made visible.
+    /// Returns text escaped for HTML, with characters that a terminal would act upon made visible.
     private static func escaped(_ text: String) -> String {
         SystemPath.printable(text).replacing("&", with: "&amp;").replacing("<", with: "&lt;")
             .replacing(">", with: "&gt;").replacing("\"", with: "&quot;")

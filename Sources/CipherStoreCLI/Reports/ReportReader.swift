@@ -8,7 +8,7 @@ internal import CipherErrors
 
 /// Reads reports line by line.
 enum ReportReader {
-    /// Longer than any line of a report.
+    /// A length in bytes that is greater than that of any line of a report.
     private static let longestLine = 8 << 20
 
     /// Calls `body` with each line of a report.
@@ -40,6 +40,6 @@ enum ReportReader {
             .badData, "notAReport", path: path,
             "this is not a fleet report: it does not begin with the "
                 + "header of a run",
-            advice: "give a file that --report wrote")
+            advice: "pass a file written by --report")
     }
 }

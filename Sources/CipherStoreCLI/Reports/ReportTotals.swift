@@ -1,4 +1,4 @@
-/// The numbers of merged reports; what `cipherstore report --json` prints.
+/// The totals of merged reports, as `cipherstore report --json` prints them.
 struct ReportTotals: Encodable, Sendable {
     /// One of the slowest files.
     struct Slow: Encodable, Sendable {
@@ -26,7 +26,7 @@ struct ReportTotals: Encodable, Sendable {
         fileprivate(set) var done = 0
         fileprivate(set) var failed = 0
         fileprivate(set) var seconds = 0.0
-        /// `ended`, `unended` or `missing`.
+        /// The state of the shard: `ended`, `unended` or `missing`.
         let state: String
     }
 
@@ -45,7 +45,7 @@ struct ReportTotals: Encodable, Sendable {
     private(set) var seconds = 0.0
     /// The time from the start of the first run to the end of the last file.
     let wallSeconds: Double
-    /// How many files failed, by the code of the failure.
+    /// The number of files that failed, by the code of the failure.
     private(set) var failuresByCode: [String: Int] = [:]
     private(set) var failures: [Failed] = []
     private(set) var slowest: [Slow] = []
@@ -56,11 +56,11 @@ struct ReportTotals: Encodable, Sendable {
     let givenTwice: [MergedReport.GivenTwice]
     let givenTwiceCount: Int
     let unreadableLines: Int
-    /// Databases of the folder that no report names, and reported files that are not there; `nil` if the folder was not
-    /// searched.
+    /// The databases of the folder that no report lists, and the reported files that do not exist; `nil` if the folder
+    /// was not searched.
     var missing: [String]?
     var vanished: [String]?
-    /// How many files took up to each of ``Histogram/limits`` seconds; the last count is of those that took longer.
+    /// The number of files that took up to each of ``Histogram/limits`` seconds; the last is of those that took longer.
     private(set) var durations: [Int]
 
     /// The number of slowest files to report.
@@ -126,10 +126,10 @@ struct ReportTotals: Encodable, Sendable {
         slowest.removeLast(slowest.count - Self.mostSlow)
     }
 
-    /// Whether every shard finished, and every file that was looked for is reported.
+    /// Whether every shard finished, and every file that was searched for is reported.
     var isWhole: Bool { missingShards.isEmpty && unendedShards.isEmpty && missing?.isEmpty != false }
 
-    /// The number of failures, as for a fleet; `tryAgain` if there are none but something is missing.
+    /// The number of failures, as for a fleet; `tryAgain` if there are none, but a shard or a file is missing.
     var status: ExitStatus {
         if failed == 0, !isWhole { return .tryAgain }
         return ExitStatus(code: min(Int32(clamping: failed), FleetSummary.mostFailuresTold))
@@ -137,7 +137,7 @@ struct ReportTotals: Encodable, Sendable {
 
     /// The classes of durations.
     enum Histogram {
-        /// In seconds.
+        /// The upper limits of the classes, in seconds.
         static let limits = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100]
     }
 }

@@ -3,7 +3,7 @@ internal import CipherSystemFiles
 
 /// The files that the reports of earlier runs list as done.
 ///
-/// Takes some 40 bytes per file of the shard.
+/// They take some 40 bytes of memory per file of the shard.
 struct ResumedFiles: Sendable {
     /// A hash of the size and the last write time of each file when it was done.
     private var states: [PathDigest: Int] = [:]
@@ -16,7 +16,7 @@ struct ResumedFiles: Sendable {
     /// Reads reports.
     ///
     /// - Parameter report: The report of this run, which need not exist yet.
-    /// - Throws: ``CommandFailure`` if a file is not a report, or not of the same work; ``StoreError`` if one cannot
+    /// - Throws: ``CommandFailure`` if a file is not a report, or not of the same work; ``StoreError`` if a file cannot
     ///   be read.
     init(_ paths: [String], report: String?, of header: ReportHeader, _ shard: Shard) throws {
         for path in paths {
@@ -36,8 +36,8 @@ struct ResumedFiles: Sendable {
     /// Returns whether a file was done and has not changed since.
     ///
     /// - Parameters:
-    ///   - path: Its path relative to the folder.
-    ///   - status: Its present state.
+    ///   - path: The path of the file, relative to the folder.
+    ///   - status: The current state of the file.
     func contains(_ path: String, _ status: FileState) -> Bool {
         guard !states.isEmpty, let state = states[PathDigest(path)] else { return false }
         return state == status.number
@@ -46,7 +46,7 @@ struct ResumedFiles: Sendable {
     /// The properties that show whether a file was written.
     struct FileState: Sendable, Hashable {
         let size: Int64
-        /// In seconds since 1970, with nine decimals.
+        /// The time of the last write, in seconds since 1970, with nine decimals.
         let modified: String
 
         init(size: Int64, modified: String) {
@@ -64,7 +64,7 @@ struct ResumedFiles: Sendable {
 }
 
 extension ReportEntry {
-    /// The state of the file when it was done; `nil` if it was not.
+    /// The state of the file when it was done; `nil` if it was not done.
     fileprivate var state: Int? {
         guard result == .done || result == .unchanged, let bytesAfter, let modified else { return nil }
         return ResumedFiles.FileState(size: bytesAfter, modified: modified).number

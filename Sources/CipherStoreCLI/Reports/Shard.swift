@@ -1,9 +1,9 @@
 /// The part of a fleet's files that one run works on.
 ///
 /// A file belongs to the shard that is the first eight bytes of the SHA-256 of its relative path, as a number, modulo
-/// the count of shards. So a shard's files are the same on every machine and in every run, and no list is needed.
+/// the count of shards. Thus a shard's files are the same on every machine and in every run, and no list is needed.
 struct Shard: Sendable, Equatable {
-    /// From 0 to ``count`` minus 1.
+    /// The number of this shard, from 0 to ``count`` minus 1.
     let index: Int
     let count: Int
     /// The option or environment variables that specified the shard; `nil` if there are none and the run covers all
@@ -21,7 +21,7 @@ struct Shard: Sendable, Equatable {
 
     /// Creates a shard from its number and the count of shards.
     ///
-    /// - Throws: ``CommandFailure`` with `usage` if the two do not fit together.
+    /// - Throws: ``CommandFailure`` with the code `usage` if there is no shard of this number.
     init(index: Int, of count: Int, origin: String) throws {
         guard (1...Self.most).contains(count), (0..<count).contains(index) else {
             throw CommandFailure.usage(

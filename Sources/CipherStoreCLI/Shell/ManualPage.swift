@@ -32,7 +32,7 @@ package enum ManualPage {
 
     private static let files = [
         ("DB-attempt", "the record of an upgrade that is under way or was interrupted; the next run finishes it"),
-        ("DB-upgrade-*", "the copy that is being built, with 16 random digits; swept by the next run"),
+        ("DB-upgrade-*", "the copy that is being built, with 16 random digits; removed by the next run"),
         ("DB-plaintext", "the plaintext original, with --keep-backup or if damage requires it; remove it by hand"),
         ("DB-damaged", "the damaged database that recover replaced"),
         ("DB-wal, DB-shm, DB-journal", "SQLite's own files; they belong to DB and must be copied and moved with it"),
@@ -62,7 +62,7 @@ package enum ManualPage {
     }
 
     private static func line(_ text: String) -> String {
-        // A line that begins with one of these would be a request.
+        // A line that begins with one of these characters would be a request.
         (text.hasPrefix(".") || text.hasPrefix("'") ? "\\&" : "") + escaped(text) + "\n"
     }
 

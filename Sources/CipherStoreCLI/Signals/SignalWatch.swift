@@ -17,7 +17,7 @@ enum SignalWatch {
         _ = signal(SIGXFSZ, SIG_IGN)
     }
 
-    /// The first signal to end the process since ``cancel(_:)``.
+    /// The first signal since ``cancel(_:)`` that asked the process to end.
     static var received: Int32? { state.withLock { state.received } }
 
     /// Makes the first SIGINT, SIGTERM or SIGHUP cancel the upgrade, which then leaves the file as it was; a second
@@ -71,7 +71,7 @@ enum SignalWatch {
 
         func withLock<Result>(_ body: () -> Result) -> Result { lock.withLock(body) }
 
-        /// Records a signal, and returns whether it is the first.
+        /// Records a signal, and returns whether it is the first one.
         func note(_ number: Int32) -> Bool {
             lock.withLock {
                 guard received == nil else { return false }

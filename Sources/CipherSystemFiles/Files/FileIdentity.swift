@@ -6,7 +6,7 @@
     internal import Darwin
 #endif
 
-/// The identity of a file or folder, whatever its name leads to later.
+/// The identity of a file or folder, even if its name later refers to another one.
 package struct FileIdentity: Hashable, Sendable {
     let device: UInt64
     package let inode: UInt64

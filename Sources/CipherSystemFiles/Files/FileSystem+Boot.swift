@@ -3,7 +3,7 @@ internal import CCipherSystem
 extension FileSystem {
     /// Returns an identifier of the current boot of the system; `nil` if the system does not provide one.
     ///
-    /// As long as it is the same, data that a process wrote without syncing still exists.
+    /// As long as the identifier is the same, data that a process wrote without syncing still exists.
     package static func bootIdentity() -> String? {
         var bytes = [CChar](repeating: 0, count: 37)
         guard cs_boot_identity(&bytes) == 0 else { return nil }

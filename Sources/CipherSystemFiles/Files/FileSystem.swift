@@ -11,7 +11,7 @@ package import CipherErrors
 
 /// The system calls of the upgrade, with typed errors.
 ///
-/// Nothing here opens a database file. Only ``DatabaseFile`` does, to preserve SQLite's locks.
+/// No function of this type opens a database file. Only ``DatabaseFile`` does, to preserve SQLite's locks.
 package enum FileSystem {
     /// The system's information about a file.
     package struct Status {
@@ -24,7 +24,7 @@ package enum FileSystem {
         package let group: gid_t
         package let links: Int
         package let identity: FileIdentity
-        /// The time of the last change to the content: seconds and nanoseconds.
+        /// The time of the last change to the file's content: seconds and nanoseconds.
         package let modified: [Int]
 
         init(_ status: stat) {
@@ -46,7 +46,7 @@ package enum FileSystem {
         }
     }
 
-    /// Returns the status of what a name leads to; `nil` if there is nothing.
+    /// Returns the status of the file or folder at a path; `nil` if nothing exists there.
     package static func status(_ path: String, followLinks: Bool = true) throws -> Status? {
         var result = stat()
         guard path.withSystemPath({ followLinks ? stat($0, &result) : lstat($0, &result) }) == 0 else {
@@ -62,12 +62,12 @@ package enum FileSystem {
         return Status(result)
     }
 
-    /// Throws for anything but a regular file, because SQLite waits forever at a FIFO.
+    /// Throws if the file is not a regular file, because SQLite would wait forever at a FIFO.
     package static func checkRegular(_ status: Status, _ path: String) throws {
         guard status.isRegular else {
             throw StoreError(
                 .notAFile, path: path, status.isDirectory ? "this is a directory" : "this is not a regular file",
-                advice: "give the path of a database file")
+                advice: "pass the path of a database file")
         }
     }
 
@@ -85,9 +85,9 @@ package enum FileSystem {
     /// The last component may be missing, but its folder must exist.
     package static func resolve(_ path: String) throws -> String {
         guard !path.isEmpty, !path.utf8.contains(0) else {
-            throw StoreError(.missingFile, path: path, "this is not a file name", advice: "give the path of a database")
+            throw StoreError(.missingFile, path: path, "this is not a file name", advice: "pass the path of a database")
         }
-        // Between two checks, a file may get its name, or a link its target.
+        // Between two checks, a file may be renamed into place, or the target of a link may be created.
         for _ in 0..<looks {
             if let whole = realPath(path) {
                 try checkLink(path, to: whole)
@@ -97,7 +97,8 @@ package enum FileSystem {
             guard let found = try status(path, followLinks: false) else { return try resolveMissing(path) }
             guard try !found.isSymbolicLink || status(path) != nil else {
                 throw StoreError(
-                    .notAFile, path: path, "this symbolic link leads nowhere", advice: "correct or remove the link")
+                    .notAFile, path: path, "the target of this symbolic link does not exist",
+                    advice: "correct or remove the link")
             }
         }
         throw changing(path)
@@ -118,7 +119,7 @@ package enum FileSystem {
         return resolved == "/" ? "/" + name : resolved + "/" + name
     }
 
-    /// Throws for a link with which another user could lead root to a file that is not that user's.
+    /// Throws for a link with which another user could redirect root to a file that does not belong to that user.
     ///
     /// Source: proc(5), `protected_symlinks`, which does the same in sticky folders.
     private static func checkLink(_ path: String, to target: String) throws {
@@ -126,8 +127,8 @@ package enum FileSystem {
             let file = try status(target), link.owner != file.owner
         else { return }
         throw StoreError(
-            .permission, path: path, "this symbolic link and the file that it leads to belong to different users",
-            advice: "give the path of the file itself", changed: .nothing)
+            .permission, path: path, "this symbolic link and its target belong to different users",
+            advice: "pass the path of the file itself", changed: .nothing)
     }
 
     private static func realPath(_ path: String) -> String? {
@@ -145,7 +146,7 @@ package enum FileSystem {
         return (folder.isEmpty ? "/" : String(folder), String(path[path.utf8.index(after: slash)...]))
     }
 
-    /// Creates a folder with mode 0700 if nothing has the name, and makes the new name durable.
+    /// Creates a folder with mode 0700 if nothing exists at the path, and makes the new name durable.
     package static func createFolder(_ path: String) throws {
         guard path.withSystemPath({ mkdir($0, 0o700) }) != 0 else {
             try syncFolder(of: path)
@@ -154,7 +155,7 @@ package enum FileSystem {
         guard errno == EEXIST else { throw failure("be created", path) }
     }
 
-    /// Removes a folder, unless it contains something.
+    /// Removes a folder if it is empty.
     package static func removeFolderIfEmpty(_ path: String) throws {
         guard path.withSystemPath({ rmdir($0) }) != 0, ![ENOENT, ENOTEMPTY, EEXIST].contains(errno) else { return }
         throw failure("be removed", path)
@@ -201,17 +202,17 @@ package enum FileSystem {
 
     /// Makes the names in a folder durable.
     ///
-    /// - Returns: `false` if the file system does not support that and reports EINVAL.
+    /// - Returns: `false` if the file system does not support syncing a folder and reports EINVAL.
     @discardableResult
     package static func syncFolder(of path: String) throws -> Bool {
         try Folder(split(path).folder).sync()
     }
 
-    /// Returns whether this process may give a new file the owner of another file.
+    /// Returns whether this process may set a new file's owner to that of another file.
     package static func canTakeOwner(_ status: Status) -> Bool { geteuid() == 0 || geteuid() == status.owner }
 
-    /// Returns whether this process may give a new file in a folder the group of another file, or the new file has it
-    /// anyway.
+    /// Returns whether this process may set the group of a new file in a folder to that of another file, or the new
+    /// file has that group anyway.
     package static func canTakeGroup(_ status: Status, in folder: Status) -> Bool {
         if geteuid() == 0 || getegid() == status.group { return true }
         if folder.mode & S_ISGID != 0, folder.group == status.group { return true }
@@ -250,14 +251,14 @@ package enum FileSystem {
     }
 
     /// Removes the access control list that a new file inherited from its folder, because the original may have
-    /// another, or none.
+    /// another list, or none.
     ///
-    /// While the mode is 0600, the list gives no one access.
+    /// While the mode is 0600, the list grants no access.
     package static func dropInheritedAccess(_ descriptor: Int32, _ path: String) throws {
         #if os(Linux)
             guard cs_fremovexattr(descriptor, "system.posix_acl_access") != 0 else { return }
             guard [ENODATA, ENOTSUP, EOPNOTSUPP].contains(errno) else {
-                throw failure("have its inherited access control list removed", path)
+                throw failure("be cleared of its inherited access control list", path)
             }
         #endif
     }
@@ -268,7 +269,7 @@ package enum FileSystem {
         case ENOENT, ENOTDIR:
             return StoreError.missingFile(path)
         case EACCES, EPERM, EROFS:
-            return .permission(path, "the file cannot \(action): \(text)", .writeWithFolder)
+            return .permission(path, "the file could not \(action): \(text)", .writeWithFolder)
         case ELOOP:
             return StoreError(
                 .notAFile, path: path, "a symbolic link in the path is not followed, or refers to itself",
@@ -276,11 +277,11 @@ package enum FileSystem {
         case ENAMETOOLONG:
             return StoreError(
                 .nameTaken, path: path, "the name is too long for the file system",
-                advice: "give it a shorter name", changed: .nothing)
+                advice: "choose a shorter name", changed: .nothing)
         case ENOSPC, EDQUOT, EFBIG:
-            return .noSpace(path, "the file cannot \(action): \(text)")
+            return .noSpace(path, "the file could not \(action): \(text)")
         default:
-            return .disk(path, "the file cannot \(action): \(text)")
+            return .disk(path, "the file could not \(action): \(text)")
         }
     }
 }

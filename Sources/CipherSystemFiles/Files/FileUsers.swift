@@ -3,7 +3,7 @@ package import CipherErrors
 /// The processes that have a file open.
 package enum FileUsers: Equatable {
     case thisProcess
-    /// The other processes that could be found, each with its number and program.
+    /// The other processes that could be detected, each with its number and program.
     case others([String])
 
     /// Returns the error for a run that needs exclusive access to the file.

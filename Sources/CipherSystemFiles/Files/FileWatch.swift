@@ -9,7 +9,7 @@ internal import Dispatch
     internal import Darwin
 #endif
 
-/// Watches files and reports when anything writes to them.
+/// Watches files and reports when they are written.
 ///
 /// The report is only a hint: on a network file system, the system may report nothing. The corresponding C functions
 /// are `inotify_add_watch` on Linux and `kqueue` on Apple's systems.
@@ -18,12 +18,12 @@ package final class FileWatch: Sendable {
         var sources: [any DispatchSourceProtocol] = []
         var isBegun = false
         var isEnded = false
-        /// Whether `changed` is running, and whether something happened meanwhile.
+        /// Whether `changed` is running, and whether a change happened in the meantime.
         var isTelling = false
         var isAgain = false
     }
 
-    // Unchecked, and safe between threads: read and written only under `lock`.
+    // Unchecked, but thread-safe: read and written only under `lock`.
     private nonisolated(unsafe) var state = State()
     private let lock = Lock()
     private let queue = DispatchQueue(label: "CipherStore file watch", qos: .utility)
@@ -33,10 +33,10 @@ package final class FileWatch: Sendable {
     /// Begins to watch; a second call does nothing.
     ///
     /// - Parameters:
-    ///   - paths: Existing files; others are ignored. On Apple's systems each file is opened and closed, which drops
-    ///     this process's locks on it, so do not watch a database.
-    ///   - changed: Called on another thread after a change, and again only after it has called the function that it is
-    ///     given.
+    ///   - paths: The paths of existing files; other paths are ignored. On Apple's systems each file is opened and
+    ///     closed, which drops this process's locks on it, so do not watch a database.
+    ///   - changed: Called on another thread after a change, and again only after it has called the function that is
+    ///     passed to it.
     package func begin(_ paths: [String], changed: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) {
         lock.withLock {
             guard !state.isBegun else { return }
@@ -102,7 +102,7 @@ package final class FileWatch: Sendable {
             }
             let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
             source.setEventHandler {
-                // It does not matter what happened, only that something did.
+                // The kind of change does not matter, only that there was one.
                 withUnsafeTemporaryAllocation(byteCount: 4_096, alignment: 8) { buffer in
                     while read(descriptor, buffer.baseAddress, buffer.count) > 0 {}
                 }

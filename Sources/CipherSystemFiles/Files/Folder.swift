@@ -12,10 +12,10 @@ internal import CipherPrimitives
 
 /// An open folder, and the names in it.
 ///
-/// Anyone who can write to a folder, or to one above it, can replace anything in it with a link at any time. A name
-/// that is looked up here is always one in the folder that was opened, and links are never followed.
+/// Anyone who can write to a folder, or to a folder above it, can replace anything in it with a link at any time. A
+/// name is always looked up in the folder that was opened, and links are never followed.
 package final class Folder: Sendable {
-    /// The path that errors name.
+    /// The path to name in errors.
     let path: String
     package let descriptor: Int32
 
@@ -30,7 +30,7 @@ package final class Folder: Sendable {
 
     package func path(of name: String) -> String { path == "/" ? "/" + name : path + "/" + name }
 
-    /// Returns the status of a name; `nil` if there is nothing.
+    /// Returns the status of the file with a name; `nil` if nothing has the name.
     package func status(_ name: String) throws -> FileSystem.Status? {
         var result = stat()
         guard name.withSystemPath({ fstatat(descriptor, $0, &result, AT_SYMLINK_NOFOLLOW) }) == 0 else {
@@ -40,9 +40,9 @@ package final class Folder: Sendable {
         return FileSystem.Status(result)
     }
 
-    /// Opens the file with a name; returns `nil` if there is nothing.
+    /// Opens the file with a name; returns `nil` if nothing has the name.
     ///
-    /// It throws for a link, and does not block for a FIFO or a device.
+    /// The method throws for a link, and does not block for a FIFO or a device.
     package func openFile(_ name: String, forWriting: Bool = true) throws -> Int32? {
         let file = name.withSystemPath {
             openat(descriptor, $0, (forWriting ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
@@ -56,7 +56,7 @@ package final class Folder: Sendable {
 
     /// Creates an empty file, open for reading and writing; throws if anything has the name, even a link.
     ///
-    /// - Parameter mode: Its permissions, whatever the process's umask.
+    /// - Parameter mode: The permissions of the file, whatever the process's umask.
     package func create(_ name: String, mode: mode_t = 0o600) throws -> Int32 {
         let file = name.withSystemPath {
             openat(descriptor, $0, O_CREAT | O_EXCL | O_NOFOLLOW | O_RDWR | O_CLOEXEC, mode)
@@ -66,7 +66,7 @@ package final class Folder: Sendable {
             let reason = errno
             close(file)
             _ = name.withSystemPath { unlinkat(descriptor, $0, 0) }
-            throw FileSystem.failure("be given its mode", path(of: name), reason)
+            throw FileSystem.failure("have its mode set", path(of: name), reason)
         }
         return file
     }
@@ -109,7 +109,7 @@ package final class Folder: Sendable {
 
     /// Renames a file without replacing another one.
     ///
-    /// Returns whether the new name was free.
+    /// - Returns: Whether the new name was free.
     package func renameIfFree(_ old: String, to new: String) throws -> Bool {
         let result = old.withSystemPath { old in new.withSystemPath { cs_rename_noreplace(descriptor, old, $0) } }
         guard result != 0 else { return true }
@@ -117,22 +117,23 @@ package final class Folder: Sendable {
         throw FileSystem.failure("be renamed to \(SystemPath.printable(new))", path(of: old))
     }
 
-    /// Gives a file a second name (a hard link), if nothing has that name.
+    /// Creates a second name (a hard link) for a file, if nothing has that name.
     ///
     /// - Returns: Whether the new name was free.
-    /// - Throws: ``StoreError``, with `permission` if the file system or the system's rules do not allow hard links.
+    /// - Throws: ``StoreError`` with the code `permission` if the file system or the system's rules do not allow hard
+    ///   links.
     package func linkIfFree(_ name: String, as new: String) throws -> Bool {
         let result = name.withSystemPath { old in
             new.withSystemPath { linkat(descriptor, old, descriptor, $0, 0) }
         }
         guard result != 0 else { return true }
         if errno == EEXIST { return false }
-        throw FileSystem.failure("be given the second name \(SystemPath.printable(new))", path(of: name))
+        throw FileSystem.failure("be hard-linked as \(SystemPath.printable(new))", path(of: name))
     }
 
     /// Exchanges the names of two files atomically.
     ///
-    /// Returns `false` if the file system does not support that.
+    /// - Returns: `false` if the file system does not support an exchange.
     package func exchange(_ one: String, _ other: String) throws -> Bool {
         let result = one.withSystemPath { one in other.withSystemPath { cs_rename_exchange(descriptor, one, $0) } }
         guard result != 0 else { return true }
@@ -142,7 +143,7 @@ package final class Folder: Sendable {
 
     /// Makes the names durable.
     ///
-    /// - Returns: `false` if the file system does not support that and reports EINVAL.
+    /// - Returns: `false` if the file system does not support syncing a folder and reports EINVAL.
     @discardableResult
     package func sync() throws -> Bool {
         if fsync(descriptor) == 0 { return true }

@@ -9,10 +9,10 @@ internal import CipherErrors
     internal import Darwin
 #endif
 
-/// A database file that no one else has open: a file descriptor with a write lease.
+/// A database file that is not open anywhere else: a file descriptor with a write lease.
 ///
 /// The kernel grants a write lease only while no other descriptor of the file is open in any process, and a later
-/// `open` waits until the lease has ended. Only Linux has such leases. The descriptor is not SQLite's. If it were
+/// `open` waits until the lease has ended. Only Linux has write leases. The descriptor is not SQLite's. If it were
 /// opened and closed while SQLite has the file open in this process, SQLite's locks would be dropped, so this process's
 /// descriptors are examined first.
 /// Source: fcntl(2), "Leases"; SQLite, "How To Corrupt An SQLite Database File", section 2.2.
@@ -22,7 +22,7 @@ package final class LeasedFile {
         case granted(LeasedFile)
         /// The file is open elsewhere.
         case inUse(FileUsers)
-        /// Leases are not available, for this reason.
+        /// Leases are not available, for the associated reason.
         case unavailable(String)
     }
 
@@ -57,12 +57,12 @@ package final class LeasedFile {
 
     /// Requests a lease on a file.
     ///
-    /// - Throws: ``StoreError`` if the file cannot be opened for writing, or with `busy` if it was replaced.
+    /// - Throws: ``StoreError`` if the file cannot be opened for writing, or with the code `busy` if it was replaced.
     static func ask(_ file: OriginalFile) throws -> Answer {
         guard !file.isOpenHere() else { return .inUse(.thisProcess) }
         let descriptor = file.path.withSystemPath { open($0, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) }
         guard descriptor >= 0 else {
-            // Another program has a lease, as a file server may.
+            // Another program has a lease, for example a file server.
             if errno == EWOULDBLOCK { return .inUse(file.otherUsers()) }
             if errno == ENOENT || errno == ELOOP { throw file.replaced() }
             throw FileSystem.failure("be opened", file.path)
@@ -78,17 +78,17 @@ package final class LeasedFile {
         return .unavailable(String(cString: strerror(reason)))
     }
 
-    /// Takes SQLite's exclusive lock, which stays as long as the descriptor is open.
+    /// Takes SQLite's exclusive lock, which is held as long as the descriptor is open.
     package func lock() throws {
         guard cs_lock_database(descriptor) == 0 else { throw FileSystem.failure("be locked", path) }
     }
 
-    /// Whether no one is waiting for the lease to end in order to open this file.
+    /// Whether no process is waiting for the lease to end in order to open this file.
     package var isWhole: Bool { cs_lease_is_whole(descriptor) != 0 }
 
     /// Ends the lease, so that a waiting `open` continues.
     ///
-    /// The lock stays.
+    /// The lock is still held afterwards.
     package func endLease() { cs_lease_end(descriptor) }
 
     /// Returns up to `count` bytes from the beginning.
@@ -105,7 +105,7 @@ package final class LeasedFile {
         return Array(bytes.prefix(used))
     }
 
-    /// Returns the state of the file, whatever its name is by now.
+    /// Returns the state of the file, whatever its current name.
     package func state() throws -> OriginalFile.State {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw FileSystem.failure("be examined", path) }

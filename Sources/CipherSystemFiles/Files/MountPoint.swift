@@ -13,8 +13,8 @@ internal import CipherErrors
 package enum MountPoint {
     /// Returns whether a file is a mount point.
     ///
-    /// On Linux, the kernel answers this for a path, or on older kernels the mount table does. Device numbers do not
-    /// help there: in an overlay, the files of one folder may be on several devices.
+    /// On Linux, the kernel reports this for a path; on older kernels, the mount table shows it. Device numbers are of
+    /// no use, because in an overlay, the files of one folder may be on several devices.
     package static func isOne(_ path: String, _ status: FileSystem.Status, in folder: Folder) throws -> Bool {
         #if os(Linux)
             let answer = path.withSystemPath { cs_is_mount_point($0) }

@@ -11,16 +11,16 @@ internal import CipherErrors
 
 /// A file that this run created.
 ///
-/// All operations use the descriptor with which it was created, because its name may lead to another program's file by
-/// then.
+/// All operations use the descriptor with which the file was created, because its name may now lead to another
+/// program's file.
 package final class NewFile: Sendable {
     package let folder: Folder
-    /// The name; `nil` for a file that was created without one.
+    /// The name; `nil` for a file that was created without a name.
     let name: String?
-    /// The path that errors name.
+    /// The path to name in errors.
     package let path: String
     package let identity: FileIdentity
-    /// Open for reading and writing as long as this object exists.
+    /// The file descriptor, which is open for reading and writing as long as this object exists.
     package let descriptor: Int32
 
     /// Creates an empty file with mode 0600; throws if something already has the name.
@@ -30,13 +30,13 @@ package final class NewFile: Sendable {
 
     /// Creates an empty file without a name.
     ///
-    /// - Parameter path: The path that errors name.
+    /// - Parameter path: The path to name in errors.
     package convenience init(withoutNameIn folder: Folder, path: String) throws {
         try self.init(try folder.createNameless(), nil, folder, path)
     }
 
-    /// Creates an empty file with mode 0600 that can be given a name when it is complete; returns `nil` if the system
-    /// has no such files.
+    /// Creates an empty file with mode 0600 that can be linked to a name when it is complete; returns `nil` if the
+    /// system does not support files without a name.
     package convenience init?(toBeNamedIn folder: Folder, path: String) throws {
         let descriptor = cs_open_nameless(folder.descriptor)
         guard descriptor >= 0 else { return nil }
@@ -45,15 +45,15 @@ package final class NewFile: Sendable {
         try setMode(0o600)
     }
 
-    /// Opens a file that an earlier run created; returns `nil` if the name leads to another file, or to none.
+    /// Opens a file that an earlier run created; returns `nil` if the name leads to another file, or to no file.
     ///
-    /// - Parameter inode: The file's inode number, as that run recorded it.
+    /// - Parameter inode: The file's inode number, as the earlier run recorded it.
     package convenience init?(madeBefore name: String, _ inode: UInt64, in folder: Folder) throws {
         guard let found = try folder.status(name), found.isRegular, found.identity.inode == inode,
             let descriptor = try folder.openFile(name)
         else { return nil }
         try self.init(descriptor, name, folder, folder.path(of: name), isNew: false)
-        // It may have been replaced in between.
+        // The file may have been replaced in between.
         guard identity == found.identity else { return nil }
     }
 
@@ -85,9 +85,9 @@ package final class NewFile: Sendable {
     /// Returns whether a name still leads to this file.
     package func hasName(_ name: String) throws -> Bool { try folder.status(name)?.identity == identity }
 
-    /// Gives a name to a file that has none.
+    /// Links a file without a name to a name.
     ///
-    /// Returns whether the name was free; `nil` if the system cannot do it.
+    /// - Returns: Whether the name was free; `nil` if the system does not support this.
     package func appear(as name: String) -> Bool? {
         let result = name.withSystemPath { cs_name_nameless(descriptor, folder.descriptor, $0) }
         return result == 0 ? true : errno == EEXIST ? false : nil
@@ -95,7 +95,7 @@ package final class NewFile: Sendable {
 
     /// Locks the file (`flock`) until ``unlock()`` is called or this object is released.
     ///
-    /// Returns `false` if another process, or another part of this one, has locked it.
+    /// - Returns: `false` if another process, or another part of this process, has locked the file.
     package func lock() -> Bool { flock(descriptor, LOCK_EX | LOCK_NB) == 0 }
 
     /// Ends ``lock()``.
@@ -103,7 +103,7 @@ package final class NewFile: Sendable {
 
     /// Makes the content durable.
     ///
-    /// A failure is final, because the kernel may have dropped what it could not write.
+    /// A failure is final, because the kernel may have dropped the data that it could not write.
     package func sync() throws {
         guard syncToDisk(descriptor) else { throw FileSystem.failure("be synced", path) }
     }
@@ -119,16 +119,16 @@ package final class NewFile: Sendable {
     }
 
     package func setOwner(_ owner: uid_t, _ group: gid_t) throws {
-        guard fchown(descriptor, owner, group) == 0 else { throw FileSystem.failure("be given its owner", path) }
+        guard fchown(descriptor, owner, group) == 0 else { throw FileSystem.failure("have its owner set", path) }
     }
 
     package func setMode(_ mode: mode_t) throws {
-        guard fchmod(descriptor, mode) == 0 else { throw FileSystem.failure("be given its mode", path) }
+        guard fchmod(descriptor, mode) == 0 else { throw FileSystem.failure("have its mode set", path) }
     }
 
     /// Copies the extended attributes of another file to this one.
     ///
-    /// Returns the names of the attributes that the system did not allow to be set.
+    /// - Returns: The names of the attributes that the system did not allow to be set.
     package func copyAttributes(of original: PinnedFile) throws -> [String] {
         try original.attributes().compactMap { attribute in
             let result = attribute.name.withUnsafeBufferPointer { name in

@@ -30,7 +30,7 @@ package struct OriginalFile {
 
     /// Returns whether this process has the file open, through any library.
     ///
-    /// It does not open the file itself.
+    /// This method does not open the file itself.
     package func isOpenHere() -> Bool {
         #if os(Linux)
             if let names = try? FileSystem.names(in: "/proc/self/fd") {
@@ -40,7 +40,7 @@ package struct OriginalFile {
         return (0..<getdtablesize()).contains(where: isAt)
     }
 
-    /// Returns the other processes that have the file open, as far as this user may see them.
+    /// Returns the other processes that have the file open, as far as this user is allowed to see them.
     package func otherUsers() -> FileUsers {
         #if os(Linux)
             let processes = ((try? FileSystem.names(in: "/proc")) ?? []).filter {
@@ -71,7 +71,7 @@ package struct OriginalFile {
 
     /// Properties of the file that every write to it changes.
     package struct State: Equatable {
-        /// The length of the longest page.
+        /// The length in bytes of the longest page.
         ///
         /// The first page holds the change counter, which an encrypted file stores with a new initialization vector.
         package static let length = 65_536
@@ -94,7 +94,7 @@ package struct OriginalFile {
 
     /// Returns the state of the file, found by its name.
     ///
-    /// - Parameter start: Its first ``State/length`` bytes.
+    /// - Parameter start: The first ``State/length`` bytes of the file.
     package func state(start: [UInt8]) throws -> State {
         guard let status = statusByName else { throw replaced() }
         return State(status, start: start)

@@ -9,8 +9,8 @@ internal import CipherErrors
     internal import Darwin
 #endif
 
-/// A file whose identity is pinned: while this object exists, its inode is not given to another file, whatever happens
-/// to its name.
+/// A file whose identity is pinned: while this object exists, its inode number is not assigned to another file,
+/// whatever happens to its name.
 ///
 /// The file is opened for neither reading nor writing, so closing the descriptor does not drop SQLite's locks. On
 /// systems without such descriptors, only the name is used.
@@ -19,7 +19,7 @@ package final class PinnedFile: Sendable {
     private let path: String
     private let descriptor: Int32
 
-    /// - Throws: ``StoreError`` with `missingFile`, `permission` or `inputOutput`.
+    /// - Throws: ``StoreError`` with the code `missingFile`, `permission` or `inputOutput`.
     package init(_ name: String, in folder: Folder) throws {
         path = folder.path(of: name)
         descriptor = name.withSystemPath { cs_open_pin(folder.descriptor, $0) }
@@ -43,14 +43,14 @@ package final class PinnedFile: Sendable {
         if descriptor >= 0 { close(descriptor) }
     }
 
-    /// A path that leads to this very file, if the system has one.
+    /// A path that leads to this very file, if the system supports such a path.
     private var lastingPath: String {
         let magic = "/proc/self/fd/\(descriptor)"
         return descriptor >= 0 && access(magic, F_OK) == 0 ? magic : path
     }
 
     struct Attribute {
-        /// NUL-terminated, and otherwise any bytes.
+        /// The name: any bytes, with a terminating NUL.
         let name: [CChar]
         let value: [UInt8]
 
@@ -78,5 +78,5 @@ package final class PinnedFile: Sendable {
         }
     }
 
-    private func failure() -> StoreError { FileSystem.failure("have its extended attributes read", path) }
+    private func failure() -> StoreError { FileSystem.failure("be examined for extended attributes", path) }
 }

@@ -8,7 +8,7 @@ package import CipherErrors
     internal import Darwin
 #endif
 
-/// A folder that stays the same while it is searched, whatever its name leads to meanwhile.
+/// A folder that stays the same while it is searched, even if its name then leads to another folder.
 package final class SearchedFolder {
     package let path: String
     package let identity: FileIdentity
@@ -16,9 +16,9 @@ package final class SearchedFolder {
 
     /// Opens a folder, without following a symbolic link of that name.
     ///
-    /// - Parameter seen: The folder that was seen under this name; `nil` for the first one.
-    /// - Throws: ``StoreError`` with `busy` if the name now leads to another folder; `permission`, `missingFile` or
-    ///   `inputOutput`.
+    /// - Parameter seen: The folder that was found under this name before; `nil` for the first folder.
+    /// - Throws: ``StoreError`` with the code `busy` if the name now leads to another folder; `permission`,
+    ///   `missingFile` or `inputOutput`.
     package init(_ path: String, seen: FileIdentity? = nil) throws {
         let descriptor = path.withSystemPath { open($0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
         guard descriptor >= 0 else { throw FileSystem.failure("be read", path) }
@@ -38,7 +38,7 @@ package final class SearchedFolder {
 
     package static func replaced(_ path: String) -> StoreError {
         StoreError(
-            .busy, path: path, "it was replaced after the folder was searched",
+            .busy, path: path, "the file was replaced after the folder was searched",
             advice: "run the command again", changed: .nothing)
     }
 

@@ -11,7 +11,7 @@ package import CipherPrimitives
 
 /// An open file of a few kilobytes that people or tools write: a configuration, a key, a version record.
 ///
-/// Every check uses the open descriptor, so a file that is swapped meanwhile cannot pass a check made on another file.
+/// Every check uses the open descriptor, so a file that is swapped in between cannot pass a check made on another file.
 /// Symbolic links are followed, because secrets are often mounted through them. Never use this for a database: closing
 /// the descriptor would drop SQLite's locks.
 package struct SmallFile: ~Copyable {
@@ -60,7 +60,7 @@ package struct SmallFile: ~Copyable {
         close(descriptor)
     }
 
-    /// Whether group or others have any access.
+    /// Whether the group or other users have any access.
     package var isOpenToOthers: Bool { status.st_mode & 0o077 != 0 }
     /// Whether the file belongs to the user of this process, or to root.
     package var belongsToUser: Bool { status.st_uid == geteuid() || status.st_uid == 0 }
@@ -85,7 +85,7 @@ package struct SmallFile: ~Copyable {
         }
     }
 
-    /// Makes the file's bytes durable; if it returns `false`, `errno` says why not.
+    /// Makes the file's bytes durable; if it returns `false`, `errno` contains the reason.
     package func sync() -> Bool {
         syncToDisk(descriptor)
     }
@@ -110,7 +110,7 @@ extension SmallFile.Failure: CustomStringConvertible {
         case .missing: "there is no such file"
         case .notRegular: "it is not a regular file"
         case .larger(let limit): "it is larger than \(limit / 1024) KiB"
-        case .system(let code): "it cannot be read: \(systemMessage(code))"
+        case .system(let code): "it could not be read: \(systemMessage(code))"
         }
     }
 }
@@ -120,7 +120,7 @@ func systemMessage(_ code: CInt) -> String {
     strerror(code).map { String(cString: $0) } ?? "error \(code)"
 }
 
-/// Makes a descriptor's bytes durable on the disk itself; if it returns `false`, `errno` says why not.
+/// Makes a descriptor's bytes durable on the disk itself; if it returns `false`, `errno` contains the reason.
 package func syncToDisk(_ descriptor: CInt) -> Bool {
     #if canImport(Darwin)
         // On Apple's systems, fsync alone leaves the bytes in the drive's cache.
@@ -131,7 +131,7 @@ package func syncToDisk(_ descriptor: CInt) -> Bool {
 }
 
 extension SmallFile {
-    /// Returns whether two paths name one file, without opening either.
+    /// Returns whether two paths name the same file, without opening either file.
     package static func isSame(_ left: String, _ right: String) -> Bool {
         var first = stat()
         var second = stat()

@@ -6,18 +6,18 @@
     internal import Darwin
 #endif
 
-/// Whether no one else had a file open before it was converted.
+/// The result of a check whether a file was open elsewhere before it was converted.
 package enum SoleOwnership: Equatable, Sendable {
     case proven
-    /// The system cannot tell, for this reason, so the file may be open elsewhere.
+    /// The system cannot report this, for the associated reason, so the file may be open elsewhere.
     case cannotTell(String)
 
-    /// Finds out whether no one else has the file open, before SQLite opens it.
+    /// Determines whether the file is open elsewhere, before SQLite opens it.
     ///
     /// - Parameters:
-    ///   - timeout: How long to wait for others to close it.
+    ///   - timeout: How long to wait for other processes to close the file.
     ///   - check: Ends the wait by throwing.
-    /// - Throws: ``StoreError`` with `busy` if another process, or another part of this one, has it open.
+    /// - Throws: ``StoreError`` with the code `busy` if another process, or another part of this one, has it open.
     package static func find(
         _ file: OriginalFile, timeout: Duration, checking check: () throws -> Void = {}
     ) throws -> SoleOwnership {
@@ -28,7 +28,7 @@ package enum SoleOwnership: Equatable, Sendable {
         }
     }
 
-    /// Requests a lease until no one else has the file open, or the timeout has passed.
+    /// Requests a lease until the file is not open elsewhere, or the timeout has passed.
     package static func waiting(
         _ timeout: Duration, _ file: OriginalFile, checking check: () throws -> Void
     ) throws -> LeasedFile.Answer {
@@ -42,7 +42,7 @@ package enum SoleOwnership: Equatable, Sendable {
         }
     }
 
-    /// A process that is being started has its parent's descriptors until it executes its program, so the wait is never
-    /// shorter than this.
+    /// The minimum time to wait, because a process that is being started has its parent's descriptors until it executes
+    /// its program.
     private static let shortest: Duration = .milliseconds(250)
 }

@@ -27,10 +27,10 @@ extension URL {
         return SystemPath.text(bytes)
     }
 
-    /// Returns the path of a file URL that the caller gave.
+    /// Returns the path of a file URL that the caller passed.
     ///
-    /// - Throws: ``StoreError`` with `configuration` if the URL is not a file URL, or its path is empty or contains a
-    ///   NUL.
+    /// - Throws: ``StoreError`` with the code `configuration` if the URL is not a file URL, or its path is empty or
+    ///   contains a NUL.
     package func requiredPath() throws -> String {
         guard isFileURL else {
             throw StoreError(

@@ -2,14 +2,14 @@ internal import Dispatch
 
 /// Work on a separate thread, with a result that can be waited for.
 package final class BackgroundTask<Output>: @unchecked Sendable {
-    // Unchecked, and safe between threads: only the new thread accesses both until it leaves the group, and afterwards
-    // only code that has waited for that.
+    // Unchecked, but thread-safe: only the new thread accesses both properties until it leaves the group, and
+    // afterwards only code that has waited for the group.
     private var body: (@Sendable (UpgradeCancellation) throws -> Output)?
     private var outcome: Result<Output, any Error>?
     private let group = DispatchGroup()
     private let cancellation: UpgradeCancellation
 
-    /// Starts `body`, which should check the cancellation from time to time.
+    /// Starts `body`, which should check the cancellation regularly.
     ///
     /// - Parameter isLong: Whether the work takes longer than starting a thread; otherwise it runs at once on the
     ///   calling thread.
@@ -34,7 +34,7 @@ package final class BackgroundTask<Output>: @unchecked Sendable {
 
     private func end(_ result: Result<Output?, any Error>) {
         outcome = result.flatMap { $0.map(Result.success) ?? .failure(CancellationError()) }
-        // What the closure holds, such as connections, is released before a waiting thread continues.
+        // The objects that the closure holds, such as connections, are released before a waiting thread continues.
         body = nil
         group.leave()
     }

@@ -1,4 +1,4 @@
-/// An outcome for which a thread can block.
+/// An outcome for which a thread can wait by blocking.
 package final class BlockingAnswer<Output: Sendable>: @unchecked Sendable {
     // Read and written only under `lock`.
     private var outcome: Result<Output, any Error>?
@@ -13,7 +13,7 @@ package final class BlockingAnswer<Output: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// Waits for the outcome; returns `nil` if there is none by the deadline, or if the wait is cancelled.
+    /// Waits for the outcome; returns `nil` if there is no outcome by the deadline, or if the wait is cancelled.
     package func wait(
         until deadline: ContinuousClock.Instant, or cancellation: UpgradeCancellation? = nil
     ) -> Result<Output, any Error>? {

@@ -3,7 +3,7 @@ internal import CipherErrors
 extension DetachedThread {
     /// Runs `body` on a separate thread, and forwards the task's cancellation to it.
     ///
-    /// - Throws: What `body` throws; `CancellationError` if it ended because of the cancellation.
+    /// - Throws: Any error thrown by `body`; `CancellationError` if `body` ended because of the cancellation.
     package static func cancellable<Output: Sendable>(
         _ body: @escaping @Sendable (UpgradeCancellation) throws -> Output
     ) async throws -> Output {

@@ -11,8 +11,8 @@ package import CipherErrors
 
 /// A thread that runs one closure.
 ///
-/// Used for work that may block: a dispatch queue has a limited number of threads, and on Apple platforms these have
-/// half a megabyte of stack, which may be too little for SQLite's parser.
+/// It is used for work that may block: a dispatch queue has a limited number of threads, and on Apple platforms these
+/// have half a megabyte of stack, which may be too little for SQLite's parser.
 package enum DetachedThread {
     private static let stackSize = 4 << 20
 
@@ -27,12 +27,13 @@ package enum DetachedThread {
 
     /// Starts `body` on a new thread.
     ///
-    /// It runs within the same jobs as the code that starts it.
+    /// `body` runs within the same jobs as the code that starts the thread.
     ///
     /// - Parameters:
-    ///   - name: For debuggers; Linux shows 15 bytes of it.
-    ///   - isAwaited: Whether the thread that starts it waits for it.
-    /// - Throws: ``StoreError`` with `inputOutput` if the system cannot start a thread; `body` does not run then.
+    ///   - name: The name of the thread, for debuggers; Linux shows its first 15 bytes.
+    ///   - isAwaited: Whether the thread that starts the new thread waits for it.
+    /// - Throws: ``StoreError`` with the code `inputOutput` if the system cannot start a thread; `body` does not run
+    ///   then.
     package static func start(
         _ name: String, isAwaited: Bool = false, _ body: @escaping @Sendable () -> Void
     ) throws(StoreError) {
@@ -48,7 +49,7 @@ package enum DetachedThread {
         guard result == 0 else {
             work.release()
             throw StoreError(
-                .inputOutput, "no thread can be started: \(String(cString: strerror(result)))",
+                .inputOutput, "could not start a thread: \(String(cString: strerror(result)))",
                 advice: "check the limits on processes and memory, and try again")
         }
     }

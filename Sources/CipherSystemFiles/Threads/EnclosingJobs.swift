@@ -8,12 +8,12 @@
 
 /// The jobs within which code runs.
 ///
-/// What an app's key provider or hook starts runs within the job that called it.
+/// Work that an app's key provider or hook starts runs within the job that called the provider or hook.
 ///
 /// The jobs are known on the job's thread, on threads that ``DetachedThread`` starts, and in tasks started with `Task`,
 /// but not in detached tasks or on the app's own threads and queues.
 package struct EnclosingJobs: Sendable {
-    /// A running operation, known by its identity.
+    /// A running operation, identified by its object identity.
     package final class Job: Sendable {
         package init() {}
 
@@ -36,7 +36,7 @@ package struct EnclosingJobs: Sendable {
 
     private var entries: [Entry] = []
 
-    /// Returns whether the calling code runs within a job, and so must not wait for it.
+    /// Returns whether the calling code runs within a job, and therefore must not wait for it.
     package func contains(_ job: Job) -> Bool { entries.contains { $0.job === job } }
 
     /// Returns whether a job waits for the calling thread.

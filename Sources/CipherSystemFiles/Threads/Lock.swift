@@ -6,15 +6,15 @@
     internal import Darwin
 #endif
 
-/// A lock that one thread holds at a time, and under which threads can wait for changes by others.
+/// A lock that one thread holds at a time, and under which threads can wait for changes by other threads.
 ///
-/// Foundation's locks would do, but on Linux any use of one links all of Foundation and its 34 MB of
+/// Foundation's locks would suffice, but on Linux any use of one links all of Foundation and its 34 MB of
 /// internationalization data. The corresponding C functions are `pthread_mutex_lock`, `pthread_cond_wait` and related
 /// ones.
 package final class Lock: Sendable {
-    // Unchecked, and safe between threads: the pointer never changes, and POSIX guards what it points to.
+    // Unchecked, but thread-safe: the pointer never changes, and POSIX protects the object that it points to.
     private nonisolated(unsafe) let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-    // Unchecked, and safe between threads, for the same reason as `mutex`.
+    // Unchecked, but thread-safe for the same reason as `mutex`.
     private nonisolated(unsafe) let change = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
     /// Creates an unlocked lock.
@@ -22,7 +22,7 @@ package final class Lock: Sendable {
         mutex.initialize(to: pthread_mutex_t())
         change.initialize(to: pthread_cond_t())
         let results = (pthread_mutex_init(mutex, nil), Self.initialize(change))
-        precondition(results == (0, 0), "a lock cannot be created")
+        precondition(results == (0, 0), "a lock could not be created")
     }
 
     deinit {
@@ -41,16 +41,18 @@ package final class Lock: Sendable {
 
     /// Releases the lock until ``wakeAll()`` is called, and then acquires it again.
     ///
-    /// Use it only within ``withLock(_:)``. It may return without that call, so check the condition again.
+    /// Call this only within ``withLock(_:)``. It may return without a call to ``wakeAll()``, so check the condition
+    /// again.
     package func wait() {
         pthread_cond_wait(change, mutex)
     }
 
-    /// Waits as ``wait()`` does, and returns whether it was woken; `false` after the deadline, or after an hour.
+    /// Waits as ``wait()`` does, and returns whether the thread was woken; `false` after the deadline, or after an
+    /// hour.
     package func wait(until deadline: ContinuousClock.Instant) -> Bool {
         let left = ContinuousClock.now.duration(to: deadline)
         guard left > .zero else { return false }
-        // At most an hour at once, because C's time type may not be able to represent the deadline.
+        // The wait is at most an hour at once, because C's time type may not be able to represent the deadline.
         let (seconds, attoseconds) = min(left, .seconds(3_600)).components
         var time = timespec()
         #if canImport(Darwin)
@@ -59,7 +61,7 @@ package final class Lock: Sendable {
             return pthread_cond_timedwait_relative_np(change, mutex, &time) == 0
         #else
             clock_gettime(CLOCK_MONOTONIC, &time)
-            // One more, because the wait must not end before the deadline.
+            // One is added, because the wait must not end before the deadline.
             let nanoseconds = time.tv_nsec + Int(attoseconds / Self.attosecondsInNanosecond) + 1
             time.tv_sec += Int(seconds) + nanoseconds / 1_000_000_000
             time.tv_nsec = nanoseconds % 1_000_000_000
@@ -69,7 +71,7 @@ package final class Lock: Sendable {
 
     private static let attosecondsInNanosecond: Int64 = 1_000_000_000
 
-    /// Makes waits use a clock that no one can set.
+    /// Makes waits use a clock that cannot be set.
     private static func initialize(_ change: UnsafeMutablePointer<pthread_cond_t>) -> Int32 {
         #if canImport(Darwin)
             return pthread_cond_init(change, nil)
@@ -82,7 +84,7 @@ package final class Lock: Sendable {
         #endif
     }
 
-    /// Wakes all threads that wait; they continue one by one, as the lock becomes free.
+    /// Wakes all waiting threads; they continue one by one, as the lock becomes free.
     package func wakeAll() {
         pthread_cond_broadcast(change)
     }

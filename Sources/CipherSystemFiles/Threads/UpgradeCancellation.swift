@@ -1,6 +1,6 @@
 /// Cancels an encryption upgrade from another thread; until the swap, no row has changed.
 public final class UpgradeCancellation: @unchecked Sendable {
-    // Both are read and written only under `lock`.
+    // Both properties are read and written only under `lock`.
     private var cancelled = false
     private var waiting: [Lock] = []
     private let lock = Lock()
@@ -9,7 +9,7 @@ public final class UpgradeCancellation: @unchecked Sendable {
     /// Creates a cancellation that has not been requested.
     public init() { others = [] }
 
-    /// Creates a cancellation that is cancelled as soon as one of the others is.
+    /// Creates a cancellation that is cancelled as soon as one of the others is cancelled.
     package init(anyOf others: [UpgradeCancellation]) { self.others = others }
 
     /// Asks the upgrade to end.

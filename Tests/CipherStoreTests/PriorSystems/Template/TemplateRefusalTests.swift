@@ -65,10 +65,10 @@ struct TemplateRefusalTests {
                 "with another record", .recordedVersion, "no record",
                 script(record + "INSERT INTO Records VALUES ('x', '3')")),
             Fault(
-                "with a word for a version", .recordedVersion, "not a version",
+                "with a word for a version", .recordedVersion, "not a valid version",
                 script(record + "INSERT INTO Records VALUES ('DBVersion', 'three')")),
             Fault(
-                "with a negative version", .recordedVersion, "not a version",
+                "with a negative version", .recordedVersion, "not a valid version",
                 script(record + "INSERT INTO Records VALUES ('DBVersion', '-3')")),
         ]
     }

@@ -32,24 +32,24 @@ struct ConfigurationFaultTests {
         arguments: [
             (
                 json(#"{"enabled": true, "enabled": false}"#),
-                #"encryption: line 2, column 35: the key "enabled" is given twice, first on line 2, column 18"#
+                #"encryption: line 2, column 35: the key "enabled" is specified twice, first on line 2, column 18"#
             ),
             (
                 json(#"{"enabled": true, "\u0065nabled": true}"#),
-                #"encryption: line 2, column 35: the key "enabled" is given twice, first on line 2, column 18"#
+                #"encryption: line 2, column 35: the key "enabled" is specified twice, first on line 2, column 18"#
             ),
-            (#"{"dbName": "a.db", "dbName": "b.db"}"#, #"line 1, column 20: the key "dbName" is given twice"#),
+            (#"{"dbName": "a.db", "dbName": "b.db"}"#, #"line 1, column 20: the key "dbName" is specified twice"#),
             (
                 #"{"dbTables": [{}, {"chat": [{"id": 1}, {"ä": "", "ä": ""}]}]}"#,
-                #"dbTables[1].chat[1]: line 1, column 50: the key "ä" is given twice, first on line 1, column 41"#
+                #"dbTables[1].chat[1]: line 1, column 50: the key "ä" is specified twice, first on line 1, column 41"#
             ),
             (
                 xml("<key>enabled</key><true/>\r\n<key>enabled</key><false/>"),
-                #"encryption: line 3, column 1: the key "enabled" is given twice, first on line 2, column 30"#
+                #"encryption: line 3, column 1: the key "enabled" is specified twice, first on line 2, column 30"#
             ),
             (
                 xml("<key>enabled</key><true/><key>&#x65;<![CDATA[nabled]]></key><true/>"),
-                #"encryption: line 2, column 55: the key "enabled" is given twice"#
+                #"encryption: line 2, column 55: the key "enabled" is specified twice"#
             ),
         ])
     func repeatedKey(file: String, expected: String) {
@@ -63,7 +63,7 @@ struct ConfigurationFaultTests {
                 ["dbName": "a.db", "dbVersion": 1, "encryption": ["enabled": true, "enablee": false]] as [String: Any]))
         let second = try #require(bytes.firstRange(of: Array("enablee".utf8)))
         bytes.replaceSubrange(second, with: "enabled".utf8)
-        #expect(detail(Data(bytes)).contains(#"app: encryption: the key "enabled" is given twice; remove one"#))
+        #expect(detail(Data(bytes)).contains(#"app: encryption: the key "enabled" is specified twice; remove one"#))
     }
 
     @Test(
