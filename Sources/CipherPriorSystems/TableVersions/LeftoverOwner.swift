@@ -4,7 +4,9 @@ internal import CipherSQLText
 internal import CipherSQLite
 internal import CipherSchemaMigration
 
-/// Finds the table that a leftover belongs to. A leftover is an old table that an app's own upgrade left behind.
+/// Finds the table that a leftover belongs to.
+///
+/// A leftover is an old table that an app's own upgrade left behind.
 ///
 /// The leftover's columns decide: moving rows to a table to which they never belonged is worse than leaving them where
 /// they are. An empty table is no evidence, because its user may have emptied it. A column that only the old table has
