@@ -35,13 +35,8 @@ struct ProvenCopy {
     ) throws -> Made {
         let copyKey = try keys?.building.wait()
         func attempt(rebuildsIndexes: Bool) throws -> CopyProof.Outcome {
-            try observer.begin(.building)
-            if let owner { try copy.setOwner(owner.owner, owner.group) }
-            let hold = try holdingWriters?()
-            defer { hold?.end() }
-            let original = try build(copy, copyKey, rebuildsIndexes: rebuildsIndexes, hold, observer)
+            let original = try fill(copy, copyKey, owner: owner, rebuildsIndexes: rebuildsIndexes, observer)
             defer { original.end() }
-            try whenBuilt()
             try observer.begin(.proving)
             return try prove(original, copy, keys, hasRebuiltIndexes: rebuildsIndexes, observer)
         }
@@ -58,7 +53,8 @@ struct ProvenCopy {
             isRebuilt = false
         } catch let damage as CopyProof.DamagedIndexes {
             guard options.onDamage != .refuse else {
-                throw refusal(of: damage.complaints, in: damage.indexes, try missingRows(onlyPartial: false, observer))
+                let missing = try missingRows(onlyPartial: false, observer)
+                throw Self.refusal(of: target, damage.complaints, in: damage.indexes, missing)
             }
             proven = try rebuilding()
             damaged = damage.indexes
@@ -66,12 +62,12 @@ struct ProvenCopy {
         } catch let error as DatabaseError where error.isCorrupt && options.onDamage != .refuse {
             // The unreadable part may be an index, and the rows do not need indexes.
             proven = try rebuilding()
-            report.warnings.append("indexes were rebuilt from the rows, because one cannot be read: \(error.message)")
+            report.warnings.append(Self.rebuilt(after: error))
         }
         let missing = try missingRows(onlyPartial: !isRebuilt && proven.healedIndexes.isEmpty, observer)
         // Refuse damage in parts that are rebuilt in every copy, such as partial indexes and the free list.
         if options.onDamage == .refuse, !(proven.healed.isEmpty && missing.isEmpty) {
-            throw refusal(of: proven.healed, in: proven.healedIndexes, missing)
+            throw Self.refusal(of: target, proven.healed, in: proven.healedIndexes, missing)
         }
         report.tables = proven.tables
         report.rows = proven.rows
@@ -81,6 +77,52 @@ struct ProvenCopy {
         // No step may fail after the swap, so the size is read now.
         report.bytesAfter = try copy.size()
         return Made(key: copyKey, missingRows: missing)
+    }
+
+    /// Fills the copy, and leaves its proof to the caller.
+    ///
+    /// - Parameter rebuildsIndexes: Whether to fill the indexes from the rows, because those of the original are damaged.
+    /// - Returns: A warning for the report if the indexes had to be filled from the rows; `nil` otherwise.
+    /// - Throws: ``StoreError``.
+    func makeUnproven(
+        _ copy: NewFile, _ keys: UpgradeKeys?, owner: FileSystem.Status?, rebuildsIndexes: Bool,
+        _ observer: UpgradeObserver
+    ) throws -> String? {
+        let copyKey = try keys?.building.wait()
+        do {
+            try fill(copy, copyKey, owner: owner, rebuildsIndexes: rebuildsIndexes, observer).end()
+            return nil
+        } catch let error as DatabaseError
+            where error.isCorrupt && !rebuildsIndexes && options.onDamage != .refuse
+        {
+            // The unreadable part may be an index, and the rows do not need indexes.
+            try copy.empty()
+            try fill(copy, copyKey, owner: owner, rebuildsIndexes: true, observer).end()
+            return Self.rebuilt(after: error)
+        }
+    }
+
+    private static func rebuilt(after error: DatabaseError) -> String {
+        "indexes were rebuilt from the rows, because one cannot be read: \(error.message)"
+    }
+
+    /// - Returns: The settings with which the proof opens the original.
+    private func fill(
+        _ copy: NewFile, _ copyKey: FileKey?, owner: FileSystem.Status?, rebuildsIndexes: Bool,
+        _ observer: UpgradeObserver
+    ) throws -> ProofConnection {
+        try observer.begin(.building)
+        if let owner { try copy.setOwner(owner.owner, owner.group) }
+        let hold = try holdingWriters?()
+        defer { hold?.end() }
+        let original = try build(copy, copyKey, rebuildsIndexes: rebuildsIndexes, hold, observer)
+        do {
+            try whenBuilt()
+            return original
+        } catch {
+            original.end()
+            throw error
+        }
     }
 
     /// The result of making a copy.
@@ -134,7 +176,10 @@ struct ProvenCopy {
         try IndexTree.checkRecords(of: trees, pages, connection, target)
     }
 
-    private func refusal(of complaints: [String], in indexes: Set<String>, _ missing: [MissingRows]) -> StoreError {
+    /// The error for damage that the options refuse.
+    static func refusal(
+        of target: String, _ complaints: [String], in indexes: Set<String>, _ missing: [MissingRows]
+    ) -> StoreError {
         if let first = missing.first {
             return StoreError(
                 .corrupt, path: target, first.description,

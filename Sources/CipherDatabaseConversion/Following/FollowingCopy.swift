@@ -30,6 +30,14 @@ final class FollowingCopy: CopyMadeAhead {
     /// Whether nothing has been written since the whole copy was compared with the database.
     private(set) var isProven = false
 
+    /// The damage of the original's indexes, if any was found; the copy's indexes are then filled from its rows.
+    private var damage: Damage?
+
+    private struct Damage {
+        var indexes: Set<String> = []
+        var warnings: [String]
+    }
+
     /// The state of the database while other connections write to it.
     private struct Original {
         let database: DatabaseFile
@@ -60,14 +68,14 @@ final class FollowingCopy: CopyMadeAhead {
 
     // MARK: Building
 
-    /// Builds the copy from one commit, and proves it.
+    /// Builds the copy from one commit; a later round proves it.
     ///
     /// - Parameter holdingWriters: Prevents other connections from committing.
     func build(_ observer: UpgradeObserver, holdingWriters: @escaping () throws -> any WriterHold) throws {
         guard let status = try FileSystem.status(paths.database) else { throw StoreError.missingFile(paths.database) }
         try aside.note(nil)
         try present().empty()
-        _ = try ProvenCopy(
+        let warning = try ProvenCopy(
             source: paths.database, sourceKey: nil, target: paths.database, targetSettings: options.format,
             options: options,
             holdingWriters: { [self] in
@@ -87,11 +95,23 @@ final class FollowingCopy: CopyMadeAhead {
                 }
             },
             whenBuilt: { [self] in try note() }
-        ).make(present(), keys, owner: status, observer, &report)
+        ).makeUnproven(present(), keys, owner: status, rebuildsIndexes: damage != nil, observer)
+        if let warning { damage = Damage(warnings: [warning]) }
         guard let original else { return }
-        (isProven, isBroken) = (true, false)
+        (isProven, isBroken) = (false, false)
         let map = try TreeMap(original.snapshot, tables(original)) { try observer.checkCancellation() }
         self.original?.map = map
+    }
+
+    /// Has the next build fill the indexes from the rows.
+    ///
+    /// - Throws: ``StoreError`` with the code `corrupt` if the options refuse that.
+    func rebuildIndexes(because found: CopyProof.DamagedIndexes) throws {
+        guard options.onDamage != .refuse else {
+            throw ProvenCopy.refusal(of: paths.database, found.complaints, in: found.indexes, [])
+        }
+        damage = Damage(
+            indexes: found.indexes, warnings: found.complaints.map { "rebuilt from the rows: \($0)" })
     }
 
     /// Records that the copy equals the last snapshot.
@@ -125,7 +145,6 @@ final class FollowingCopy: CopyMadeAhead {
                 try observer.checkCancellation()
             }
             original = begun
-            report.bytesAfter = try present().size()
         } catch {
             pin.close()
             throw error
@@ -358,13 +377,20 @@ final class FollowingCopy: CopyMadeAhead {
 
     private func proveAll(_ reading: ProofConnection, _ observer: UpgradeObserver) throws {
         try present().sync()
-        let proof = CopyProof(
+        var proof = CopyProof(
             original: reading, copy: try proofOfCopy(keys.again),
-            copyWithDerivedKey: try proofOfCopy(keys.proving.wait()),
-            hasRebuiltIndexes: !report.rebuiltIndexes.isEmpty, reader: options.proof, observer: observer)
+            copyWithDerivedKey: try proofOfCopy(keys.proving.wait()), hasRebuiltIndexes: damage != nil,
+            reader: options.proof, observer: observer)
+        proof.checksOriginal = options.onDamage == .refuse
         let proven = try proof.run()
+        if options.onDamage == .refuse, !proven.healed.isEmpty {
+            throw ProvenCopy.refusal(of: paths.database, proven.healed, in: proven.healedIndexes, [])
+        }
         report.tables = proven.tables
         report.rows = proven.rows
+        report.warnings = (damage?.warnings ?? []) + proven.warnings
+        report.rebuiltIndexes = (damage?.indexes ?? []).union(proven.healedIndexes).sorted()
+        report.bytesAfter = try present().size()
     }
 
     private func connectReading() throws -> Connection {

@@ -32,13 +32,19 @@ package final class OpenEncryption: @unchecked Sendable {
         case left(CopyProgress)
         /// An earlier launch left the copy, which now follows the database. It has not yet been proven equal.
         case resumed
+        /// This launch built the copy, which follows the database. It has not yet been proven equal.
         case built
+        case proven
 
         var isOfEarlierLaunch: Bool {
             switch self {
             case .left, .resumed: true
-            case .absent, .built: false
+            case .absent, .built, .proven: false
             }
+        }
+
+        var isProven: Bool {
+            if case .proven = self { true } else { false }
         }
     }
 
@@ -105,14 +111,17 @@ package final class OpenEncryption: @unchecked Sendable {
                 try begin(copy, observer, holdingWriters)
                 try followUntilFew(copy, observer, holdingWriters)
                 if !copy.isProven {
-                    if case .resumed = state { try observer.begin(.proving) }
+                    if !state.isProven { try observer.begin(.proving) }
                     // The proof shows that no round has missed a change.
                     _ = try copy.follow(proving: true, observer, holdingWriters: holdingWriters)
                     try followUntilFew(copy, observer, holdingWriters)
                 }
-                state = .built
+                state = .proven
                 return
             } catch is FollowingCopy.SchemaChanged {
+                state = .absent
+            } catch let damage as CopyProof.DamagedIndexes where !state.isOfEarlierLaunch {
+                try copy.rebuildIndexes(because: damage)
                 state = .absent
             } catch  where state.isOfEarlierLaunch && !Self.isOfTheMoment(error) {
                 // The copy is discarded, whatever its fault. If the database itself is at fault, the next build reports
@@ -154,7 +163,7 @@ package final class OpenEncryption: @unchecked Sendable {
             try Preflight.checkRoom(for: Connection.size(paths.database), options.format, paths)
             try copy.build(observer, holdingWriters: holdingWriters)
             state = .built
-        case .resumed, .built: break
+        case .resumed, .built, .proven: break
         }
     }
 

@@ -193,6 +193,20 @@ struct OpenEncryptionTests {
         INSERT OR REPLACE INTO t VALUES (8, zeroblob(2572), 905050); COMMIT;
         """
 
+    @Test("An index that does not match its rows is rebuilt from them, and the report names it")
+    func damagedIndex() throws {
+        let subject = try Subject(
+            "CREATE TABLE t(a TEXT, b TEXT); CREATE INDEX i ON t(a); \(Self.fill("t", "'a' || i, 'b' || (i * 7 % 500)", 500))"
+        )
+        try subject.app.editSchema("UPDATE sqlite_master SET sql = replace(sql, '(a)', '(b)') WHERE name = 'i'")
+        let (before, after, report) = try subject.encrypt { round, app in
+            try app.execute("INSERT INTO t VALUES ('new', \("round \(round)"))")
+        }
+        #expect(before == after)
+        #expect(report.rebuiltIndexes == ["i"])
+        #expect(report.warnings.count == 1)
+    }
+
     @Test("What SQLite commits without the sums of a log is in the copy", arguments: [1, 2, 3])
     func unsealed(round: Int) throws {
         let subject = try Subject(
