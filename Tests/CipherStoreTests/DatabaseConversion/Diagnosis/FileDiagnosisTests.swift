@@ -175,7 +175,7 @@ struct FileDiagnosisTests {
         #expect(try file.diagnose(Self.raw).kinds == [])
     }
 
-    @Test("A log of another copy of the file under the same raw key is named")
+    @Test("A log of another copy of the file under the same raw key is diagnosed")
     func logOfOtherGeneration() throws {
         let key = "x'\(PlantedFile.digits)00112233445566778899aabbccddeeff'"
         let file = try logged(key, script: PlantedFile.rows + "PRAGMA wal_checkpoint(TRUNCATE); DELETE FROM note;")
