@@ -106,7 +106,7 @@ struct SchemaMigratorTests {
         #expect(report.findings.map(\.severity) == [.warning], "version 25 is recorded, and no table was there")
     }
 
-    @Test("The schema migration does not treat a database without tables as a fresh install if it records a version")
+    @Test("The schema migration does not treat a database without tables as a fresh install if a version is recorded")
     func noticesVanishedTables() throws {
         let fixture = try MigrationFixture()
         let report = try fixture.launch(Self.wanted, recorded: 23)

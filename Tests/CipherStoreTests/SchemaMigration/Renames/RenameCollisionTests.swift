@@ -77,7 +77,7 @@ struct RenameCollisionTests {
         #expect(try fixture.launch(source).applied.isEmpty)
     }
 
-    @Test("A declared rename is done first if its old name now belongs to another table")
+    @Test("A declared rename is treated as done if another table now has its old name, even if the new table is empty")
     func keepsChains() throws {
         let script = "CREATE TABLE b(x); CREATE TABLE c(x); INSERT INTO b VALUES (1)"
         let fixture = try fixture(script)

@@ -62,7 +62,7 @@ struct SchemaSourceSectionTests {
     }
 
     @Test(
-        "Mistakes are named with their place",
+        "Mistakes in a schema source are reported with their place",
         arguments: [
             (#""template": { "file": "" }"#, "template.file: is empty"),
             (#""template": { "file": 3 }"#, "template.file: must be text"),
@@ -139,7 +139,7 @@ struct SchemaSourceSectionTests {
     }
 
     @Test(
-        "Anything else is no version of a table",
+        "Anything else is refused as the version of a table",
         arguments: [
             "\"1.4.2\"", "-1", "\"-1\"", "\"\"", "\".\"", "true", "null", "\"1e3\"", "\"inf\"", "1e30", "\" 1\"",
         ])
@@ -149,7 +149,7 @@ struct SchemaSourceSectionTests {
     }
 
     @Test(
-        "A statement that makes something else is refused",
+        "A statement that does not create the table is refused",
         arguments: [
             "CREATE TABLE u(a)", "CREATE VIEW t AS SELECT 1", "SELECT 1", "nonsense",
             "CREATE TABLE t(a); CREATE TABLE u(b)",

@@ -128,7 +128,7 @@ struct PlanForesightTests {
             provider: found.provider, options: options)
     }
 
-    @Test("Planning refuses and puts off what opening does, and changes nothing", arguments: cases)
+    @Test("Planning refuses and postpones what opening does, and changes nothing", arguments: cases)
     func agreement(found: Case) throws {
         let folder = try found.folder()
         let opening = try opening(found, folder)
@@ -163,7 +163,7 @@ struct PlanForesightTests {
         ]
     }
 
-    @Test("Planning makes no key where opening would, and says so", arguments: 0..<6)
+    @Test("Planning reports that opening would create a key, and creates none itself", arguments: 0..<6)
     func makesNoKey(number: Int) throws {
         let keys = try TemporaryFolder()
         let made = Self.making(keys)[number % 2]
