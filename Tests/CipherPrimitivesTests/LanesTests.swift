@@ -2,7 +2,7 @@ import CipherPrimitives
 import Testing
 
 /// Several messages at a time, against libcrypto's one at a time.
-@Suite("Messages side by side", .enabled(if: makeLanes() != nil, "libipsec-mb is not there"))
+@Suite("Several messages encrypted at once", .enabled(if: makeLanes() != nil, "libipsec-mb is not there"))
 struct LanesTests {
     @Test("Several messages of any length are encrypted and authenticated as each one alone would be")
     func agreement() throws {

@@ -27,7 +27,7 @@ import Testing
         #expect(try FleetLines(input).outcomes == ["c.db": "encrypted"])
     }
 
-    @Test("A name outside the folder or of a missing file, a link or a folder fails or is skipped")
+    @Test("A listed name that is outside the folder, missing, a link or a folder fails or is skipped")
     func wrongNames() throws {
         let outside = try ToolFixture()
         try outside.make()
@@ -51,7 +51,7 @@ import Testing
         #expect(try fixture.run("encrypt").status == 0)
     }
 
-    @Test("A list is divided into shards as a search is")
+    @Test("A list is divided into shards in the same way as a search")
     func shards() throws {
         let names = (0..<8).map { "\($0 % 2)/\($0).db" }
         for name in names { try fixture.make(name) }

@@ -68,7 +68,7 @@ import Testing
         #expect(summary["failed"] as? Int == 1 && summary["done"] as? Int == 2)
     }
 
-    @Test("Files that are done and unchanged are left out, and failed, written and new ones are not")
+    @Test("With --resume, files that are done and unchanged are left out, and failed, written and new ones are not")
     func resumes() throws {
         for name in ["a.db", "b.db", "written.db"] { try fixture.make(name) }
         try fixture.tool.folder.write("Dear diary\n", to: "diary.db")
@@ -89,7 +89,7 @@ import Testing
         #expect(try FleetLines(last).outcomes == ["diary.db": "failed"])
     }
 
-    @Test("A file with a log beside it is not left out")
+    @Test("With --resume, a file with a log beside it is not left out")
     func log() throws {
         try fixture.make("a.db")
         #expect(try encrypt().status == 0)
@@ -158,7 +158,7 @@ import Testing
         (["--keep-backup"], "with another --keep-backup"),
     ]
 
-    @Test("A run of other work or of another number of shards does not append to a report", arguments: others)
+    @Test("A run with other work or another number of shards cannot append to a report", arguments: others)
     func otherWork(_ other: (arguments: [String], says: String)) throws {
         try fixture.make("a.db")
         #expect(try encrypt().status == 0)

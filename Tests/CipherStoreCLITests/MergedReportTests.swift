@@ -79,7 +79,7 @@ import Testing
         #expect(try merge(first, second, third, rest, again[0], again[1]).status == 0)
     }
 
-    @Test("The work is complete if all shards of one number ended, whatever happened to those of another")
+    @Test("A merged report is complete if all shards of one count ended, even if those of another count did not")
     func otherCount() throws {
         let first = try report("1", shard: 0, of: 4, [Self.line("a", "done", at: 2)])
         let second = try report("2", started: 5, [Self.line("b", "done", at: 6), Self.ended()])
@@ -100,7 +100,7 @@ import Testing
         #expect(twice["path"] as? String == "a" && twice["shards"] as? [Int] == [0, 1])
     }
 
-    @Test("With the folder, databases missing from the reports and reported files that are gone are listed")
+    @Test("With --against, databases missing from the reports and reported files that are gone are listed")
     func against() throws {
         for name in ["a.db", "new.db"] { try tool.make(name) }
         let report = try report(

@@ -99,7 +99,7 @@ struct SealingTests {
         )
     }
 
-    @Test("A page that is written again before an older version of it is on the disk has its newest version there")
+    @Test("A page that is rewritten before its older version reaches the disk is stored in its newest version")
     func rewrites() throws {
         try sealing(cachePages: 10) { connection in
             try fill(connection, rows: 2_000)

@@ -112,7 +112,9 @@ struct NameHazardTests {
         return try file.dump(key: nil)
     }
 
-    @Test("Rows under names of any bytes survive an encryption, a change of key and a decryption", arguments: cases)
+    @Test(
+        "Rows survive an encryption, a change of key and a decryption, whatever bytes are in the schema's names",
+        arguments: cases)
     func roundTrip(test: Case) throws {
         guard !test.needsGeneratedColumns || Engine.current.hasGeneratedColumns else { return }
         let (file, expected) = try make(test)

@@ -56,7 +56,7 @@ struct FileDiagnosisTests {
         #expect(try file.diagnose(Self.raw, format).kinds == kinds)
     }
 
-    @Test("Damage of other pages is diagnosed with the page numbers", arguments: keys)
+    @Test("Damage to other pages is diagnosed with the page numbers", arguments: keys)
     func otherPages(key: String) throws {
         let file = try PlantedFile(key)
         let size = CipherSettings().pageSize

@@ -57,7 +57,7 @@ struct ChangingFolderTests {
         }
     }
 
-    @Test("A log that its last connection removes is seen or not seen, without an error")
+    @Test("A log that is removed during an inspection is seen or not seen, and causes no error")
     func sidecar() throws {
         let log = path + "-wal"
         try changing({ _ in
@@ -70,7 +70,7 @@ struct ChangingFolderTests {
         }
     }
 
-    @Test("A file that gets its name at that moment is found, and is not taken for a dangling link")
+    @Test("A file renamed into place during the lookup is found, and is not mistaken for a dangling link")
     func resolve() throws {
         let (path, new) = (path, folder.path("new"))
         let real = try FileSystem.resolve(path)

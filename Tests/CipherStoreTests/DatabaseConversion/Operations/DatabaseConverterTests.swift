@@ -120,7 +120,7 @@ struct DatabaseConverterTests {
         try await expectRefusal(.keyDoesNotFit) { _ = try await DatabaseConverter.inspect(url, keyProvider: other) }
     }
 
-    @Test("The blocking counterparts do the same")
+    @Test("The blocking counterparts of the conversions do the same")
     func blocking() throws {
         #expect(try DatabaseConverter.shadowProofBlocking(of: url, keyProvider: keys).outcome == .shadow)
         try DatabaseConverter.encryptBlocking(url, keyProvider: keys)

@@ -278,7 +278,7 @@ import Testing
         #expect(try Damaged.rows(damaged.path, key: TestKeys.raw()) == Damaged.allRows)
     }
 
-    @Test("A key is not accepted because it opens another database's log beside the file")
+    @Test("A wrong key is not accepted just because it opens another database's log beside the file")
     func otherSidecar() throws {
         for journal in ["WAL", "DELETE"] {
             let healthy = try Damaged(key: TestKeys.raw(), journal: journal, losesScrap: false)
@@ -313,7 +313,7 @@ import Testing
         #expect(report.notes.contains { $0.contains("belongs to another copy") }, "\(report.notes)")
     }
 
-    @Test("A key is not accepted because it opens another database's hot journal beside the file")
+    @Test("A wrong key is not accepted just because it opens another database's hot journal beside the file")
     func otherJournal() throws {
         let healthy = try Damaged(key: TestKeys.raw(), journal: "DELETE", losesScrap: false)
         let other = try TemporaryFolder()

@@ -110,7 +110,7 @@ struct KeyFormTests {
         }
     }
 
-    @Test("A provider that changes its answer is refused, and the file is left unchanged", arguments: ["WAL", "DELETE"])
+    @Test("A provider that changes its answer is refused, and the file stays unchanged", arguments: ["WAL", "DELETE"])
     func changingProvider(journal: String) throws {
         let file = try Fixture.file(version: 23, journal: journal)
         let original = try file.originalDump()

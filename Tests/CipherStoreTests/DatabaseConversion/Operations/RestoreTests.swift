@@ -193,7 +193,7 @@ struct RestoreTests {
         #expect(try first() == "new 1")
     }
 
-    @Test("A wrong key, a plaintext database, one in use and the database itself are refused")
+    @Test("A restore refuses a wrong key, a plaintext database, one in use and the database as its own backup")
     func refusals() async throws {
         try make(backup, "old")
         func refused(

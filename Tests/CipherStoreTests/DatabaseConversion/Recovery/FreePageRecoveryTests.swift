@@ -16,7 +16,9 @@ import Testing
 
     private func trunk(_ fixture: RecoveryFixture) throws -> UInt32 { try #require(fixture.places.freeTrunks.first) }
 
-    @Test("No row of a freed b-tree is recovered if list and root are lost, and undecided rows stay apart")
+    @Test(
+        "If the free list and the root are lost, no row of a freed b-tree is recovered, and undecided rows stay apart"
+    )
     func freedInterior() throws {
         let fixture = try RecoveryFixture(pageSize: 512, script: Self.shrunk, before: "PRAGMA secure_delete = OFF;")
         let lost = try fixture.places.freeTrunks.union([#require(fixture.places.roots["t"])])

@@ -204,7 +204,7 @@ struct KilledTemplateUpgradeTests {
     }
 
     @Test(
-        "If the app decides for the database, the copy and its log stay, and are reported",
+        "If the app chooses the database, the copy and its log stay, and are reported",
         arguments: Upgrade.all.filter { $0.database == .log && $0.copy == .closed || $0.copy == .log })
     func keepsDatabase(upgrade: Upgrade) throws {
         for state in try states(of: upgrade).states where state.asks {

@@ -57,7 +57,9 @@ struct VanishedTableTests {
         }
     }
 
-    @Test("References to a missing tableOld are changed to the only table that they can mean", arguments: [false, true])
+    @Test(
+        "References to a missing tableOld are changed to the only table that they can refer to",
+        arguments: [false, true])
     func mends(isVacuumed: Bool) throws {
         try write(
             Self.contact, Self.attachment("tableOld"), Self.log, Self.objects, Self.chat, isVacuumed ? "VACUUM" : "")

@@ -59,7 +59,7 @@ struct DeclaredTablesTests {
     }
 
     @Test(
-        "Declared tables are reached from each older schema, encrypted or not, in both journal modes",
+        "Declared tables are created from each older schema, encrypted or not, in both journal modes",
         arguments: shapes,
         MigrationFixture.Form.all)
     func reachesSchema(shape: Shape, form: MigrationFixture.Form) throws {

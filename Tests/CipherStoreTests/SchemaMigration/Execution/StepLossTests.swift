@@ -320,7 +320,9 @@ struct StepLossTests {
         #expect(report.event == .created)
     }
 
-    @Test("An app step is refused before the next step in Swift runs, because that could have effects outside")
+    @Test(
+        "An app step is refused before the next Swift step runs, because that could have effects outside the database"
+    )
     func refusedBeforeSwift() throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.legacy)
         let mark = fixture.folder.path("mark")

@@ -19,7 +19,7 @@ struct PlanTrialTests {
     private static let widened = DeclaredTable(
         name: "t", columns: [.init(name: "a", definition: "TEXT"), .init(name: "b", definition: "TEXT")])
 
-    @Test("A plan that would break a view is refused with its name before the file is encrypted or changed")
+    @Test("A plan that would break a view is refused with the view's name before the file is encrypted or changed")
     func refusesBrokenView() throws {
         let file = try Self.file("CREATE TABLE u(b TEXT); CREATE VIEW v AS SELECT b FROM t, u")
         let before = try FolderDigest(file.folder.url, ignoring: ["-shm"])

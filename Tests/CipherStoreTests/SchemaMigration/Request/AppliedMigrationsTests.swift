@@ -27,7 +27,7 @@ struct AppliedMigrationsTests {
     }
 
     @Test(
-        "The version is the number of first migrations that are applied, in any order in the table",
+        "The version is the number of leading migrations that are applied, in any order in the table",
         arguments: [([], 0), (["a"], 1), (["a", "b"], 2), (["c", "a", "b"], 3)] as [([String], Int)])
     func prefix(names: [String], expected: Int) throws {
         try apply(names)

@@ -91,7 +91,7 @@ struct NumberedStepsTests {
     // MARK: Faults and half-done states
 
     @Test(
-        "An app with numbered steps gets what failed earlier, although the version moved on",
+        "An app with numbered steps repairs what failed earlier, although the version moved on",
         arguments: [
             ["sql_update_2[0]"], ["sql_update_3[0]"], ["sql_update_3[1]", "sql_update_3[2]"],
             ["sql_update_2[0]", "sql_update_3[0]", "sql_update_3[1]", "sql_update_3[2]"],

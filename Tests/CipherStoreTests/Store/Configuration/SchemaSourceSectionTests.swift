@@ -139,7 +139,7 @@ struct SchemaSourceSectionTests {
     }
 
     @Test(
-        "Anything else is refused as the version of a table",
+        "A table's version that is not a number of at least 0 is refused",
         arguments: [
             "\"1.4.2\"", "-1", "\"-1\"", "\"\"", "\".\"", "true", "null", "\"1e3\"", "\"inf\"", "1e30", "\" 1\"",
         ])

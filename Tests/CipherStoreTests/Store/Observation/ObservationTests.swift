@@ -204,7 +204,7 @@ struct ObservationTests {
         for task in tasks { #expect(try await task.value == [1000]) }
     }
 
-    @Test("A commit of another process is noticed without asking")
+    @Test("A commit of another process is noticed automatically")
     func otherProcess() async throws {
         let store = try await open()
         let observation = store.observe { try $0.value(Int.self, "SELECT count(*) FROM chat") ?? 0 }
@@ -219,7 +219,7 @@ struct ObservationTests {
         _ = try other.wait()
     }
 
-    @Test("A commit of another store on the file is noticed when asked for")
+    @Test("A commit of another store on the same file is noticed after a check for changes")
     func asking() async throws {
         let store = try await open()
         let second = try await StoreFixture(folder).open()

@@ -96,7 +96,8 @@ struct PlanForesightTests {
         [
             Case("\(name), and no key in the environment", .refused(.keyUnavailable), nil, unset, in: folder),
             Case(
-                "\(name), and a locked key store", .refused(.keyStoreLocked), nil, failing(.keyStoreLocked), in: folder),
+                "\(name), and a locked key store",
+                .refused(.keyStoreLocked), nil, failing(.keyStoreLocked), in: folder),
             Case("\(name), and a key without the salt", .refused(.saltMissing), readableHeader, in: folder),
         ]
     }
@@ -128,7 +129,7 @@ struct PlanForesightTests {
             provider: found.provider, options: options)
     }
 
-    @Test("Planning refuses and postpones what opening does, and changes nothing", arguments: cases)
+    @Test("Planning refuses and postpones the same changes as opening, and changes nothing", arguments: cases)
     func agreement(found: Case) throws {
         let folder = try found.folder()
         let opening = try opening(found, folder)

@@ -18,7 +18,7 @@ struct ClosedConnectionsTests {
         try await StoreFixture(folder, name: name).open()
     }
 
-    @Test("No connection is open while a body has the file alone, and calls made meanwhile wait")
+    @Test("No connection is open while a closure has exclusive use of the file, and calls made meanwhile wait")
     func alone() async throws {
         let store = try await open()
         try await store.insert("one")
@@ -45,7 +45,7 @@ struct ClosedConnectionsTests {
         #expect(try await store.bodies().count == 3)
     }
 
-    @Test("A file that a body puts in place is the one that the store and its observers use afterwards")
+    @Test("A file that the closure puts in place is the one that the store and its observers use afterwards")
     func exchanged() async throws {
         let store = try await open()
         try await store.insert("old")

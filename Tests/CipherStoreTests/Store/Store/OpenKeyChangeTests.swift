@@ -110,7 +110,7 @@ struct OpenKeyChangeTests {
     ]
 
     @Test(
-        "Changes made while pages are copied are in the copy, and neither writes nor reads wait for it",
+        "Changes made while pages are copied are in the copy, and neither writes nor reads wait for the copying",
         .enabled(if: FileLayer.canSeal(CipherSettings())), arguments: changes, ["", "PRAGMA auto_vacuum = 2; VACUUM;"])
     func meanwhile(change: String, script: String) async throws {
         let store = try await openFilled(script)

@@ -139,7 +139,7 @@ struct ReadOnlyStoreTests {
         #expect(try contents() == before)
     }
 
-    @Test("A read-only store sees each commit of the app, and its observation does when asked to look")
+    @Test("A read-only store sees each commit of the app, and its observation sees it after a check for changes")
     func besideWriter() async throws {
         let fixture = StoreFixture(folder)
         let app = try await fixture.open()
