@@ -230,7 +230,7 @@ struct InterruptedCopyTests {
         #expect(try fixture.folder.names == [TemplateApp.database, TemplateApp.temporary])
     }
 
-    @Test("A failure at any moment leaves either the old file or the new one")
+    @Test("An upgrade whose template is missing leaves the file unchanged")
     func keepsFileOnFailure() throws {
         var fixture = fixture
         try fixture.write { try TemplateApp.writeDatabase($0, version: 2) }
