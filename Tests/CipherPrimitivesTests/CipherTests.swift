@@ -18,7 +18,8 @@ struct CipherTests {
         """)
 
     @Test(
-        "The published blocks come out, each time that it begins anew", arguments: [CipherDirection.encrypt, .decrypt])
+        "The cipher produces the published blocks, each time it starts anew",
+        arguments: [CipherDirection.encrypt, .decrypt])
     func published(_ direction: CipherDirection) throws {
         let (input, expected) = direction == .encrypt ? (plaintext, ciphertext) : (ciphertext, plaintext)
         let cipher = try #require(key.withUnsafeBytes { AESCBC(direction, key: $0) })
@@ -30,7 +31,7 @@ struct CipherTests {
         }
     }
 
-    @Test("Another vector makes another ciphertext")
+    @Test("A different initialization vector produces a different ciphertext")
     func otherVector() throws {
         let cipher = try #require(key.withUnsafeBytes { AESCBC(.encrypt, key: $0) })
         var output = [UInt8](repeating: 0, count: plaintext.count)
@@ -40,7 +41,7 @@ struct CipherTests {
         #expect(output != ciphertext)
     }
 
-    @Test("A key of another length and a part of a block are refused")
+    @Test("A key of the wrong length and an incomplete block are refused")
     func refusals() throws {
         for count in [0, 16, 31, 33] {
             #expect(Array(repeating: 1, count: count).withUnsafeBytes { AESCBC(.encrypt, key: $0) } == nil)

@@ -50,7 +50,7 @@ struct HashTests {
                 """),
     ]
 
-    @Test("The key after each round is that of so many rounds", arguments: HashFunction.allCases)
+    @Test("An incremental derivation has the right key after each round", arguments: HashFunction.allCases)
     func keyOfEachRound(function: HashFunction) throws {
         let (password, salt) = (Array("a passphrase".utf8), Array("sixteen bytes so".utf8))
         for size in [16, 32, 100] {
@@ -127,7 +127,7 @@ struct HashTests {
                 """),
     ]
 
-    @Test("A message in parts has the published HMAC, each time that it is begun", arguments: codes)
+    @Test("A message in parts has the published HMAC, each time the HMAC is started", arguments: codes)
     func hmac(_ code: Code) throws {
         let hmac = try #require(code.key.withUnsafeBytes { HMAC(code.function, key: $0) })
         let message = bytes(text: code.message)

@@ -2,9 +2,9 @@ import CipherPrimitives
 import Testing
 
 /// Several messages at a time, against libcrypto's one at a time.
-@Suite("Messages side by side", .enabled(if: makeLanes() != nil, "libipsec-mb is not there"))
+@Suite("Several messages encrypted at once", .enabled(if: makeLanes() != nil, "libipsec-mb is not there"))
 struct LanesTests {
-    @Test("Messages of any number and length are encrypted and authenticated as each by itself")
+    @Test("Several messages of any length are encrypted and authenticated as each one alone would be")
     func agreement() throws {
         let lanes = try #require(makeLanes())
         let cipher = try #require(encryptionKey.withUnsafeBytes { AESCBC(.encrypt, key: $0) })
@@ -58,7 +58,7 @@ struct LanesTests {
         }
     }
 
-    @Test("Keys of another length are refused")
+    @Test("A key of the wrong length is refused")
     func refusals() {
         for count in [0, 16, 31, 33] {
             let other = [UInt8](repeating: 1, count: count)

@@ -3,7 +3,7 @@ import Testing
 
 /// Bytes that nobody sees.
 struct SecretBytesTests {
-    @Test("A secret is shown by no description, dump or mirror")
+    @Test("No description, dump or mirror shows a secret")
     func redaction() {
         let text = "hunter2"
         let secret = SecretBytes(Array(text.utf8))
@@ -17,7 +17,7 @@ struct SecretBytesTests {
         #expect(Mirror(reflecting: secret).children.isEmpty)
     }
 
-    @Test("A secret is compared by its bytes")
+    @Test("Secrets are compared by their bytes")
     func equality() {
         #expect(SecretBytes([1, 2]) == SecretBytes([1, 2]))
         #expect(SecretBytes([1, 2]) != SecretBytes([1, 3]))
@@ -25,7 +25,7 @@ struct SecretBytesTests {
         #expect(SecretBytes([]) == SecretBytes([]))
     }
 
-    @Test("A secret of random bytes has its length, and is another each time")
+    @Test("Random secrets have the requested length and differ")
     func random() throws {
         #expect(try SecretBytes.random(count: 48).count == 48)
         #expect(try SecretBytes.random(count: 16) != SecretBytes.random(count: 16))

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Secrets")
 struct SecretTests {
-    @Test("Random bytes fill the whole buffer, with others each time")
+    @Test("Random bytes fill the whole buffer and differ each time")
     func randomness() {
         var drawn: Set<[UInt8]> = []
         var isByteSet = [Bool](repeating: false, count: 33)
@@ -19,14 +19,14 @@ struct SecretTests {
         #expect(isByteSet.allSatisfy { $0 })
     }
 
-    @Test("What is erased is zero, to the last byte and no further")
+    @Test("Erasing sets exactly the given bytes to zero")
     func erasing() {
         var buffer = [UInt8](repeating: 0xff, count: 40)
         buffer.withUnsafeMutableBytes { Cryptography.erase(UnsafeMutableRawBufferPointer(rebasing: $0[..<39])) }
         #expect(buffer == Array(repeating: 0, count: 39) + [0xff])
     }
 
-    @Test("Secrets are equal in all of their bytes, or not at all")
+    @Test("Secrets are equal only if all of their bytes are equal")
     func equality() {
         func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
             left.withUnsafeBytes { left in right.withUnsafeBytes { Cryptography.areEqual(left, $0) } }

@@ -14,7 +14,7 @@ struct AuthorizationTests {
     }
 
     @Test(
-        "Judging statements tells what each would do",
+        "The statement judge is told what each statement would do",
         arguments: [
             ("CREATE TABLE u (x)", .createTable), ("ALTER TABLE t ADD COLUMN c", .alterTable),
             ("DROP TABLE t", .dropTable), ("CREATE INDEX i ON t (a)", .definition),
@@ -31,7 +31,7 @@ struct AuthorizationTests {
         #expect(kinds.contains(expected))
     }
 
-    @Test("Judging statements refuses also what was compiled before, and nothing afterwards")
+    @Test("The statement judge also refuses statements compiled before it was set, and none after it is removed")
     func compiledBefore() throws {
         try connection.transaction { try connection.execute("INSERT INTO t VALUES (1, 2)") }
         let error = #expect(throws: DatabaseError.self) {
@@ -44,7 +44,7 @@ struct AuthorizationTests {
         #expect(try connection.value(Int.self, "SELECT count(*) FROM t") == 2)
     }
 
-    @Test("Judging statements names table, column and trigger")
+    @Test("The statement judge gets the names of the table, the column and the trigger")
     func subjects() throws {
         try connection.executeScript(
             "CREATE TABLE log (x); CREATE TRIGGER r AFTER UPDATE ON t BEGIN INSERT INTO log VALUES (1); END")

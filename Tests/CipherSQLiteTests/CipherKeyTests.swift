@@ -55,7 +55,7 @@ struct CipherKeyTests {
         #expect(try read(CipherKey.raw(Self.raw, salt: salt), settings) == "secret text")
     }
 
-    @Test("A key of raw bytes in another number than a key has is told as that", arguments: [0, 5, 31, 33])
+    @Test("A raw key or salt of the wrong length is refused with its number of bytes", arguments: [0, 5, 31, 33])
     func otherLength(count: Int) throws {
         let bytes = SecretBytes(repeatElement(7, count: count))
         for key in [{ try CipherKey.raw(bytes) }, { try CipherKey.raw(Self.raw, salt: bytes) }] {
@@ -65,14 +65,14 @@ struct CipherKeyTests {
         }
     }
 
-    @Test("A key brings its salt into a new file", arguments: formats)
+    @Test("A key that contains a salt writes this salt into a new file", arguments: formats)
     func ownSalt(format: Int) throws {
         let salt = SecretBytes(repeatElement(9, count: CipherKey.saltLength))
         try write(.raw(Self.raw, salt: salt), CipherSettings(compatibility: format))
         #expect(try fixture.bytes().prefix(CipherKey.saltLength) == Data(repeating: 9, count: CipherKey.saltLength))
     }
 
-    @Test("A key that is another, or a format that is another, opens nothing and says so")
+    @Test("A wrong key or a wrong format does not open a file, and the error says so")
     func wrongKey() throws {
         let settings = CipherSettings()
         try write(.passphrase("right"), settings)
@@ -87,7 +87,7 @@ struct CipherKeyTests {
         #expect(try read(.passphrase("right"), settings) == "secret text")
     }
 
-    @Test("A key has the form that its text has")
+    @Test("The form of a key is recognized from its text")
     func forms() throws {
         let digits = String(repeating: "0aF9", count: 24)
         let cases: [(text: String, form: CipherKey.Form)] = [
@@ -105,16 +105,14 @@ struct CipherKeyTests {
     }
 
     @Test(
-        "A key without bytes or in a broken raw form is an error", arguments: ["", "\n", "x'", "x''", "x'00'", "x'zz"])
+        "An empty key or a malformed raw key throws", arguments: ["", "\n", "x'", "x''", "x'00'", "x'zz"])
     func malformed(text: String) throws {
         #expect(throws: KeyError.self) { try CipherKey(text: SecretBytes(Array(text.utf8))) }
         #expect(throws: KeyError.self) { try CipherKey.passphrase(SecretBytes(Array(text.utf8.filter { $0 != 10 }))) }
         #expect(throws: KeyError.self) { try CipherKey.raw(SecretBytes(Array(text.utf8))) }
     }
 
-    @Test(
-        "A key of text with a byte order mark is an error, as is a raw form behind white space: neither is a passphrase"
-    )
+    @Test("A key with a byte order mark throws, as does a raw key after white space: neither is used as a passphrase")
     func byteOrderMark() throws {
         let raw = Array("x'\(String(repeating: "0f", count: 32))'".utf8)
         for mark: [UInt8] in [[0xef, 0xbb, 0xbf], [0xff, 0xfe], [0xfe, 0xff]] {
@@ -128,13 +126,13 @@ struct CipherKeyTests {
         #expect(try CipherKey(text: SecretBytes(" xylophone".utf8)) == CipherKey.passphrase(" xylophone"))
     }
 
-    @Test("A key from the random generator is never the same")
+    @Test("Two random keys differ")
     func random() throws {
         #expect(try CipherKey.random() != CipherKey.random())
         #expect(try CipherKey.random().form == .raw)
     }
 
-    @Test("A key is shown by no description, dump or mirror")
+    @Test("No description, dump or mirror shows a key")
     func redaction() throws {
         struct Holder { var key: CipherKey }
         let text = "hunter2"

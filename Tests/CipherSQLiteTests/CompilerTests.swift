@@ -38,7 +38,7 @@ struct CompilerTests {
         return errors
     }
 
-    @Test("The expected type is the type of a value, of values, of a row and of rows", .enabled(if: canCompile))
+    @Test("The result type of a query can be inferred for a value, values, a row and rows", .enabled(if: canCompile))
     func inference() throws {
         let lines = [
             #"let n: Int? = try db.value("SELECT 1"); _ = n"#, #"let n: [Int64] = try db.values("SELECT 1"); _ = n"#,
@@ -51,7 +51,9 @@ struct CompilerTests {
         #expect(try errors(lines) == Array(repeating: nil, count: lines.count))
     }
 
-    @Test("What cannot be bound is an error that says what to write", .enabled(if: canCompile))
+    @Test(
+        "Interpolating a value that cannot be bound fails to compile, and the message says what to write instead",
+        .enabled(if: canCompile))
     func unbindable() throws {
         let cases = [
             (#"let ids = [1]; try db.execute("SELECT 1 IN (\(ids))")"#, "(list: values)"),

@@ -10,7 +10,7 @@ struct DatabaseFileTests {
         fixture = try EngineFixture()
     }
 
-    @Test("The bytes of a database file are read from any place, and fewer where the file ends")
+    @Test("A database file can be read at any offset, and a read beyond its end returns fewer bytes")
     func reading() throws {
         let db = try fixture.open()
         try db.execute("CREATE TABLE t(v)")
@@ -31,7 +31,7 @@ struct DatabaseFileTests {
                 .path(percentEncoded: false)
         }
 
-        @Test("The bytes of a database file are read without giving up the locks that this process holds on the file")
+        @Test("Reading a database file does not release the locks that this process holds on it")
         func locks() async throws {
             let path = Self.meetingPlace(ProcessInfo.processInfo.processIdentifier)
             defer {

@@ -7,7 +7,7 @@ import Testing
 struct EngineMessageTests {
     private static let table = "CREATE TABLE t (a); INSERT INTO t VALUES (1)"
 
-    @Test("A text of the schema that cannot be parsed is told from a damaged page")
+    @Test("A schema that cannot be parsed is distinguished from a damaged page")
     func malformedSchema() throws {
         let fixture = try EngineFixture()
         let connection = try fixture.open()
@@ -21,7 +21,7 @@ struct EngineMessageTests {
         #expect(!other.isMalformedSchema)
     }
 
-    @Test("A statement that would change a view without a trigger for it is told from one that cannot be compiled")
+    @Test("Changing a view without a trigger is distinguished from a statement that does not compile")
     func viewWithoutTrigger() throws {
         let fixture = try EngineFixture()
         let connection = try fixture.open()
@@ -35,7 +35,7 @@ struct EngineMessageTests {
     }
 
     @Test(
-        "A first page with a readable header that is not authentic is told from SQL that fails",
+        "A page 1 with a readable header that is not authentic is distinguished from SQL that fails",
         .enabled(if: Engine.current.defaultCompatibility >= 4))
     func unexplained() throws {
         let fixture = try EngineFixture()

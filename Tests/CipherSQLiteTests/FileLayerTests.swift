@@ -6,7 +6,7 @@ import Testing
 
 /// The file layer through which the copy is reached.
 struct FileLayerTests {
-    @Test("A size that cannot be had ends SQLCipher's check of all pages, and is an error")
+    @Test("If the size of the file cannot be read, SQLCipher's check of all pages ends with an error")
     func size() throws {
         let fixture = try LegacyFile { connection in
             try connection.setKey(TestKeys.raw(), settings: CipherSettings())

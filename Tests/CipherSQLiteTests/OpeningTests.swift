@@ -21,7 +21,7 @@ struct OpeningTests {
         connection.close()
     }
 
-    @Test("A database that is made under a key opens with that key and with no other")
+    @Test("A database created with a key opens with that key and no other")
     func keys() throws {
         let key = try CipherKey.random()
         try made(key)
@@ -35,7 +35,7 @@ struct OpeningTests {
         #expect(try Data(contentsOf: file).range(of: Data("Ana".utf8)) == nil)
     }
 
-    @Test("A database that nobody could open is not made, and the error says why")
+    @Test("A format in which no database could be opened is refused with the reason, and no file is created")
     func impossibleFormats() throws {
         let newest = Engine.current.defaultCompatibility
         let formats = [
@@ -64,7 +64,7 @@ struct OpeningTests {
         #expect(try folder.names.isEmpty)
     }
 
-    @Test("A connection for reading only does not write, and none is opened to a file that is missing")
+    @Test("A read-only connection cannot write, and opening a missing file throws")
     func modes() throws {
         #expect(throws: DatabaseError.self) { try Connection(file) }
         #expect(throws: DatabaseError.self) { try Connection(file, mode: .readOnly) }
@@ -75,7 +75,7 @@ struct OpeningTests {
         #expect(throws: StoreError.self) { try Connection(#require(URL(string: "https://example.org/app.db"))) }
     }
 
-    @Test("What is no file is not opened, and nothing is made")
+    @Test("Opening a path that is not a file throws and creates nothing")
     func noFiles() throws {
         let directory = folder.path("directory")
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
@@ -99,7 +99,7 @@ struct OpeningTests {
         #expect(try folder.names == names)
     }
 
-    @Test("A closed connection refuses whatever is asked of it")
+    @Test("A closed connection refuses every call")
     func closed() throws {
         let connection = try Connection(file, mode: .create)
         connection.close()
@@ -119,7 +119,7 @@ struct OpeningTests {
         #expect(connection.changes == 0 && connection.lastInsertedRowID == 0 && !connection.isInTransaction)
     }
 
-    @Test("A query, a transaction and a savepoint end with an error where the connection is closed in their midst")
+    @Test("A query, a transaction and a savepoint throw if the connection is closed inside them")
     func closedInside() throws {
         try made(nil)
         var rows = 0
@@ -153,7 +153,7 @@ struct OpeningTests {
     }
 
     @Test(
-        "A name that SQLite would cut or not take is refused, and the error says why",
+        "A name that SQLite would truncate or reject is refused with the reason",
         arguments: ["", "a\u{0}b", String(repeating: "é", count: 128)])
     func names(name: String) throws {
         let connection = try Connection(inMemoryWith: [])
@@ -168,7 +168,7 @@ struct OpeningTests {
         #expect(other?.code == DatabaseError.misuse && other?.message.contains("name") == true)
     }
 
-    @Test("A number of arguments that SQLite does not take is refused", arguments: [Int.min, -1, 128, Int.max])
+    @Test("A number of arguments that SQLite does not support is refused", arguments: [Int.min, -1, 128, Int.max])
     func argumentCounts(count: Int) throws {
         let error = #expect(throws: DatabaseError.self) {
             try Connection(inMemoryWith: []).register(SQLFunction("f", argumentCount: count) { _ in .null })
@@ -176,7 +176,7 @@ struct OpeningTests {
         #expect(error?.code == DatabaseError.misuse && error?.message.contains("arguments") == true)
     }
 
-    @Test("A database in memory is empty, takes rows and a collation of the app's")
+    @Test("An in-memory database starts empty, and accepts rows and a collation of the app")
     func inMemory() throws {
         let backwards = Collation(name: "backwards") { left, right in
             left.elementsEqual(right) ? 0 : left.lexicographicallyPrecedes(right) ? 1 : -1
@@ -189,7 +189,7 @@ struct OpeningTests {
     }
 
     @Test(
-        "A function gets and gives a value of each storage class as it is",
+        "A function receives and returns a value of each storage class unchanged",
         arguments: [
             Value.null, .integer(.min), .real(-0.5), .text(""), .text("a\u{0}b"), .blob([]), .blob([0, 255]),
         ])
@@ -202,7 +202,7 @@ struct OpeningTests {
                 == connection.value(String.self, "SELECT typeof(\(value))"))
     }
 
-    @Test("What a function throws is the error of the statement, and its number of arguments is checked")
+    @Test("An error thrown by a function is the error of the statement, and its number of arguments is checked")
     func failures() throws {
         struct Refusal: Error, CustomStringConvertible { let description = "not this one" }
         let connection = try Connection(inMemoryWith: [])
@@ -216,7 +216,7 @@ struct OpeningTests {
         }
     }
 
-    @Test("A schema may call an innocuous function of the app's, and no other")
+    @Test("A schema may call an innocuous function of the app, and no other")
     func trust() throws {
         guard Engine.current.sqliteVersionNumber >= 3_031_000 else { return }
         let connection = try Connection(file, mode: .create)

@@ -87,7 +87,7 @@ struct OverlayFileTests {
     }
 
     @Test(
-        "A rehearsal over a database does what the changes would do to the file, and leaves every byte as it was",
+        "A rehearsal over a database shows what the changes would do to the file, and leaves every byte unchanged",
         arguments: Form.all)
     func changesNothing(form: Form) throws {
         let (folder, path) = try file(form)
@@ -117,7 +117,7 @@ struct OverlayFileTests {
         #expect(try rehearsed == content(writer))
     }
 
-    @Test("A rehearsal over a database that would change more than its limit tells nothing", arguments: Form.all)
+    @Test("A rehearsal over a database that would change more than its limit returns no result", arguments: Form.all)
     func limit(form: Form) throws {
         let (folder, path) = try file(form)
         defer { withExtendedLifetime(folder) {} }
@@ -143,7 +143,7 @@ struct OverlayFileTests {
     }
 
     @Test(
-        "A rehearsal over a database counts what is temporary too while it is there, beyond the cache",
+        "A rehearsal over a database also counts temporary data beyond the cache, for as long as the data exists",
         arguments: Form.all.filter { $0.pageSize <= 4096 })
     func temporary(form: Form) throws {
         let (folder, path) = try file(form)
@@ -174,7 +174,7 @@ struct OverlayFileTests {
         }
     }
 
-    @Test("A rehearsal over a database that is not there has nothing in it")
+    @Test("A rehearsal over a missing database starts empty")
     func empty() throws {
         let scratch = try Connection(path: "", mode: .create)
         defer { scratch.close() }

@@ -36,7 +36,7 @@ import Testing
         }
 
         @Test(
-            "A file whose readable header tells of pages of another size than the format's is refused",
+            "A file whose readable header states a page size other than the format's is refused",
             .enabled(if: Engine.current.cipherMajor >= 4))
         func hostileHeader() async {
             await #expect(processExitsWith: .success) {
@@ -53,7 +53,7 @@ import Testing
         }
 
         @Test(
-            "A sound file with a readable header is refused in each format that it does not have, and opens in its own",
+            "A sound file with a readable header is refused in every format but its own",
             .enabled(if: Engine.current.cipherMajor >= 4))
         func otherFormats() async {
             await #expect(processExitsWith: .success) {
@@ -76,7 +76,7 @@ import Testing
         }
 
         @Test(
-            "A header in the log that tells of pages of another size is refused",
+            "A page 1 in the log that states another page size is refused",
             .enabled(if: Engine.current.cipherMajor >= 4))
         func headerInLog() async {
             await #expect(processExitsWith: .success) {
@@ -100,7 +100,7 @@ import Testing
             }
         }
 
-        @Test("A changed header of a file that nothing authenticates is refused")
+        @Test("A changed header is refused in a format without authentication")
         func unauthenticatedHeader() async {
             await #expect(processExitsWith: .success) {
                 let format = CipherSettings(compatibility: 1)

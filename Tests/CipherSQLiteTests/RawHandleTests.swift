@@ -21,7 +21,7 @@ struct RawHandleTests {
 
     private func rows() throws -> [Int] { try connection.values(Int.self, "SELECT a FROM t ORDER BY a") }
 
-    @Test("C writes in the transaction, and the connection goes on in it")
+    @Test("C code writes in the transaction, and the connection continues in it")
     func writes() throws {
         let result = try write { db in
             try db.execute("INSERT INTO t VALUES (1)")
@@ -33,7 +33,7 @@ struct RawHandleTests {
         #expect(try rows() == [1, 2, 3])
     }
 
-    @Test("A handle that is lent already is not lent again, so that the end of its transaction is noticed")
+    @Test("A handle cannot be lent again while it is lent, so the end of its transaction is noticed")
     func nested() throws {
         let error = #expect(throws: DatabaseError.self) {
             try write { db in
@@ -47,7 +47,7 @@ struct RawHandleTests {
         #expect(try rows() == [2])
     }
 
-    @Test("An error of the body comes through, and what it wrote is rolled back")
+    @Test("An error of the body is rethrown, and what the body wrote is rolled back")
     func throwing() throws {
         struct Refusal: Error {}
         #expect(throws: Refusal.self) {
@@ -61,7 +61,7 @@ struct RawHandleTests {
         #expect(try rows() == [])
     }
 
-    @Test("What would outlast the transaction is refused to C, too, and the transaction goes on")
+    @Test("C code cannot do what would outlast the transaction, and the transaction continues")
     func refused() throws {
         for sql in ["COMMIT", "ROLLBACK", "ATTACH ':memory:' AS other", "PRAGMA rekey = 'x'"] {
             let result = try write { db in
@@ -74,7 +74,7 @@ struct RawHandleTests {
     }
 
     @Test(
-        "A transaction that C ends is an error whatever the closure makes of it, and nothing of it is kept",
+        "A transaction ended by C code is an error even if the closure ignores it, and nothing is committed",
         arguments: ["COMMIT", "ROLLBACK", "COMMIT; BEGIN", "ROLLBACK; BEGIN; INSERT INTO t VALUES (7)"], [true, false])
     func ended(sql: String, isOverlooked: Bool) throws {
         let error = try databaseError {
@@ -98,7 +98,7 @@ struct RawHandleTests {
         #expect(try rows() == [2])
     }
 
-    @Test("What C removes has its place again: who judges statements, who may end them, and who waits")
+    @Test("Hooks and settings that C code removes are set again, such as the authorizer and the progress handler")
     func hooks() throws {
         var asked = 0
         try write { db in
@@ -123,7 +123,7 @@ struct RawHandleTests {
         #expect(asked > 0)
     }
 
-    @Test("Hooks of the body's own end with it")
+    @Test("Hooks that the body sets end with it")
     func ownHooks() throws {
         nonisolated(unsafe) var updates = 0
         try withUnsafeMutablePointer(to: &updates) { count in
@@ -139,7 +139,7 @@ struct RawHandleTests {
         #expect(updates == 1)
     }
 
-    @Test("Whatever C did, anything counts as read and written")
+    @Test("After a raw handle is used, everything is recorded as read and written")
     func access() throws {
         try write { db in
             db.recordWrites()
@@ -149,7 +149,7 @@ struct RawHandleTests {
         }
     }
 
-    @Test("The handle is not given out of a transaction that is over, nor of a closed connection")
+    @Test("No raw handle is available after the transaction or the connection is over")
     func over() throws {
         var leaked: Connection?
         try write { leaked = $0 }

@@ -35,7 +35,7 @@ struct RowDecoderTests {
             """)
     }
 
-    @Test("A row becomes a Codable value, its columns found by name")
+    @Test("A row decodes to a Codable value by the names of its columns")
     func decoding() throws {
         let full = Message(
             id: .max, body: "a\0b", score: 0.1, isEdited: true, kind: .image, photo: Data(),
@@ -49,7 +49,7 @@ struct RowDecoderTests {
         #expect(try db.row(Message.self, "SELECT * FROM message WHERE id = 0") == nil)
     }
 
-    @Test("A row that lacks a column, or holds another type in it, is an error that names the column")
+    @Test("A missing column or a column of another type throws an error that names the column")
     func mismatch() throws {
         struct One: Codable { var number: Int }
         #expect {
@@ -67,7 +67,7 @@ struct RowDecoderTests {
         #expect(throws: DecodingError.self) { try db.rows(One.self, "SELECT NULL AS number") }
     }
 
-    @Test("A row is decoded by its own keys, whichever came before and in whatever order")
+    @Test("A row is decoded by its own keys, independently of the keys used before and their order")
     func changingKeys() throws {
         struct Either: Decodable, Equatable {
             enum Kind: String, CodingKey { case kind }
@@ -110,14 +110,14 @@ struct RowDecoderTests {
         #expect(try db.row(Lower.self, "SELECT 3 AS Id")?.id == 3)
     }
 
-    @Test("A row with an unknown raw value of an enumeration is an error")
+    @Test("A row with an unknown raw value of an enumeration throws")
     func unknownCase() throws {
         struct One: Codable { var kind: Kind }
         #expect(try db.row(One.self, "SELECT 'image' AS kind")?.kind == .image)
         #expect(throws: DecodingError.self) { try db.row(One.self, "SELECT 'video' AS kind") }
     }
 
-    @Test("A row is no list and no single value")
+    @Test("A row cannot be decoded as a list or as a single value")
     func otherShapes() throws {
         #expect(throws: DecodingError.self) { try db.rows([Int].self, "SELECT 1") }
         struct Nested: Codable {

@@ -20,7 +20,7 @@ struct RowEncoderTests {
     private static let schema =
         "CREATE TABLE note(id INTEGER PRIMARY KEY, title TEXT NOT NULL, body TEXT DEFAULT 'none')"
 
-    @Test("An inserted value gets the key that SQLite chose, and is read back as it was")
+    @Test("An inserted value gets the key that SQLite chose, and is read back unchanged")
     func insert() throws {
         let db = try Self.connection(Self.schema)
         let id = try db.insert(Note(id: nil, title: "a", body: "b"), into: "note")
@@ -31,7 +31,7 @@ struct RowEncoderTests {
                 == [Note(id: 1, title: "a", body: "b"), Note(id: 7, title: "c", body: nil)])
     }
 
-    @Test("A property that is nil is NULL, and what has no property gets the default")
+    @Test("A nil property is stored as NULL, and a column without a property gets its default")
     func defaults() throws {
         struct Title: Encodable { var title: String }
         let db = try Self.connection(Self.schema)
@@ -40,7 +40,7 @@ struct RowEncoderTests {
         #expect(try db.values(String?.self, "SELECT body FROM note ORDER BY id") == [nil, "none"])
     }
 
-    @Test("The row that was inserted is returned as it is then, with its key and its defaults")
+    @Test("An insert can return the stored row, with its key and its defaults")
     func returning() throws {
         struct Title: Encodable { var title: String }
         let db = try Self.connection(Self.schema)
@@ -48,7 +48,7 @@ struct RowEncoderTests {
         #expect(note == Note(id: 1, title: "t", body: "none"))
     }
 
-    @Test("An update changes the row with the value's key alone, and says whether there is one")
+    @Test("An update changes only the row with the value's key, and returns whether it exists")
     func update() throws {
         let db = try Self.connection(Self.schema)
         try db.insert(Note(id: 1, title: "a", body: "b"), into: "note")
@@ -60,7 +60,7 @@ struct RowEncoderTests {
                 == [Note(id: 1, title: "A", body: nil), Note(id: 2, title: "c", body: "d")])
     }
 
-    @Test("An upsert inserts what has no row yet and updates what has one, and keeps what it has no property for")
+    @Test("An upsert inserts or updates the row, and keeps columns without a property")
     func upsert() throws {
         let db = try Self.connection(Self.schema + "; ALTER TABLE note ADD COLUMN stars INTEGER DEFAULT 5")
         try db.upsert(Note(id: 1, title: "a"), into: "note")
@@ -70,7 +70,7 @@ struct RowEncoderTests {
         #expect(try db.values(String.self, "SELECT title || stars FROM note ORDER BY id") == ["b3", "c5"])
     }
 
-    @Test("An upsert that another unique column keeps out is an error, and both rows stay")
+    @Test("An upsert that violates another unique column throws, and both rows stay unchanged")
     func upsertConflict() throws {
         struct Tag: Codable { var id: Int, name: String }
         let db = try Self.connection("CREATE TABLE tag(id INTEGER PRIMARY KEY, name TEXT UNIQUE)")
@@ -81,7 +81,7 @@ struct RowEncoderTests {
         #expect(try db.values(String.self, "SELECT id || name FROM tag ORDER BY id") == ["1a", "2b"])
     }
 
-    @Test("A key of several columns, in any order and case, tells the rows apart")
+    @Test("A key of several columns identifies the row, in any order and letter case")
     func compositeKey() throws {
         struct Member: Codable { var team: String, PERSON: Int, role: String? }
         let db = try Self.connection(
@@ -97,7 +97,7 @@ struct RowEncoderTests {
                 == ["a2-", "b1z"])
     }
 
-    @Test("A table that is all key is upserted and looked for")
+    @Test("A row whose columns all belong to the key can be upserted and found")
     func allKey() throws {
         struct Pair: Codable { var a: Int, b: Int }
         let db = try Self.connection("CREATE TABLE pair(a, b, PRIMARY KEY(a, b))")
@@ -107,7 +107,7 @@ struct RowEncoderTests {
         #expect(try db.value(Int.self, "SELECT count(*) FROM pair") == 1)
     }
 
-    @Test("Names of tables and columns may be anything")
+    @Test("Tables and columns may have any name")
     func names() throws {
         struct Odd: Codable, Equatable {
             var key: Int, value: String
@@ -153,7 +153,7 @@ struct RowEncoderTests {
             price, tags, counts, address, former, missing, twice)
         """
 
-    @Test("Every type of property is read back as it was, in each form", arguments: ColumnForms.DateForm.allCases)
+    @Test("Every type of property is read back unchanged, in each form", arguments: ColumnForms.DateForm.allCases)
     func types(_ dates: ColumnForms.DateForm) throws {
         let db = try Self.connection(Self.everything)
         let value = try Everything.value()
@@ -168,7 +168,7 @@ struct RowEncoderTests {
         }
     }
 
-    @Test("A date is read from a column of any type as it was written", arguments: ColumnForms.DateForm.allCases)
+    @Test("A date is read back unchanged from a column of any type", arguments: ColumnForms.DateForm.allCases)
     func affinities(_ dates: ColumnForms.DateForm) throws {
         let db = try Self.connection("CREATE TABLE d(a TEXT, b REAL, c INTEGER, d DATETIME, e BLOB, f TIMESTAMP)")
         db.columnForms = ColumnForms(dates: dates)
@@ -182,7 +182,7 @@ struct RowEncoderTests {
         }
     }
 
-    @Test("Dates and UUIDs stand in the columns as the form says")
+    @Test("Dates and UUIDs are stored in the form that is set")
     func forms() throws {
         let db = try Self.connection(Self.everything)
         let value = try Everything.value()
@@ -205,7 +205,7 @@ struct RowEncoderTests {
     }
 
     @Test(
-        "Dates that others wrote as text are read",
+        "Dates written as text by other libraries are read",
         arguments: [
             "2023-11-14 22:13:20.125", "2023-11-14T22:13:20.125", "2023-11-14 22:13:20.125Z",
             "2023-11-14T23:13:20.125+01:00",
@@ -215,14 +215,16 @@ struct RowEncoderTests {
         #expect(try db.value(Date.self, "SELECT \(text)") == Date(timeIntervalSince1970: 1_700_000_000.125))
     }
 
-    @Test("Dates without fractions or without a time are read", arguments: ["2023-11-14 00:00:00", "2023-11-14"])
+    @Test(
+        "Dates without fractions of a second or without a time are read",
+        arguments: ["2023-11-14 00:00:00", "2023-11-14"])
     func days(_ text: String) throws {
         #expect(
             try Self.connection("").value(Date.self, "SELECT \(text)") == Date(timeIntervalSince1970: 1_699_920_000))
     }
 
     @Test(
-        "A text that is no date, and a blob that is no UUID, are no value",
+        "Text that is not a date and a blob that is not a UUID throw",
         arguments: ["yesterday", "2023-13-14", "2023-11-14 noon", ""])
     func noDate(_ text: String) throws {
         let db = try Self.connection("")
@@ -236,7 +238,7 @@ struct RowEncoderTests {
     private struct Author: Codable, Equatable { var id: Int, name: String? }
     private struct Book: Codable, Equatable { var title: String, author: Author? }
 
-    @Test("A structure is made of the columns that begin with the property's name, and is nil where they are all NULL")
+    @Test("A structure is decoded from the columns with its property's prefix, and is nil if they are all NULL")
     func joins() throws {
         let db = try Self.connection(
             """
@@ -257,7 +259,7 @@ struct RowEncoderTests {
             ])
     }
 
-    @Test("A column that does not hold JSON, or that of another type, is an error which names the column")
+    @Test("A column without JSON, or with JSON of another type, throws an error that names the column")
     func badJSON() throws {
         let db = try Self.connection("")
         for text in ["{", #"{"id": "x"}"#, "[1]"] {
@@ -270,7 +272,7 @@ struct RowEncoderTests {
 
     // MARK: What is refused
 
-    @Test("A value with a property that no column takes is refused by SQLite, which names it")
+    @Test("A property without a column makes SQLite refuse the value and name the property")
     func unknownColumn() throws {
         struct Other: Encodable { var title: String, colour: String }
         let db = try Self.connection(Self.schema)
@@ -280,7 +282,7 @@ struct RowEncoderTests {
         #expect(error.message.contains("colour"))
     }
 
-    @Test("Without a primary key, or a property for it, or a value in it, nothing tells which row is meant")
+    @Test("Updating or deleting a row throws if no primary key, property or value identifies it")
     func noKey() throws {
         struct Title: Codable { var title: String }
         let db = try Self.connection(Self.schema + "; CREATE TABLE loose(title)")
@@ -299,7 +301,7 @@ struct RowEncoderTests {
         #expect(try db.values(String.self, "SELECT title FROM loose UNION ALL SELECT title FROM note") == ["a", "a"])
     }
 
-    @Test("What is no structure of columns is refused before any SQL runs")
+    @Test("A value that is not a structure of columns is refused before any SQL runs")
     func noRow() throws {
         final class Child: Codable { var a = 1 }
         let db = try Self.connection("CREATE TABLE t(a)")
@@ -313,7 +315,7 @@ struct RowEncoderTests {
         #expect(try db.values(Int.self, "SELECT a FROM t") == [1, 2])
     }
 
-    @Test("A table that was made anew with another key is updated by that", arguments: [false, true])
+    @Test("A table that was created anew with another key is updated by the new key", arguments: [false, true])
     func otherKey(isStores: Bool) throws {
         struct Pair: Codable { var a: Int, b: Int }
         let db = try Self.connection("CREATE TABLE t(a PRIMARY KEY, b); INSERT INTO t VALUES (1, 2)")
@@ -329,7 +331,7 @@ struct RowEncoderTests {
 
     // MARK: Reading
 
-    @Test("A table whose new key was undone with a savepoint is told apart by the old one")
+    @Test("After a savepoint that changed the key is rolled back, rows are found by the old key")
     func undoneKey() throws {
         struct Undo: Error {}
         struct Tag: Codable { var kind: Int, name: String }
@@ -353,7 +355,7 @@ struct RowEncoderTests {
         try db.execute("ROLLBACK")
     }
 
-    @Test("The columns of a nested structure are found in any case")
+    @Test("The columns of a nested structure are found in any letter case")
     func nestedCase() throws {
         struct Author: Codable, Equatable { var name: String }
         struct Book: Codable, Equatable { var title: String, author: Author? }
@@ -363,7 +365,7 @@ struct RowEncoderTests {
                 == [Book(title: "t", author: Author(name: "n"))])
     }
 
-    @Test("Rows are read by name, and a name that is not there is an error")
+    @Test("Values are read by column name, and a missing name throws")
     func byName() throws {
         let db = try Self.connection("")
         try db.forEachRow("SELECT 1 AS Number, 'x' AS text") { row in
@@ -377,7 +379,7 @@ struct RowEncoderTests {
         #expect(error.message.contains("Number"))
     }
 
-    @Test("A long result is lent value by value, and ends with what the closure throws")
+    @Test("A long result is passed on value by value, and ends with the error that the closure throws")
     func streaming() throws {
         struct End: Error {}
         struct Number: Decodable { var i: Int }
@@ -396,7 +398,7 @@ struct RowEncoderTests {
     }
 
     @Test(
-        "Whatever a user types makes a pattern that FTS takes",
+        "Whatever a user types becomes a pattern that full-text search accepts",
         arguments: [
             "hello", "Hello World", "a\"b", "NEAR(a b)", "x AND", "body:foo*", "^a - b", "naïve 日本語 ½", "' OR 1=1",
         ])

@@ -3,7 +3,7 @@ import Testing
 
 struct SQLScriptTests {
     @Test(
-        "A script is cut into its statements where SQLite ends them",
+        "A script is split into statements where SQLite ends them",
         arguments: [
             ("", []), (" \n; ;; -- ; only this\n/* or ; that */", []), ("SELECT 1", ["SELECT 1"]),
             ("SELECT 1;", ["SELECT 1"]), ("a;b ; c", ["a", "b", "c"]),

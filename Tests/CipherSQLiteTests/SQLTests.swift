@@ -9,7 +9,7 @@ struct SQLTests {
         fixture = try EngineFixture()
     }
 
-    @Test("SQL binds what is interpolated, and pastes nothing")
+    @Test("SQL binds interpolated values, and never pastes them into its text")
     func interpolation() throws {
         let name = "'; DROP TABLE t; --"
         let missing: String? = nil
@@ -18,7 +18,7 @@ struct SQLTests {
         #expect(sql.values == [.text(name), .integer(1), .null, .real(2.5), .blob([1])])
     }
 
-    @Test("SQL takes names quoted, and other SQL with its values")
+    @Test("SQL accepts quoted identifiers, and other SQL with its values")
     func pieces() throws {
         let condition: SQL = "uid = \("ana")"
         let sql: SQL = "SELECT * FROM \(identifier: "a \"b`") WHERE \(condition) LIMIT \(3)"
@@ -26,7 +26,7 @@ struct SQLTests {
         #expect(sql.values == [.text("ana"), .integer(3)])
     }
 
-    @Test("SQL binds the values of a text within it in their place")
+    @Test("SQL binds the values of embedded SQL in their place")
     func orderOfValues() throws {
         let db = try fixture.open()
         let pair = SQL(text: "? || ?", values: [.text("b"), .text("c")])
@@ -36,7 +36,7 @@ struct SQLTests {
         #expect(try db.value(String.self, sql) == "abcd")
     }
 
-    @Test("SQL binds each value of a list, and takes none for an empty list")
+    @Test("SQL binds each value of a list, and none for an empty list")
     func lists() throws {
         let db = try fixture.open()
         let numbers: [Int] = [1, 2, 3]
@@ -46,7 +46,7 @@ struct SQLTests {
         #expect(try db.value(Bool.self, "SELECT \(2) IN (\(list: [1, 2] as [UInt8]))") == true)
     }
 
-    @Test("SQL refuses an array of bytes as all that a list holds, and binds it as a blob elsewhere")
+    @Test("SQL refuses an array of bytes as the only value of a list, and binds it as a blob elsewhere")
     func bytesInList() throws {
         let db = try fixture.open()
         let bytes: [UInt8] = [1, 2, 3]
@@ -66,7 +66,7 @@ struct SQLTests {
         for sql in bound { #expect(try db.value(Bool.self, sql) == true) }
     }
 
-    @Test("SQL quotes a quote that a combining mark hides from Swift's characters")
+    @Test("SQL quotes a quotation mark that a combining mark hides from Swift's characters")
     func combiningMark() throws {
         let db = try fixture.open()
         let name = "a\"\u{301}b"
@@ -75,7 +75,7 @@ struct SQLTests {
         #expect(stored.utf8.elementsEqual(name.utf8))
     }
 
-    @Test("SQL with another number of values than it takes is an error", arguments: [0, 1, 3])
+    @Test("SQL with the wrong number of values throws", arguments: [0, 1, 3])
     func count(values: Int) throws {
         let db = try fixture.open()
         let error = try databaseError {
@@ -84,7 +84,7 @@ struct SQLTests {
         #expect(error.code == 21)
     }
 
-    @Test("SQL in an error stands without the values that were bound")
+    @Test("SQL in an error does not show the bound values")
     func errorsHoldNoValues() throws {
         let db = try fixture.open()
         try db.execute("CREATE TABLE t(v UNIQUE)")

@@ -9,7 +9,7 @@ struct StatementTests {
         fixture = try EngineFixture()
     }
 
-    @Test("A statement can run inside of its own loop")
+    @Test("A statement can run inside its own loop")
     func reentrancy() throws {
         let db = try fixture.open()
         try db.executeScript("CREATE TABLE t(v); INSERT INTO t VALUES (1), (2), (3)")
@@ -41,7 +41,7 @@ struct StatementTests {
     }
 
     @Test(
-        "A write that was asked for its first row and cannot be committed is an error",
+        "A write of which only the first row is read throws if it cannot be committed",
         .enabled(if: Engine.current.hasReturning))
     func failingCommitOfFirstRow() throws {
         let db = try fixture.open()
@@ -62,7 +62,7 @@ struct StatementTests {
         #expect(try db.value(Int.self, "SELECT count(*) FROM child") == 0)
     }
 
-    @Test("A statement stays in a cache of bounded size, from which the least recently used goes first")
+    @Test("A statement is cached in a cache of bounded size, which drops the least recently used one first")
     func boundedCache() throws {
         let db = try fixture.open()
         var cache = StatementCache(capacity: 2)
@@ -77,7 +77,7 @@ struct StatementTests {
         #expect(left == ["SELECT 1", nil, "SELECT 3"])
     }
 
-    @Test("A statement is found again by its text, however that is put together")
+    @Test("A statement is found in the cache by its text, however the text was composed")
     func foundByText() throws {
         let db = try fixture.open()
         var cache = StatementCache(capacity: 2)
@@ -100,7 +100,7 @@ struct StatementTests {
         }
     }
 
-    @Test("A statement is told from another whose text differs only in its normal form")
+    @Test("A statement is distinguished from one whose text differs only in Unicode normalization")
     func canonicalEquivalence() throws {
         let db = try fixture.open()
         for text in ["\u{e9}", "e\u{301}"] {
@@ -109,7 +109,7 @@ struct StatementTests {
         }
     }
 
-    @Test("A statement that is a pragma works each time")
+    @Test("A statement that is a pragma works each time it runs")
     func pragmas() throws {
         let db = try fixture.open()
         for mode in [0, 2, 0, 2] {
@@ -118,7 +118,7 @@ struct StatementTests {
         }
     }
 
-    @Test("A statement follows the schema when it has changed since")
+    @Test("A statement is compiled again after the schema has changed")
     func changedSchema() throws {
         struct Person: Codable, Equatable {
             var name: String
@@ -132,7 +132,7 @@ struct StatementTests {
         #expect(try db.rows(Person.self, all) == [Person(name: "ana", city: "Quito")])
     }
 
-    @Test("A statement alone may stand in the text: another one would be ignored")
+    @Test("A statement must be the only one in its text, because another one would be ignored")
     func severalStatements() throws {
         let db = try fixture.open()
         try db.execute("CREATE TABLE t(v)")
@@ -146,7 +146,7 @@ struct StatementTests {
         #expect(try db.value(Int.self, "SELECT count(*) FROM t") == 1)
     }
 
-    @Test("A statement of a script that fails is named, and those before it have run")
+    @Test("A statement that fails in a script is named, and the statements before it have run")
     func script() throws {
         let db = try fixture.open()
         let error = try databaseError {
@@ -159,7 +159,7 @@ struct StatementTests {
         try db.executeScript(" ; -- nothing\n")
     }
 
-    @Test("A statement that breaks a constraint says which kind of constraint")
+    @Test("A statement that violates a constraint reports the kind of constraint")
     func constraints() throws {
         let db = try fixture.open()
         try db.executeScript(
@@ -187,7 +187,7 @@ struct StatementTests {
         }
     }
 
-    @Test("A statement tells the row that it inserted and how many rows it changed")
+    @Test("A statement reports the row that it inserted and the number of rows that it changed")
     func effects() throws {
         let db = try fixture.open()
         try db.execute("CREATE TABLE t(v)")

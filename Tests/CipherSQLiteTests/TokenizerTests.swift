@@ -30,7 +30,7 @@ struct TokenizerTests {
         #expect(try connection.values(Int.self, "SELECT rowid FROM f WHERE f MATCH 'don'") == [])
     }
 
-    @Test("A tokenizer is given what the schema says after its name", arguments: modules)
+    @Test("A tokenizer receives the arguments that follow its name in the schema", arguments: modules)
     func arguments(module: String) throws {
         let connection = try Self.table(module, AppExtensions.words, argument: "x", rows: ["a bxc d"])
         #expect(try connection.values(Int.self, "SELECT rowid FROM f WHERE f MATCH 'c'") == [])
@@ -38,7 +38,7 @@ struct TokenizerTests {
         #expect(try connection.values(Int.self, "SELECT rowid FROM f WHERE f MATCH 'y'") == [2])
     }
 
-    @Test("A text is marked up where its tokens say that they stand, in bytes", arguments: modules)
+    @Test("A match is marked up at the byte range of its token", arguments: modules)
     func ranges(module: String) throws {
         let connection = try Self.table(module, AppExtensions.words, rows: ["é größe é"])
         let marked: SQL =
@@ -48,7 +48,7 @@ struct TokenizerTests {
         #expect(try connection.values(String.self, marked) == ["é [größe] é"])
     }
 
-    @Test("A synonym is found at the place of its token", .enabled(if: modules.contains("fts5")))
+    @Test("A synonym is found at the position of its token", .enabled(if: modules.contains("fts5")))
     func synonyms() throws {
         let tokenizer = Tokenizer("doubled") { text, arguments in
             AppExtensions.words.tokens(text, arguments).flatMap {
@@ -61,7 +61,7 @@ struct TokenizerTests {
         #expect(try old.values(Int.self, "SELECT rowid FROM f WHERE f MATCH '\"two word\"'") == [1])
     }
 
-    @Test("A token beyond the text, or without a byte, fails the statement, which adds no row", arguments: modules)
+    @Test("An empty token or one beyond the text fails the statement, which adds no row", arguments: modules)
     func impossible(module: String) throws {
         for (term, range) in [("x", 0..<4), ("x", -1..<2), ("", 0..<1)] {
             let token = Tokenizer.Token(term, at: range)
@@ -72,7 +72,7 @@ struct TokenizerTests {
         }
     }
 
-    @Test("A tokenizer takes the place of another of its name, for tables to come", arguments: modules)
+    @Test("A tokenizer replaces another one with the same name, for tables created later", arguments: modules)
     func replaced(module: String) throws {
         let connection = try Self.table(module, AppExtensions.words, rows: ["a-b"])
         try connection.register(
@@ -85,7 +85,7 @@ struct TokenizerTests {
         #expect(try connection.values(Int.self, "SELECT rowid FROM f WHERE f MATCH 'd'") == [])
     }
 
-    @Test("A table whose tokenizer nobody registered is refused with its name", arguments: modules)
+    @Test("A table whose tokenizer is not registered is refused with the tokenizer's name", arguments: modules)
     func absent(module: String) throws {
         let connection = try Connection(inMemoryWith: [])
         let error = try databaseError {
@@ -97,7 +97,7 @@ struct TokenizerTests {
     }
 
     @Test(
-        "Where nobody can use the connection, and where the name cannot be, a tokenizer is refused",
+        "A tokenizer with an invalid name is refused, and so is one for a lent or closed connection",
         arguments: ["", "a\u{0}b"])
     func names(name: String) throws {
         let connection = try Connection(inMemoryWith: [])
@@ -111,7 +111,7 @@ struct TokenizerTests {
         #expect(try databaseError { try connection.register(AppExtensions.words) }.code == DatabaseError.misuse)
     }
 
-    @Test("Only the registered address is taken: SQL of others registers no tokenizer", arguments: ["fts4"])
+    @Test("SQL cannot register a tokenizer: only the registered address is accepted", arguments: ["fts4"])
     func closed(module: String) throws {
         let connection = try Self.table(module, AppExtensions.words)
         let error = try databaseError {

@@ -16,7 +16,7 @@ struct TransactionTests {
     private func insert(_ value: Int) throws { try db.execute("INSERT INTO t VALUES (\(value))") }
     private var values: [Int] { get throws { try db.values(Int.self, "SELECT v FROM t ORDER BY v") } }
 
-    @Test("A transaction is kept when its closure returns, and undone when it throws")
+    @Test("A transaction is committed if its closure returns, and rolled back if it throws")
     func commitAndRollback() throws {
         try db.transaction { try insert(1) }
         #expect(throws: Stop.self) {
@@ -29,7 +29,7 @@ struct TransactionTests {
         #expect(!db.isInTransaction)
     }
 
-    @Test("A transaction inside of another is undone alone, at every depth")
+    @Test("A transaction inside another is rolled back alone, at every depth")
     func savepoints() throws {
         try db.transaction {
             try insert(1)
@@ -56,7 +56,7 @@ struct TransactionTests {
         }
     }
 
-    @Test("A transaction that SQLite rolled back by itself ends with the error that did it")
+    @Test("A transaction that SQLite rolled back ends with the error that caused the rollback")
     func rolledBackBySQLite() throws {
         try db.execute("CREATE UNIQUE INDEX i ON t(v)")
         let error = try databaseError {
@@ -70,7 +70,7 @@ struct TransactionTests {
         #expect(try values.isEmpty)
     }
 
-    @Test("A transaction is immediate unless another kind is asked for")
+    @Test("A transaction is immediate unless another kind is requested")
     func kinds() throws {
         let other = try fixture.open()
         try db.transaction(.deferred) {
@@ -86,7 +86,7 @@ struct TransactionTests {
         }
     }
 
-    @Test("A transaction, once required, is the only place where statements run")
+    @Test("If a transaction is required, statements run only inside one")
     func required() throws {
         try db.execute("BEGIN")
         db.requiresTransaction = true

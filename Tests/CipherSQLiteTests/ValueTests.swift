@@ -17,7 +17,8 @@ struct ValueTests {
         .blob([0xff, 0x00, 0xfe]), .blob([UInt8](repeating: 0xa5, count: 100_000)),
     ]
 
-    @Test("A value is the same after it was stored, to the byte", arguments: values, ["UTF-8", "UTF-16le", "UTF-16be"])
+    @Test(
+        "A value is stored and read back unchanged, to the byte", arguments: values, ["UTF-8", "UTF-16le", "UTF-16be"])
     func roundTrip(value: Value, encoding: String) throws {
         let db = try fixture.open()
         try db.execute(SQL(text: "PRAGMA encoding = '\(encoding)'"))
@@ -33,13 +34,13 @@ struct ValueTests {
         #expect(type == value.typeName)
     }
 
-    @Test("A value that is no number is stored as NULL")
+    @Test("A value that is not a number is stored as NULL")
     func notANumber() throws {
         let db = try fixture.open()
         #expect(try db.value(Value.self, "SELECT \(Double.nan)") == .null)
     }
 
-    @Test("A value of an empty blob or text is not NULL")
+    @Test("A value that is an empty blob or text is not NULL")
     func empty() throws {
         let db = try fixture.open()
         #expect(try db.value(String.self, "SELECT typeof(\([UInt8]()))") == "blob")
@@ -50,7 +51,7 @@ struct ValueTests {
         #expect(try db.value([UInt8]?.self, "SELECT x''") == .some([]))
     }
 
-    @Test("A value that is too large for its type is an error, and never cut")
+    @Test("A value that does not fit its type throws, and is never truncated")
     func outOfRange() throws {
         let db = try fixture.open()
         #expect(try db.value(Int8.self, "SELECT 127") == 127)
@@ -76,7 +77,7 @@ struct ValueTests {
         #expect(try db.value(String.self, "SELECT v FROM t") == "a\u{fffd}b")
     }
 
-    @Test("A value of text has UTF-8 bytes in a UTF-16 database, however it was read before")
+    @Test("A value of text in a UTF-16 database has UTF-8 bytes, whichever way it was read before")
     func bytesOfUTF16() throws {
         let db = try fixture.open()
         try db.execute("PRAGMA encoding = 'UTF-16'")

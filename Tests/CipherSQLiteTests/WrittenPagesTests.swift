@@ -27,9 +27,7 @@ struct WrittenPagesTests {
 
     private func bytes() throws -> [UInt8] { Array(try fixture.bytes()) }
 
-    @Test(
-        "What a connection wrote is in the file, also where it was taken back, cut off or written in pages of another size"
-    )
+    @Test("Pages that a connection wrote are in the file, even after a rollback, a truncation or a new page size")
     func kept() throws {
         let pages = try WrittenPages(of: connection)
         defer { pages.stop() }
@@ -46,9 +44,7 @@ struct WrittenPagesTests {
         #expect(try connection.value(String.self, "PRAGMA integrity_check") == "ok")
     }
 
-    @Test(
-        "What a connection wrote is missed where the file has a former page instead, and only where the connection wrote"
-    )
+    @Test("A page that still has its former content is detected as lost, but only if the connection wrote it")
     func lost() throws {
         let before = try bytes()
         let pages = try WrittenPages(of: connection)
@@ -66,9 +62,7 @@ struct WrittenPagesTests {
         #expect(try pages.firstLost(in: DatabaseFile(path: fixture.path)) == nil)
     }
 
-    @Test(
-        "What a connection wrote is missed where the file was cut off, and the connection goes on as before once it is not watched"
-    )
+    @Test("Pages lost by a truncation are detected, and the connection works as before once it is not watched")
     func cutOff() throws {
         let before = try bytes()
         let pages = try WrittenPages(of: connection)

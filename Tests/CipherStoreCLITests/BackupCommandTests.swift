@@ -9,7 +9,7 @@ import Testing
         try fixture.run("query", path, "SELECT count(*) FROM note", "--csv", "--key-file", key).output
     }
 
-    @Test("A backup is made, verified, restored and told of, and what is in use, taken or missing is refused")
+    @Test("A backup is made, verified, restored and reported, and files in use, existing or missing are refused")
     func roundTrip() throws {
         let fixture = try ToolFixture()
         try fixture.makeWithLiveLog(encrypted: true)
@@ -46,7 +46,7 @@ import Testing
         #expect(try count(fixture, fixture.database, fixture.key).contains("400"))
     }
 
-    @Test("A backup under a key of its own is restored where there is no database, under the database's key")
+    @Test("A backup with its own key is restored to a missing database, with the database's key")
     func ownKey() throws {
         let fixture = try ToolFixture()
         try fixture.make()
@@ -67,7 +67,7 @@ import Testing
         #expect(try count(fixture, database, fixture.key).contains("400"))
     }
 
-    @Test("A format without a key of its own, and a command without its file, are usage errors")
+    @Test("A format without a separate key, and a command without its file, are usage errors")
     func usage() throws {
         let fixture = try ToolFixture()
         try fixture.make(encrypted: true)

@@ -36,7 +36,7 @@ import Testing
 
         /// A writer keeps the upgrade in its first stage until the signal has come.
         @Test(
-            "A signal amidst an upgrade ends it, and the file has its rows and its journal mode",
+            "A signal during an upgrade ends it, and the file keeps its rows and its journal mode",
             arguments: ["DELETE", "WAL"])
         func amidst(_ mode: String) throws {
             let fixture = try ToolFixture()
@@ -69,7 +69,7 @@ import Testing
         }
 
         /// A second signal does not wait for anything.
-        @Test("A second signal ends the tool at once, and the next run ends the upgrade")
+        @Test("A second signal ends the tool at once, and the next run completes the upgrade")
         func insistence() throws {
             let fixture = try ToolFixture()
             try fixture.make()

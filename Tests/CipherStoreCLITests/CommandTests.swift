@@ -5,7 +5,7 @@ import Testing
 
 /// What the commands do when they do it.
 @Suite struct CommandTests {
-    @Test("inspect tells each state of a database, and changes nothing")
+    @Test("inspect reports each state of a database, and changes nothing")
     func inspectStates() throws {
         let fixture = try ToolFixture()
         func state(_ arguments: String...) throws -> (ToolRun, String?) {
@@ -41,7 +41,7 @@ import Testing
         #expect(try (found.0.object()["sidecars"] as? [String: Int])?.isEmpty == true)
     }
 
-    @Test("inspect tells of a log that belongs to another file, and changes nothing")
+    @Test("inspect reports a log that belongs to another file, and changes nothing")
     func inspectStaleSidecar() throws {
         let fixture = try ToolFixture()
         try fixture.makeWithLiveLog()
@@ -55,7 +55,7 @@ import Testing
         #expect(try fixture.snapshot() == before)
     }
 
-    @Test("A hot journal is left alone by what only reads, and rolled back by the upgrade", arguments: [false, true])
+    @Test("Commands that only read leave a hot journal alone, and the upgrade rolls it back", arguments: [false, true])
     func hotJournal(_ isEncrypted: Bool) throws {
         let fixture = try ToolFixture()
         try fixture.makeWithHotJournal(encrypted: isEncrypted)
@@ -81,7 +81,7 @@ import Testing
         #expect(try fixture.folder.names == ["app.db"])
     }
 
-    @Test("inspect finds an older format of SQLCipher, and query reads it when told")
+    @Test("inspect finds an older format of SQLCipher, and query reads it if the format is specified")
     func detect() throws {
         let fixture = try ToolFixture()
         try fixture.make(encrypted: true, settings: CipherSettings(compatibility: 3))
@@ -94,7 +94,7 @@ import Testing
         #expect(query.output == "user_version\r\n23\r\n")
     }
 
-    @Test("encrypt follows a link, keeps the backup that is asked for, and does nothing the second time")
+    @Test("encrypt follows a link, keeps a backup on request, and does nothing the second time")
     func encrypt() throws {
         let fixture = try ToolFixture()
         try fixture.makeWithLiveLog()
@@ -116,7 +116,7 @@ import Testing
         #expect(try again.object()["outcome"] as? String == "alreadyEncrypted")
     }
 
-    @Test("encrypt tells people what it compared, and shows no progress where nobody watches")
+    @Test("encrypt prints what it compared, and shows no progress without a terminal")
     func encryptForPeople() throws {
         let fixture = try ToolFixture()
         try fixture.make()
@@ -133,7 +133,7 @@ import Testing
         #expect(try fixture.folder.names == ["app.db", "empty.db"])
     }
 
-    @Test("A file in the backup's place stays, and the backup takes the next name")
+    @Test("An existing file in the backup's place stays, and the backup takes the next name")
     func existingBackup() throws {
         let fixture = try ToolFixture()
         try fixture.make()
@@ -147,7 +147,7 @@ import Testing
         #expect(try fixture.snapshot()["app.db-plaintext-2"] == before["app.db"])
     }
 
-    @Test("A key comes from a file, the environment or a credential, and one that is not there is told")
+    @Test("A key comes from a file, the environment or a credential, and a missing key is reported")
     func keySources() throws {
         let fixture = try ToolFixture()
         try fixture.make()
@@ -164,7 +164,7 @@ import Testing
         #expect(try fixture.run(verify).status == 64)
     }
 
-    @Test("A sound file in format 1, which has nothing to authenticate its pages by, is sound, with a warning")
+    @Test("verify passes a sound file in format 1 with a warning that its pages are not authenticated")
     func verifyFirstFormat() throws {
         let fixture = try ToolFixture()
         try fixture.make(encrypted: true, settings: CipherSettings(compatibility: 1))
@@ -196,7 +196,7 @@ import Testing
         #expect(try fixture.snapshot() == before)
     }
 
-    @Test("A file with a damaged page is not encrypted, and stays as it was")
+    @Test("encrypt refuses a file with a damaged page and leaves it unchanged")
     func damagedPageIsNotEncrypted() throws {
         let fixture = try ToolFixture()
         try fixture.make()
@@ -240,7 +240,7 @@ import Testing
         #expect(version.output == "user_version\r\n26\r\n")
     }
 
-    @Test("migrate makes a database where there is none, and plan does not")
+    @Test("migrate creates a missing database, and plan does not")
     func migrateMakesADatabase() throws {
         let fixture = try ToolFixture()
         let store = ["--config", try fixture.configuration(), "--directory", fixture.folder.path("")]
@@ -251,7 +251,7 @@ import Testing
         #expect(try fixture.run("verify", fixture.database, "--key-file", fixture.key).status == 0)
     }
 
-    @Test("A wrong configuration is refused by plan and by migrate, and nothing is changed")
+    @Test("plan and migrate refuse a wrong configuration, and nothing is changed")
     func wrongConfiguration() throws {
         let fixture = try ToolFixture()
         try fixture.make()
@@ -267,7 +267,7 @@ import Testing
         #expect(try fixture.snapshot() == before)
     }
 
-    @Test("keygen makes a key that only its owner reads, shows nothing of it and replaces no file")
+    @Test("keygen creates a key that only its owner can read, never shows it and replaces no file")
     func keygen() throws {
         let fixture = try ToolFixture()
         let made = try fixture.run("keygen", "new.key")
@@ -285,7 +285,7 @@ import Testing
         #expect(try fixture.snapshot() == before)
     }
 
-    @Test("plan prints what would be lost, and a policy of refuse ends with 78")
+    @Test("plan prints what would be lost, and exits with 78 if the policy is refuse")
     func planFindings() throws {
         let fixture = try ToolFixture()
         try fixture.make(
@@ -321,7 +321,7 @@ import Testing
         #expect(try fixture.snapshot() == before)
     }
 
-    @Test("Two processes that migrate at once both succeed, and one of them does it", arguments: [true, false])
+    @Test("If several processes migrate at once, all succeed and only one of them migrates", arguments: [true, false])
     func migratesOnce(isEncrypted: Bool) throws {
         let fixture = try ToolFixture()
         try fixture.make(encrypted: isEncrypted)

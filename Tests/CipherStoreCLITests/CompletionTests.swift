@@ -31,12 +31,12 @@ import Testing
         Line(words: ["completions", ""], proposes: ["bash", "zsh"], hides: ["key"]),
     ]
 
-    @Test("bash proposes what may stand at the cursor, and nothing else", arguments: lines)
+    @Test("bash proposes what is allowed at the cursor, and nothing else", arguments: lines)
     func bash(_ line: Line) throws {
         try check(line, in: "bash", script: Self.bash)
     }
 
-    @Test("bash completes behind an equals sign too")
+    @Test("bash also completes after an equals sign")
     func bashCompletesBehindAnEqualsSign() throws {
         let line = Line(words: ["encrypt", "--progress", "=", "al"], proposes: ["always"], hides: ["auto"])
         try check(line, in: "bash", script: Self.bash)
@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test(
-        "zsh proposes what may stand at the cursor, and nothing else",
+        "zsh proposes what is allowed at the cursor, and nothing else",
         .enabled("zsh is not installed") { Shells.have("zsh") }, arguments: lines)
     func zsh(_ line: Line) throws {
         try check(line, in: "zsh", script: Self.zsh)

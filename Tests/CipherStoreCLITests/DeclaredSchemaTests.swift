@@ -11,9 +11,7 @@ struct DeclaredSchemaTests {
         CREATE VIEW tagged AS SELECT content, name FROM message JOIN tag ON tag.ref = message.id;
         """
 
-    @Test(
-        "A legacy database of an app with a declared schema goes through migrate with its renames, changes of type and constraints, and ends encrypted and current"
-    )
+    @Test("migrate applies declared renames, type changes and constraints to a legacy database and encrypts it")
     func migrates() throws {
         let fixture = try ToolFixture()
         try fixture.make("app.db", Self.legacy)

@@ -33,7 +33,7 @@ import Testing
         },
     ]
 
-    @Test("Each cause is told with its exit status, as text and as JSON, and nothing is changed")
+    @Test("diagnose reports each cause with its exit status, as text and as JSON, and changes nothing")
     func causes() throws {
         for test in Self.cases {
             let fixture = try ToolFixture()
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test("The option that is told opens the file")
+    @Test("The option that diagnose prints opens the file")
     func option() throws {
         let fixture = try ToolFixture()
         let settings = CipherSettings(compatibility: 3, pageSize: 4096, kdfIterations: 1_234)
@@ -64,7 +64,7 @@ import Testing
         #expect(try fixture.run(query + words).status == 0)
     }
 
-    @Test("A missing file, a missing key and a wrong option have their exit statuses")
+    @Test("diagnose has separate exit statuses for a missing file, a missing key and a wrong option")
     func statuses() throws {
         let fixture = try ToolFixture()
         #expect(try fixture.run("diagnose", fixture.database, "--key-file", fixture.key).status == 66)

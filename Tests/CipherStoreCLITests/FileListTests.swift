@@ -14,7 +14,7 @@ import Testing
         return try fixture.tool.run([command] + fixture.common + ["--files-from", list] + arguments)
     }
 
-    @Test("The files of a list are worked on and no others, by line or by NUL, also from standard input")
+    @Test("Only the files of a list are processed, separated by newlines or NUL, also from standard input")
     func lists() throws {
         for name in ["a.db", "b/no-ending", "c.db", "two\nlines.db"] { try fixture.make(name) }
         let lines = try FleetLines(try run("a.db\n\n./b//no-ending\n"))
@@ -27,7 +27,7 @@ import Testing
         #expect(try FleetLines(input).outcomes == ["c.db": "encrypted"])
     }
 
-    @Test("A name that leads out of the folder, to nothing, to a link or to a folder is a failure or skipped")
+    @Test("A listed name that is outside the folder, missing, a link or a folder fails or is skipped")
     func wrongNames() throws {
         let outside = try ToolFixture()
         try outside.make()
@@ -51,7 +51,7 @@ import Testing
         #expect(try fixture.run("encrypt").status == 0)
     }
 
-    @Test("A list is cut into shards as a search is")
+    @Test("A list is divided into shards in the same way as a search")
     func shards() throws {
         let names = (0..<8).map { "\($0 % 2)/\($0).db" }
         for name in names { try fixture.make(name) }
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test("Limits of open files, priority and speed let a run end as without them")
+    @Test("A run with limits on open files, priority and speed has the same result as one without them")
     func limits() throws {
         for number in 0..<6 { try fixture.make("\(number).db") }
         let run = try fixture.run(
@@ -79,7 +79,7 @@ import Testing
         (["--name", "*.db", "--files-from", "list"], "cannot be used together"),
     ]
 
-    @Test("Limits that cannot be are refused before the run begins", arguments: wrong)
+    @Test("Impossible limits are refused before the run begins", arguments: wrong)
     func wrongLimits(_ given: (arguments: [String], says: String)) throws {
         let run = try fixture.tool.run(["encrypt"] + fixture.common + given.arguments)
         #expect(run.status == 64, "\(run.errors)")
@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test(
-        "A path of key files with a placeholder that stands for nothing is refused",
+        "A path of key files with an unknown placeholder is refused",
         arguments: ["{tenant}", "{}", "{Name}"])
     func placeholder(_ placeholder: String) throws {
         try fixture.make("a.db")

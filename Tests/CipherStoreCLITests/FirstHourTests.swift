@@ -16,7 +16,7 @@ struct FirstHourTests {
         try fixture.run(shell: "tool=$1; shift; printf '%s' '\(key)' | \"$tool\" \"$@\"", arguments)
     }
 
-    @Test("A key from standard input encrypts a database and opens it, with a newline at its end or without one")
+    @Test("A key from standard input encrypts and opens a database, with or without a newline at its end")
     func keyFromStandardInput() throws {
         try fixture.make()
         #expect(try run(typing: "correct horse\n", "encrypt", fixture.database, "--key-file", "-").status == 0)
@@ -36,7 +36,7 @@ struct FirstHourTests {
         #expect(try fixture.snapshot() == before)
     }
 
-    @Test("A key file that is missing is answered with the command that makes one")
+    @Test("A missing key file is reported with the command that creates one")
     func missingKeyFile() throws {
         try fixture.make()
         let run = try fixture.run("encrypt", fixture.database, "--key-file", "no.key")
@@ -45,14 +45,14 @@ struct FirstHourTests {
         #expect(run.errors.contains("run cipherstore keygen no.key"))
     }
 
-    @Test("A new key file is named, with the advice to keep a copy")
+    @Test("A new key file is named in the output, with the advice to keep a copy")
     func keygen() throws {
         let run = try fixture.run("keygen", "new.key")
         #expect(run.output.hasPrefix("created the key file new.key: without it the database cannot be opened"))
     }
 
     @Test(
-        "Hex digits as long as a raw key, without x'' around them, are a passphrase, with a warning",
+        "Hex digits of a raw key's length without x'' are a passphrase, with a warning",
         arguments: [64, 96])
     func bareDigits(_ count: Int) throws {
         try fixture.make()
@@ -63,21 +63,21 @@ struct FirstHourTests {
         #expect(!run.errors.contains("abab"))
     }
 
-    @Test("A raw key and a passphrase bring no warning", arguments: ["x'\(ToolFixture.rawKey)'", "abc123"])
+    @Test("A raw key and a passphrase cause no warning", arguments: ["x'\(ToolFixture.rawKey)'", "abc123"])
     func noWarning(_ text: String) throws {
         try fixture.make()
         let key = try fixture.keys.write(text, to: "plain")
         #expect(try fixture.run("encrypt", fixture.database, "--key-file", key).errors.isEmpty)
     }
 
-    @Test("A database that is encrypted already is reported as unchanged")
+    @Test("An encrypted database is reported as unchanged")
     func unchanged() throws {
         try fixture.make()
         #expect(try fixture.run("encrypt", fixture.database, "--key-file", fixture.key).output.hasPrefix("encrypted "))
         #expect(try fixture.run("encrypt", fixture.database, "--key-file", fixture.key).output.hasPrefix("unchanged "))
     }
 
-    @Test("A folder without --recursive is refused with the option", arguments: ["encrypt", "verify"])
+    @Test("A folder without --recursive is refused, and the error names the option", arguments: ["encrypt", "verify"])
     func folder(_ command: String) throws {
         let run = try fixture.run(command, ".", "--key-file", fixture.key)
         #expect(run.status == 65)
@@ -86,7 +86,7 @@ struct FirstHourTests {
     }
 
     @Test(
-        "A file that cannot be a database is not called one with another key",
+        "A file that cannot be a database is not reported as one with another key",
         arguments: [("hello world\n", "it contains text"), ("\u{1f}\u{1}\u{2}", "it has 3 bytes")])
     func noDatabase(_ file: (content: String, says: String)) throws {
         try fixture.folder.write(file.content, to: "app.db")
@@ -100,7 +100,7 @@ struct FirstHourTests {
         }
     }
 
-    @Test("An encrypted database is explained as encrypted or damaged, and another key is called so")
+    @Test("An opaque file is reported as encrypted or damaged, and a wrong key as a wrong key")
     func opaque() throws {
         try fixture.make()
         try fixture.run("encrypt", fixture.database, "--key-file", fixture.key)
@@ -111,7 +111,7 @@ struct FirstHourTests {
         #expect(run.errors.contains("run cipherstore diagnose with the same options"), "\(run.errors)")
     }
 
-    @Test("A rehearsal draws no swap")
+    @Test("The progress of a shadow proof shows no swap")
     func rehearsal() throws {
         try fixture.make()
         let run = try fixture.run(
@@ -133,7 +133,7 @@ struct FirstHourTests {
         #expect(run.output.contains("none of the declared tables, but invoice: check the path"))
     }
 
-    @Test("The manual page has files, environment and exit statuses")
+    @Test("The manual page has sections for files, environment and exit statuses")
     func manual() throws {
         let page = try fixture.run("manual").output
         for section in ["EXIT STATUS", "FILES", "ENVIRONMENT", "SEE ALSO"] {
@@ -143,7 +143,7 @@ struct FirstHourTests {
     }
 
     @Test(
-        "Sizes are told in the unit that fits",
+        "Sizes are printed in a suitable unit",
         arguments: [
             (1, "1 byte"), (999, "999 bytes"), (8192, "8.2 KB"), (433_100_000, "433.1 MB"), (12_000_000_000, "12.0 GB"),
         ])

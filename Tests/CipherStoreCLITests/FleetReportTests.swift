@@ -44,7 +44,7 @@ import Testing
         handle.write(Data(text.utf8))
     }
 
-    @Test("A report has a line for each file with its sizes, time and failure, and one for how the run ended")
+    @Test("A report has a line for each file with its sizes, time and failure, and a line for the end of the run")
     func content() throws {
         for name in ["a.db", "b/b.db"] { try fixture.make(name) }
         try fixture.tool.folder.write("Dear diary\n", to: "diary.db")
@@ -68,7 +68,7 @@ import Testing
         #expect(summary["failed"] as? Int == 1 && summary["done"] as? Int == 2)
     }
 
-    @Test("Files that are done and unchanged are left out; one that failed, was written or appeared is not")
+    @Test("With --resume, files that are done and unchanged are left out, and failed, written and new ones are not")
     func resumes() throws {
         for name in ["a.db", "b.db", "written.db"] { try fixture.make(name) }
         try fixture.tool.folder.write("Dear diary\n", to: "diary.db")
@@ -89,7 +89,7 @@ import Testing
         #expect(try FleetLines(last).outcomes == ["diary.db": "failed"])
     }
 
-    @Test("A file with a log beside it is not left out")
+    @Test("With --resume, a file with a log beside it is not left out")
     func log() throws {
         try fixture.make("a.db")
         #expect(try encrypt().status == 0)
@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test(
-        "The report of another run is resumed by several shards, and one that does not exist only where it is written")
+        "Several shards can resume another run's report; a missing report is accepted only if the run writes it")
     func resumesOthers() throws {
         for number in 0..<9 { try fixture.make("\(number).db") }
         #expect(try encrypt("--shard", "0/3").status == 0)
@@ -116,7 +116,7 @@ import Testing
         #expect(try encrypt("--resume", fixture.tool.keys.path("none")).status == 66)
     }
 
-    @Test("A line that was cut is passed over, its file is done again, and the next line is whole")
+    @Test("A truncated line is skipped, its file is processed again, and the next line is complete")
     func cut() throws {
         for name in ["a.db", "b.db"] { try fixture.make(name) }
         #expect(try encrypt().status == 0)
@@ -133,7 +133,7 @@ import Testing
         #expect(try fixture.tool.run("report", report).output.contains("1 lines of the reports could not be read"))
     }
 
-    @Test("Names with newlines and bytes that are not UTF-8 are told apart, and found again")
+    @Test("Names with newlines and with bytes that are not UTF-8 are distinguished, and found again")
     func names() throws {
         try fixture.make("a.db")
         let made = try fixture.tool.run(
@@ -158,7 +158,7 @@ import Testing
         (["--keep-backup"], "with another --keep-backup"),
     ]
 
-    @Test("A report of other work or of another count of shards is not added to", arguments: others)
+    @Test("A run with other work or another number of shards cannot append to a report", arguments: others)
     func otherWork(_ other: (arguments: [String], says: String)) throws {
         try fixture.make("a.db")
         #expect(try encrypt().status == 0)
@@ -169,7 +169,7 @@ import Testing
         #expect(try Data(contentsOf: URL(filePath: report)) == before)
     }
 
-    @Test("A file that is no report is not written to", arguments: ["Dear diary\n", "{\"path\":\"a.db\"}\n", "{}"])
+    @Test("A file that is not a report is not written to", arguments: ["Dear diary\n", "{\"path\":\"a.db\"}\n", "{}"])
     func noReport(_ text: String) throws {
         try fixture.make("a.db")
         try Data(text.utf8).write(to: URL(filePath: report))
@@ -181,7 +181,7 @@ import Testing
         #expect(try encrypt("--resume", report).status == 65)
     }
 
-    @Test("A report that another run writes is refused, and nothing is begun")
+    @Test("A report that another run is writing is refused, and nothing is begun")
     func inUse() throws {
         try fixture.make("a/app.db")
         let first = try fixture.begunWhileFolderIsHeld("a", ["encrypt", "--report", report])
@@ -192,7 +192,7 @@ import Testing
     }
 
     #if os(Linux)
-        @Test("A run that is killed leaves whole lines and no summary, and the next one goes on")
+        @Test("A killed run leaves complete lines and no summary, and the next run continues")
         func killed() throws {
             for path in ["a/app.db", "b/app.db"] { try fixture.make(path) }
             let begun = try fixture.begunWhileFolderIsHeld("a", ["encrypt", "--report", report])

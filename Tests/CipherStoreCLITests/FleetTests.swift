@@ -15,7 +15,7 @@ import Testing
 @Suite struct FleetTests {
     private typealias Fixture = FleetFixture
 
-    @Test("Every database is encrypted, whatever its name and folder, and the next run finds all of it done")
+    @Test("Every database is encrypted, whatever its name and folder, and the next run finds all of them done")
     func encrypts() throws {
         let fixture = try Fixture()
         try fixture.tool.makeWithLiveLog()
@@ -49,9 +49,7 @@ import Testing
         #expect(try fixture.run("verify").status == 0)
     }
 
-    @Test(
-        "A held, a damaged and a foreign file fail by themselves, stay as they were, and are counted in the exit status"
-    )
+    @Test("A held, a damaged and a foreign file fail separately, stay unchanged, and are counted in the exit status")
     func failures() throws {
         let fixture = try Fixture()
         for name in ["a.db", "damaged.db", "held.db", "z.db"] { try fixture.make(name) }
@@ -82,7 +80,7 @@ import Testing
         #expect(try fixture.tool.folder.names == ["a.db", "damaged.db", "foreign.db", "held.db", "z.db"])
     }
 
-    @Test("The exit status counts up to 63, for the numbers behind are those of whole runs")
+    @Test("The exit status counts failures up to 63, because higher numbers have other meanings")
     func manyFailures() throws {
         let fixture = try Fixture()
         for number in 0..<70 { try fixture.tool.folder.write("Dear diary\n", to: "\(number).db") }
@@ -92,7 +90,7 @@ import Testing
         #expect(run.errors.contains("70 of 70 databases failed"))
     }
 
-    @Test("Of several links to a file one is entered, and symbolic links are not followed")
+    @Test("One of several hard links to a file is processed, and symbolic links are not followed")
     func links() throws {
         let fixture = try Fixture()
         try fixture.make("a.db")
@@ -111,7 +109,7 @@ import Testing
         #expect(run.errors.contains("still readable under"))
     }
 
-    @Test("Databases whose names end as those of sidecars do are encrypted, and one beside another is a failure")
+    @Test("Databases with names like sidecars are encrypted, but one beside another database is a failure")
     func sidecarNames() throws {
         let fixture = try Fixture()
         let names = ["notes-plaintext", "chat-wal", "my-journal", "x-attempt", "team-shm", "data-upgrade"]
@@ -128,7 +126,7 @@ import Testing
         #expect(try fixture.run("encrypt", "--name", "app.db").status == 0)
     }
 
-    @Test("A database that only looks like an upgrade's copy stays, and is a failure beside the one whose name it has")
+    @Test("A database named like an upgrade's copy stays, and is a failure beside the database of that name")
     func foreignCopy() throws {
         let fixture = try Fixture()
         try fixture.make("app.db")
@@ -142,7 +140,7 @@ import Testing
     }
 
     @Test(
-        "A file or folder that is swapped for a link before its turn does not lead out of the tree",
+        "A file or folder that is replaced by a link before its turn does not lead out of the folder",
         arguments: ["b/app.db", "b"], [["encrypt"], ["migrate"], ["rekey"]])
     func swapped(_ name: String, _ command: [String]) throws {
         let fixture = try Fixture()
@@ -165,7 +163,7 @@ import Testing
         #expect(try FolderDigest(outside.folder.url.appending(path: "b")) == before)
     }
 
-    @Test("A folder and a file that cannot be read are failures, and the others are done")
+    @Test("An unreadable folder and an unreadable file are failures, and the other files are done")
     func unreadable() throws {
         let fixture = try Fixture()
         for path in ["a.db", "shut/b.db", "unreadable"] { try fixture.make(path) }
@@ -189,7 +187,7 @@ import Testing
     }
 
     @Test(
-        "A file that vanishes before its turn is a failure, and no database is made in its place",
+        "A file that vanishes before its turn is a failure, and no database is created in its place",
         arguments: [false, true])
     func vanishes(migrates: Bool) throws {
         let fixture = try Fixture()
@@ -208,7 +206,7 @@ import Testing
 
     #if os(Linux)
         @Test(
-            "A signal gives the files in hand back, begins no other, and says what is left",
+            "A signal restores the files in progress, begins no other file, and reports how many are left",
             arguments: [SIGINT, SIGTERM])
         func signal(_ number: Int32) throws {
             let fixture = try Fixture()
@@ -227,7 +225,7 @@ import Testing
         }
     #endif
 
-    @Test("Two fleets over one folder share the work, and both end well")
+    @Test("Two runs over one folder share the work, and both succeed")
     func twoAtOnce() throws {
         let fixture = try Fixture()
         for number in 0..<12 { try fixture.make("\(number).db") }
@@ -241,7 +239,7 @@ import Testing
         #expect(try fixture.tool.folder.names.count == 12)
     }
 
-    @Test("Each database may have a key file of its own, by its name or its folder's")
+    @Test("Each database may have its own key file, found by its name or its folder's name")
     func keys() throws {
         let fixture = try Fixture()
         for path in ["anna.db", "ben.db", "carl.db"] { try fixture.make(path) }
@@ -263,7 +261,7 @@ import Testing
         #expect(dora.status == 0, "\(dora.errors)")
     }
 
-    @Test("Rekeying, verifying and migrating a fleet do to each file what they do to one")
+    @Test("rekey, verify and migrate process each file of a fleet like a single file")
     func otherCommands() throws {
         let fixture = try Fixture()
         for path in ["a/app.db", "b/app.db", "b/other.db"] { try fixture.make(path) }
@@ -306,7 +304,7 @@ import Testing
         #expect(after == before)
     }
 
-    @Test("People read one line of progress and a summary")
+    @Test("Without --json, a fleet prints one line of progress and a summary")
     func people() throws {
         let fixture = try Fixture()
         for path in ["a.db", "b.db"] { try fixture.make(path) }
@@ -319,7 +317,7 @@ import Testing
         #expect(again.errors.isEmpty)
     }
 
-    @Test("A folder, or a key for all files, that is not there ends the run before it begins")
+    @Test("A missing folder or a missing common key ends the run before it begins")
     func missing() throws {
         let fixture = try Fixture()
         try fixture.make("a.db")

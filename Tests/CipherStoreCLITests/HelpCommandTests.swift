@@ -8,7 +8,7 @@ struct HelpCommandTests {
         fixture = try ToolFixture()
     }
 
-    @Test("help says what --help says")
+    @Test("help prints the same as --help")
     func overview() throws {
         let run = try fixture.run("help")
         #expect(run.status == 0)
@@ -16,7 +16,7 @@ struct HelpCommandTests {
         #expect(run.output == other.output)
     }
 
-    @Test("help COMMAND says what COMMAND --help says", arguments: ["encrypt", "plan", "keygen", "help"])
+    @Test("help COMMAND prints the same as COMMAND --help", arguments: ["encrypt", "plan", "keygen", "help"])
     func command(name: String) throws {
         let run = try fixture.run("help", name)
         #expect(run.status == 0)
@@ -25,14 +25,14 @@ struct HelpCommandTests {
         #expect(run.output == other.output)
     }
 
-    @Test("help for an unknown command ends with 64")
+    @Test("help for an unknown command exits with 64")
     func unknown() throws {
         let run = try fixture.run("help", "encrpyt")
         #expect(run.status == 64)
         #expect(run.errors.contains("did you mean encrypt?"))
     }
 
-    @Test("A speed below one megabyte per second is not told")
+    @Test("A speed below one megabyte per second is not printed")
     func smallFiles() throws {
         try fixture.make("small.db", "CREATE TABLE t(a); INSERT INTO t VALUES (1)")
         let run = try fixture.run("encrypt", "small.db", "--key-file", fixture.key)

@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test("history tells what is pending before a migration and what was done after it, and changes nothing")
+    @Test("history lists what is pending before a migration and what was done after it, and changes nothing")
     func historyOfAMigration() throws {
         let fixture = try ToolFixture()
         try fixture.make()
@@ -50,7 +50,7 @@ import Testing
         #expect(try fixture.snapshot() == migrated)
     }
 
-    @Test("validate finds what drifted and changes nothing, and repair records it")
+    @Test("validate reports drift and changes nothing, and repair records it")
     func driftIsFoundAndRepaired() throws {
         let fixture = try ToolFixture()
         try fixture.make()
@@ -90,7 +90,7 @@ import Testing
         #expect(try fixture.run("verify", fixture.database, "--key-file", fixture.key).status == 0)
     }
 
-    @Test("baseline records a version once and runs nothing, and migrate goes on from it")
+    @Test("baseline records a version once and runs nothing, and migrate continues from it")
     func baselineOfAnExistingDatabase() throws {
         let fixture = try ToolFixture()
         try fixture.make(encrypted: true)
@@ -113,7 +113,7 @@ import Testing
         #expect(try fixture.run(columns).output.contains("pinned"))
     }
 
-    @Test("A database that is not there or not encrypted is refused by name, and nothing is made or changed")
+    @Test("A missing or unencrypted database is refused by name, and nothing is created or changed")
     func whatIsNotThereOrNotReady() throws {
         let fixture = try ToolFixture()
         let store = try store(fixture)
@@ -133,7 +133,7 @@ import Testing
         #expect(try fixture.snapshot() == before)
     }
 
-    @Test("decrypt and encrypt are in the history, and the app takes a file that decrypt left for a legacy one")
+    @Test("decrypt and encrypt are in the history, and the app treats a decrypted file as a legacy file")
     func decryptedByHand() throws {
         let fixture = try ToolFixture()
         let store = try store(fixture)
@@ -162,7 +162,7 @@ import Testing
         #expect(!tables.output.contains("cipherstore"))
     }
 
-    @Test("baseline waits for the lock of an upgrade, and says busy when it may not")
+    @Test("baseline waits for the lock of an upgrade, and reports busy if its timeout expires")
     func waitsForTheUpgradeLock() throws {
         let fixture = try ToolFixture()
         try fixture.make(encrypted: true)

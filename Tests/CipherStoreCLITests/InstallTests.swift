@@ -7,7 +7,7 @@ import Testing
 @Suite struct InstallTests {
     private static let script = Repository.root.appending(path: "Scripts/install").path(percentEncoded: false)
 
-    @Test("The tool, its page and its completions are installed below the destination and the prefix")
+    @Test("The tool, its manual page and its completions are installed below DESTDIR and PREFIX")
     func installsBelowDestinationAndPrefix() throws {
         let folder = try TemporaryFolder()
         let run = try ToolRun.run(
@@ -29,7 +29,7 @@ import Testing
         #expect(version.output == HelpText.version)
     }
 
-    @Test("A prefix that is no absolute path is refused")
+    @Test("A prefix that is not an absolute path is refused")
     func refusesPrefixThatIsNoPlace() throws {
         let run = try ToolRun.run(
             Self.script, ["--binary", Programs.tool],
@@ -39,7 +39,7 @@ import Testing
     }
 
     @Test(
-        "The manual page is formatted without a complaint, and names every command",
+        "groff formats the manual page without warnings, and the page names every command",
         .enabled("groff is not installed") { Shells.have("groff") })
     func manualPageHasNoComplaint() throws {
         let folder = try TemporaryFolder()
@@ -50,7 +50,7 @@ import Testing
         for command in Command.all { #expect(run.output.contains("cipherstore \(command.name)")) }
     }
 
-    @Test("The changelog begins with the version")
+    @Test("The changelog begins with the current version")
     func changelogBeginsWithTheVersion() throws {
         let text = try String(contentsOf: Repository.root.appending(path: "CHANGELOG.md"), encoding: .utf8)
         let newest = try #require(text.split(separator: "\n").first { $0.hasPrefix("## ") })

@@ -15,7 +15,7 @@ import Testing
         return run.output.contains("400")
     }
 
-    @Test("Keys that are equal or do not fit, or a new one that is not there, change nothing")
+    @Test("rekey changes nothing if the keys are equal, the old one is wrong or the new one is missing")
     func refusals() throws {
         let fixture = try ToolFixture()
         try fixture.makeWithLiveLog(encrypted: true)
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test("Of processes that change the key at the same moment one succeeds, and the file is whole")
+    @Test("If several processes change the key at once, one succeeds and the file is intact")
     func race() throws {
         let fixture = try ToolFixture()
         try fixture.make(encrypted: true, mode: "WAL")
@@ -58,7 +58,7 @@ import Testing
         #expect(leftovers == ["app.db"])
     }
 
-    @Test("A format that differs from the defaults is written, needs to be named, and is left again")
+    @Test("A format that differs from the defaults is written, must be specified, and can be changed back")
     func ownFormat() throws {
         let fixture = try ToolFixture()
         try fixture.make()
@@ -81,7 +81,7 @@ import Testing
     }
 
     @Test(
-        "A format that is not written as it should be is a usage error",
+        "A malformed format is a usage error",
         arguments: [
             "3,page-size", "3,page-size=", "3,page-size=x", "3,pagesize=4096", "3,", "3,kdf=md5", "3,page-size=1000",
             "3,hmac=sha512", "3,kdf-iterations=0",
@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test(
-        "A readable header is written by encrypt and kept or dropped by rekey, and needs a key that brings its salt",
+        "encrypt writes a readable header, rekey keeps or drops it, and the key must contain a salt",
         .enabled(if: Engine.current.defaultCompatibility >= 4))
     func readableHeader() throws {
         let fixture = try ToolFixture()

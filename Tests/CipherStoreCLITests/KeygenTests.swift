@@ -8,7 +8,7 @@ import Testing
     private static var isPossible: Bool { tool.isThere && TestProgram.strace.isThere }
 
     @Test(
-        "A kill at any moment leaves the whole key file or nothing", .enabled(if: isPossible),
+        "A kill at any moment leaves the complete key file or nothing", .enabled(if: isPossible),
         arguments: ["openat", "fchmod", "fremovexattr", "write", "fsync", "linkat", "unlinkat"])
     func kill(call: String) throws {
         let folder = try TemporaryFolder()

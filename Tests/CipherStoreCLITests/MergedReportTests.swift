@@ -42,7 +42,7 @@ import Testing
         return (run.status, try run.object())
     }
 
-    @Test("What became of a file at last counts, whatever the order of the reports", arguments: [false, true])
+    @Test("The final result of a file is used, whatever the order of the reports", arguments: [false, true])
     func last(isReversed: Bool) throws {
         let first = try report(
             "1",
@@ -65,7 +65,7 @@ import Testing
         #expect(totals["bytesBefore"] as? Int == 50 && totals["bytesAfter"] as? Int == 100)
     }
 
-    @Test("Shards without a report and shards that did not come to their end are told, and the status is 75")
+    @Test("Missing and unfinished shards are reported, and the status is 75")
     func missing() throws {
         let first = try report("1", shard: 0, of: 4, [Self.ended(0)])
         let second = try report("2", shard: 2, of: 4, [Self.line("a", "done", at: 2, shard: 2)])
@@ -79,7 +79,7 @@ import Testing
         #expect(try merge(first, second, third, rest, again[0], again[1]).status == 0)
     }
 
-    @Test("The work is whole where all shards of one count ended, whatever became of those of another")
+    @Test("A merged report is complete if all shards of one count ended, even if those of another count did not")
     func otherCount() throws {
         let first = try report("1", shard: 0, of: 4, [Self.line("a", "done", at: 2)])
         let second = try report("2", started: 5, [Self.line("b", "done", at: 6), Self.ended()])
@@ -88,7 +88,7 @@ import Testing
         #expect(totals["shards"] as? Int == 1 && totals["databases"] as? Int == 2)
     }
 
-    @Test("A file that two shards of one count had is told with both of them, and counts once")
+    @Test("A file that two shards processed is reported with both of them, and is counted once")
     func givenTwice() throws {
         let first = try report("1", shard: 0, of: 2, [Self.line("a", "done", at: 3, shard: 0), Self.ended(0)])
         let second = try report(
@@ -100,7 +100,7 @@ import Testing
         #expect(twice["path"] as? String == "a" && twice["shards"] as? [Int] == [0, 1])
     }
 
-    @Test("Databases that no report names and reported ones that are gone are told where the folder is given")
+    @Test("With --against, databases missing from the reports and reported files that are gone are listed")
     func against() throws {
         for name in ["a.db", "new.db"] { try tool.make(name) }
         let report = try report(
@@ -119,7 +119,7 @@ import Testing
         #expect(run.status == 64 && run.errors.contains("that were to be sound"), "\(run.errors)")
     }
 
-    @Test("The page shows the numbers, and no name or message becomes markup")
+    @Test("The HTML page shows the numbers, and no name or message becomes markup")
     func page() throws {
         let evil = "</script><b>"
         let report = try report(
@@ -134,7 +134,7 @@ import Testing
         #expect(html.contains("<b>2</b>databases"))
     }
 
-    @Test("More failures than 63 are 63")
+    @Test("The exit status for more than 63 failures is 63")
     func manyFailures() throws {
         let lines = (0..<70).map { Self.line("\($0)", "failed", at: 2, code: "corrupt") }
         #expect(try tool.run("report", try report("1", lines)).status == 63)

@@ -28,7 +28,7 @@ import Testing
         #expect(try FolderDigest(tool.folder.url.appending(path: "x\u{FFFD}")) == sibling)
     }
 
-    @Test("A database is encrypted, checked, read, given another key and decrypted, and its sibling is not touched")
+    @Test("Commands on a name that is not UTF-8 do not touch a file with a similar name")
     func commands() throws {
         let encrypted = try shell("\"$T\" encrypt \"$B/app.db\" --key-file \"$K\" && head -c 6 \"$B/app.db\"")
         #expect(encrypted.status == 0, "\(encrypted.errors)")
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test("The folder of a configuration's database is taken by its bytes, and so is that of the configuration")
+    @Test("The folders of the database and of the configuration are identified by their bytes")
     func configured() throws {
         let run = try shell(
             "cp \"$C\" \"$B/config.json\"; \"$T\" migrate --config \"$B/config.json\" --directory \"$B\" --key-file \"$K\""
@@ -66,7 +66,7 @@ import Testing
         try expectSiblingUntouched()
     }
 
-    @Test("A key file is made, found and derived from a template by its bytes")
+    @Test("A key file is created, found and derived from a template by its bytes")
     func keys() throws {
         #expect(try shell("\"$T\" keygen \"$B/key\" && test -f \"$B/key\"").status == 0)
         let run = try shell("\"$T\" encrypt \"$B/app.db\" --key-file \"$B/key\" --json")
@@ -79,7 +79,7 @@ import Testing
         #expect(template.status == 0, "\(template.errors)")
     }
 
-    @Test("A run on a folder finds every name, and tells of each by its own")
+    @Test("A run on a folder finds every name, and reports each under its own name")
     func recursive() throws {
         let run = try shell("cp \"$B/app.db\" \"$B.db\"; \"$T\" encrypt . --recursive --json --key-file \"$K\"")
         #expect(run.status == 0, "\(run.errors)")
@@ -92,7 +92,7 @@ import Testing
         #expect(named.outcomes == ["x\\xff.db": "sound"])
     }
 
-    @Test("A failure names the file by its bytes")
+    @Test("An error names the file by its bytes")
     func failure() throws {
         let run = try shell("\"$T\" verify \"$B/none.db\" --json")
         #expect(run.status == 66)
@@ -100,7 +100,7 @@ import Testing
         #expect(try run.failureCode() == "missingFile")
     }
 
-    @Test("SQL that is not UTF-8 is refused, and not repaired")
+    @Test("SQL that is not UTF-8 is refused, not repaired")
     func sql() throws {
         let run = try shell("\"$T\" query \"$B/app.db\" \"SELECT '$B'\"")
         #expect(run.status == 64)

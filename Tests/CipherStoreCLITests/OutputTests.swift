@@ -5,7 +5,7 @@ import Testing
 
 /// The parts of the tool that need no process.
 @Suite struct OutputTests {
-    @Test("Every failure has an exit code, which is neither that of success nor that of wrong usage")
+    @Test("Every failure has an exit code other than those of success and wrong usage")
     func everyFailureHasAnExitCode() {
         let known = Set(ExitStatus.meanings.map(\.0.code))
         for code in StoreError.Code.allCases {
@@ -14,7 +14,7 @@ import Testing
         }
     }
 
-    @Test("The line of progress fits the terminal, and is plain ASCII", arguments: [20, 40, 80, 200])
+    @Test("The progress line fits the terminal, and is plain ASCII", arguments: [20, 40, 80, 200])
     func progressFitsTheTerminal(_ width: Int) {
         for percent in 0...100 {
             for stage in UpgradeStage.allCases {
@@ -28,14 +28,14 @@ import Testing
         }
     }
 
-    @Test("The line of progress tells the stage, the share, the speed and the time that is left")
+    @Test("The progress line shows the stage, the percentage, the speed and the remaining time")
     func progressTells() {
         let progress = UpgradeProgress(stage: .building, fraction: 0.5, bytes: 200_000_000, totalBytes: 400_000_000)
         let line = ProgressBar.line(progress, seconds: 65, stageSeconds: 2, width: 100)
         #expect(line == "encrypting [####################--------------------]  50%  100 MB/s  ETA 1:05")
     }
 
-    @Test("The line of progress of a fleet fits the terminal, and tells its figures", arguments: [20, 40, 80, 200])
+    @Test("The progress line of a fleet fits the terminal, and shows its counts", arguments: [20, 40, 80, 200])
     func fleetProgressFitsTheTerminal(_ width: Int) {
         for percent in 0...100 {
             let line = FleetBar.line(
@@ -59,14 +59,14 @@ import Testing
         #expect(path("keys/key", "/a/app.db") == nil)
     }
 
-    @Test("Columns of one name are told apart in JSON")
+    @Test("Columns with the same name are distinguished in JSON")
     func distinctNames() {
         #expect(JSONRows.distinct(["a", "a", "b", "a"]) == ["a", "a_2", "b", "a_3"])
         #expect(JSONRows.distinct(["a", "a", "a_2"]) == ["a", "a_3", "a_2"])
         #expect(JSONRows.distinct([]) == [])
     }
 
-    @Test("Numbers are grouped by thousands and rounded to their digits")
+    @Test("Numbers are grouped by thousands and rounded to the given digits")
     func numbers() {
         #expect(TerminalText.grouped(0) == "0")
         #expect(TerminalText.grouped(999) == "999")
@@ -76,7 +76,7 @@ import Testing
         #expect(TerminalText.decimal(99.999, 2) == "100.00")
     }
 
-    @Test("A text is shown without what a terminal would act upon")
+    @Test("Text is shown without characters that a terminal would interpret")
     func escapes() {
         #expect(SystemPath.printable("plain é 你") == "plain é 你")
         #expect(SystemPath.printable("a\u{1b}]0;x\u{7}\n\u{9b}\u{202e}") == "a\\u{1b}]0;x\\u{7}\\n\\u{9b}\\u{202e}")

@@ -32,7 +32,7 @@ struct PlanCommandTests {
     }
 
     @Test(
-        "plan, and encrypt --shadow with a configuration, end as migrate does where only the rows tell, and leave every byte as it was",
+        "plan and encrypt --shadow --config predict what migrate does from the rows, and leave every byte unchanged",
         arguments: [
             (#"["INSERT INTO t (id) VALUES (2)"]"#, 65),
             (#"["UPDATE t SET n = lower(n)", "CREATE UNIQUE INDEX u ON t(n)"]"#, 65),
@@ -56,7 +56,7 @@ struct PlanCommandTests {
         }
     }
 
-    @Test("plan, and encrypt --shadow with a configuration, count what a step that may lose rows does to them")
+    @Test("plan and encrypt --shadow --config count the effect on the rows of a step that may lose some")
     func effects() throws {
         let (tool, options) = try fixture(
             #"["DELETE FROM t WHERE id = 1", "UPDATE t SET n = NULL WHERE id = 2"]"#,
@@ -77,7 +77,7 @@ struct PlanCommandTests {
         #expect(effect["rowsBefore"] as? Int == 3 && effect["rowsAfter"] as? Int == 2)
     }
 
-    @Test("plan, and encrypt --shadow with a configuration, say where a rehearsal was too large, or was not wanted")
+    @Test("plan and encrypt --shadow --config report a rehearsal that was too large or turned off")
     func limit() throws {
         let (tool, options) = try fixture(
             #"["CREATE TABLE big AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40000) SELECT i, 'a text of fifty bytes, so that it comes to 2 MiB .' FROM n"]"#
@@ -93,9 +93,7 @@ struct PlanCommandTests {
         #expect(try tool.run(plan + ["--rehearsal-limit", "x"]).status == 64)
     }
 
-    @Test(
-        "plan, and encrypt --shadow with a configuration, tell where a step takes a misspelled name in double quotes for text"
-    )
+    @Test("plan and encrypt --shadow --config warn about a misspelled name in double quotes that SQLite treats as text")
     func doubleQuotes() throws {
         let (tool, options) = try fixture(
             ##"["UPDATE t SET n = \"nn\"", "UPDATE t SET \"age\" = 4 WHERE n = 'x'", "CREATE TABLE \"u\" (\"a\")"]"##)
@@ -111,9 +109,7 @@ struct PlanCommandTests {
         #expect(migrate.status == 0 && migrate.errors.contains("no such column: nn"), "\(migrate.errors)")
     }
 
-    @Test(
-        "plan, and encrypt --shadow with a configuration, take a configuration for a rehearsal alone, and name a step that is not there"
-    )
+    @Test("encrypt takes --config only with --shadow, and plan refuses a configuration that names a missing step")
     func usage() throws {
         let (tool, options) = try fixture("[]", extra: #", "destructiveSteps": ["sql_update_3.plist"]"#)
         #expect(try tool.run(["encrypt", tool.database, "--key-file", tool.key] + options).status == 64)

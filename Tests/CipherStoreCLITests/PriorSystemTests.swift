@@ -59,7 +59,7 @@ import Testing
         #expect(try query(TemplateApp.database, "SELECT count(*) FROM category") == "count(*)\r\n4\r\n")
     }
 
-    @Test("A copy that holds the rows becomes the database where that is gone")
+    @Test("A copy that holds the rows becomes the database if the database is missing")
     func migrateTemplateCopy() throws {
         try write(TemplateApp.temporary) { try TemplateApp.writeCopy($0) }
         let runs = try migrate(Self.template, TemplateApp.database)
@@ -69,7 +69,7 @@ import Testing
         #expect(try fixture.folder.names == [TemplateApp.database])
     }
 
-    @Test("A copy that holds nothing of its own is removed, and the database keeps the rows")
+    @Test("A copy that holds no rows of its own is removed, and the database keeps its rows")
     func migrateTemplateBesideCopy() throws {
         try write(TemplateApp.database) { try TemplateApp.writeDatabase($0, version: 1) }
         try write(TemplateApp.temporary) { try TemplateApp.writeCopy($0, notes: 1) }
@@ -79,7 +79,7 @@ import Testing
         #expect(try query(TemplateApp.database, "SELECT id FROM note ORDER BY id") == "id\r\n5\r\n9\r\n12\r\n")
     }
 
-    @Test("A template that is not there is refused, and nothing is changed")
+    @Test("A missing template is refused, and nothing is changed")
     func refuseTemplate() throws {
         try write(TemplateApp.database) { try TemplateApp.writeDatabase($0, version: 1) }
         let configuration = try fixture.keys.write(
@@ -98,7 +98,7 @@ import Testing
     private static let chats = "SELECT id, uid, body FROM chat ORDER BY id"
     private static let allChats = "id,uid,body\r\n5,ana,hello\r\n9,bo,\r\n4294967296,ana,late\r\n"
 
-    @Test("Tables with a version each are migrated with their rows")
+    @Test("Tables with separate versions are migrated with their rows")
     func migrateTableVersions() throws {
         try write(TableVersionsApp.database) { try TableVersionsApp.writeDatabase($0, release: 1) }
         _ = try migrate(Self.tableVersions, TableVersionsApp.database)
@@ -109,7 +109,7 @@ import Testing
     }
 
     @Test(
-        "Rows that a killed upgrade left in tableOld are in their table again",
+        "Rows that a killed upgrade left in tableOld are back in their table",
         arguments: [TableVersionsApp.Point.renamed, .created])
     func migrateLeftoverTable(point: TableVersionsApp.Point) throws {
         try write(TableVersionsApp.database) { connection in

@@ -20,7 +20,7 @@ import Testing
         return run
     }
 
-    @Test("Every value is exact in JSON, and columns of one name are told apart")
+    @Test("Every value is exact in JSON, and columns with the same name are distinguished")
     func json() throws {
         let run = try query(Self.sql, "--json")
         #expect(run.status == 0)
@@ -38,7 +38,7 @@ import Testing
         #expect(try query("SELECT 1 WHERE 0", "--json").output == "[]\n")
     }
 
-    @Test("CSV tells NULL from an empty text, and quotes what must be quoted")
+    @Test("CSV distinguishes NULL from empty text, and quotes what must be quoted")
     func csv() throws {
         let run = try query("SELECT 1 AS a, NULL AS b, '' AS \"c,d\", 'x\ny \"z\"' AS e, X'0a' AS f", "--csv")
         #expect(run.output == "a,b,\"c,d\",e,f\r\n1,,\"\",\"x\ny \"\"z\"\"\",X'0a'\r\n")
@@ -48,7 +48,7 @@ import Testing
     private static let hostile =
         "SELECT 'a' || char(27, 155, 127, 8238) || '[31m' AS \"n\u{9b}\u{202e}\", CAST(X'41ff42' AS TEXT) AS b"
 
-    @Test("A pipe is given text as CSV to the byte")
+    @Test("CSV written to a pipe has the text unchanged, to the byte")
     func csvToThePipe() throws {
         let fixture = try ToolFixture()
         try fixture.make()
@@ -65,7 +65,7 @@ import Testing
 
     private static let script = TestProgram(path: "/usr/bin/script")
 
-    @Test("A terminal is given nothing that it would act upon", .enabled(if: script.isThere))
+    @Test("CSV written to a terminal has no character that the terminal would interpret", .enabled(if: script.isThere))
     func csvToTheTerminal() throws {
         let fixture = try ToolFixture()
         try fixture.make()
@@ -77,7 +77,7 @@ import Testing
         #expect(!run.output.unicodeScalars.contains { $0 != "\r" && $0 != "\n" && SystemPath.escape($0) != nil })
     }
 
-    @Test("A table and JSON escape what a terminal would act upon, and show bytes that are not UTF-8")
+    @Test("A table and JSON escape what a terminal would interpret, and show bytes that are not UTF-8")
     func hostileText() throws {
         let table = try query(Self.hostile)
         #expect(table.output.contains(#"a\u{1b}\u{9b}\u{7f}\u{202e}[31m  A\xffB"#), "\(table.output)")
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test("A report as JSON escapes what a terminal would act upon, and says the same to a program")
+    @Test("A JSON report escapes what a terminal would interpret, and decodes to the same name")
     func hostileName() throws {
         let fixture = try ToolFixture()
         let name = "a\u{9b}\u{202e}\u{7f}b.db"
@@ -98,7 +98,7 @@ import Testing
         #expect((try run.object()["path"] as? String)?.hasSuffix(name) == true)
     }
 
-    @Test("A table aligns what terminals show wide, and escapes what they would act upon")
+    @Test("A table aligns wide characters, and escapes what a terminal would interpret")
     func table() throws {
         let run = try query("SELECT 7 AS n, '你好' AS text UNION ALL SELECT 123, 'a' || char(27) || '[31m'")
         #expect(
@@ -111,7 +111,7 @@ import Testing
                 """)
     }
 
-    @Test("Many rows are printed to the last")
+    @Test("A result of many rows is printed completely")
     func manyRows() throws {
         let run = try query("WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 20000) SELECT i FROM n")
         #expect(run.output.split(separator: "\n").count == 20_002)
@@ -152,7 +152,7 @@ import Testing
         #expect(!run.errors.contains("hunter2"))
     }
 
-    @Test("A misspelled name in double quotes is an error, and no text")
+    @Test("A misspelled name in double quotes is an error, not text")
     func misspelledNameInQuotes() throws {
         let run = try query("SELECT * FROM note WHERE \"bodi\" > 'a'", "--json")
         #expect(run.status == 65)
@@ -167,7 +167,7 @@ import Testing
     }
 
     @Test(
-        "SQL that SQLite does not take is an error of its own",
+        "SQL that SQLite rejects has its own error code",
         arguments: ["SELECT", "SELECT nothing FROM note", "SELECT * FROM missing", "SELECT 1; SELECT"])
     func wrongSQL(_ sql: String) throws {
         let run = try query(sql, "--json")
@@ -176,7 +176,7 @@ import Testing
     }
 
     @Test(
-        "More than one statement, or none, is wrong usage",
+        "No statement, or more than one, is wrong usage",
         arguments: ["SELECT 1; SELECT 2", "", "/* nothing */", "SELECT ?"])
     func notOneStatement(_ sql: String) throws {
         let run = try query(sql)
@@ -185,13 +185,13 @@ import Testing
     }
 
     @Test(
-        "One statement may have a comment or semicolons behind it",
+        "A statement may be followed by a comment or semicolons",
         arguments: ["SELECT 1; -- a comment", "SELECT 1 ; ; "])
     func oneStatement(_ sql: String) throws {
         #expect(try query(sql).status == 0)
     }
 
-    @Test("An output that cannot be written is an error, and not the end by a signal")
+    @Test("An output that cannot be written is an error, and no signal ends the tool")
     func unwritableOutput() throws {
         let fixture = try ToolFixture()
         try fixture.make()
@@ -203,7 +203,7 @@ import Testing
         #expect(try fixture.run(shell: pipe, arguments).status == 74)
     }
 
-    @Test("A damaged page is told as that, and the key is not blamed")
+    @Test("A damaged page is reported as damage, not as a wrong key")
     func damagedPage() throws {
         let fixture = try ToolFixture()
         try fixture.make(encrypted: true)

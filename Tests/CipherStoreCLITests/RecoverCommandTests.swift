@@ -4,7 +4,7 @@ import Testing
 
 /// Recovering by the command line.
 @Suite struct RecoverCommandTests {
-    @Test("A damaged database is recovered, told of as a table and as JSON, and left as it was")
+    @Test("A damaged database is recovered, reported as a table and as JSON, and left unchanged")
     func recover() throws {
         let fixture = try ToolFixture()
         try fixture.make(encrypted: true)
@@ -39,7 +39,7 @@ import Testing
         #expect(try fixture.snapshot() == before)
     }
 
-    @Test("A damaged database is recovered in its place, and kept with its log")
+    @Test("A damaged database is recovered in place, and kept with its log")
     func inPlace() throws {
         let fixture = try ToolFixture()
         try fixture.make(encrypted: true)
@@ -72,7 +72,7 @@ import Testing
         #expect(try fixture.snapshot() == after)
     }
 
-    @Test("Encrypting a damaged file with --on-damage recover tells what is lost, as JSON in the report")
+    @Test("encrypt --on-damage recover reports what is lost, also as JSON")
     func encrypting() throws {
         let fixture = try ToolFixture()
         try fixture.make(encrypted: false)
@@ -98,7 +98,7 @@ import Testing
         #expect(try Data(contentsOf: URL(filePath: fixture.database + "-damaged")) == data)
     }
 
-    @Test("A configuration gives the schema of a database that has lost its own")
+    @Test("A configuration supplies the schema of a database that has lost its own")
     func configuration() throws {
         let fixture = try ToolFixture()
         try FileManager.default.createDirectory(

@@ -108,7 +108,7 @@ import Testing
     }
 
     @Test(
-        "A bad input is refused by every command with one line and its exit code, and nothing is changed",
+        "Every command refuses a bad input with one line and its exit code, and nothing is changed",
         arguments: badInputs)
     func badInput(_ input: BadInput) throws {
         let fixture = try ToolFixture()
@@ -116,7 +116,7 @@ import Testing
         for command in input.commands { try expectRefusal(command, input.code, fixture) }
     }
 
-    @Test("A file without its salt is refused by every command, and stays as it was")
+    @Test("Every command refuses a file without its salt and leaves it unchanged")
     func salt() throws {
         guard Engine.current.hasCompatibilityPragma else { return }
         let fixture = try ToolFixture()
@@ -129,7 +129,7 @@ import Testing
         }
     }
 
-    @Test("A collation that is missing is named by encrypt, and by verify as what it left out")
+    @Test("encrypt refuses a missing collation by its name, and verify reports what it skipped because of it")
     func missingCollation() throws {
         let fixture = try ToolFixture()
         try LegacyFile.write(fixture.database) { connection in
@@ -147,7 +147,9 @@ import Testing
         #expect(verify.errors.contains("ByStrokes"))
     }
 
-    @Test("encrypt says busy while another program writes, and reading goes on", arguments: ["DELETE", "WAL"])
+    @Test(
+        "encrypt reports busy while another program writes, and reading is still possible",
+        arguments: ["DELETE", "WAL"])
     func anotherWriter(_ mode: String) throws {
         let fixture = try ToolFixture()
         try fixture.make(mode: mode)
@@ -166,7 +168,7 @@ import Testing
         #expect(try fixture.run("encrypt", fixture.database, "--key-file", fixture.key).status == 0)
     }
 
-    @Test("encrypt says busy while another upgrade holds the lock, and nothing is changed")
+    @Test("encrypt reports busy while another upgrade holds the lock, and nothing is changed")
     func anotherUpgrade() throws {
         let fixture = try ToolFixture()
         try fixture.makeWithLiveLog()
@@ -181,7 +183,7 @@ import Testing
     }
 
     @Test(
-        "A limit of file sizes is told as a lack of space, and nothing is changed",
+        "A limit on file sizes is reported as a lack of space, and nothing is changed",
         arguments: ["encrypt", "backup", "recover"])
     func noRoom(command: String) throws {
         let fixture = try ToolFixture()
@@ -199,7 +201,8 @@ import Testing
     }
 
     @Test(
-        "A folder that may not be written is refused, and nothing is changed", .enabled(if: UnprivilegedRun.isPossible))
+        "A folder without write permission is refused, and nothing is changed",
+        .enabled(if: UnprivilegedRun.isPossible))
     func folderNotWritable() throws {
         let fixture = try ToolFixture()
         try fixture.makeWithLiveLog()

@@ -16,7 +16,9 @@ import Testing
         return try tool.run(shell: pipe + "exec \"$@\" \(output)", arguments)
     }
 
-    @Test("What was done is success, and standard error says that it could not be told", arguments: outputs)
+    @Test(
+        "If the report cannot be printed, completed work is still a success, and standard error says so",
+        arguments: outputs)
     func done(_ output: String) throws {
         let tool = try ToolFixture()
         try tool.make()
@@ -39,7 +41,9 @@ import Testing
         #expect(try tool.run(["verify", tool.database] + key).status == 0)
     }
 
-    @Test("What is wrong keeps its status, and what is printed for its own sake fails", arguments: outputs)
+    @Test(
+        "If output cannot be printed, a failure keeps its status, and a command that only prints fails",
+        arguments: outputs)
     func others(_ output: String) throws {
         let tool = try ToolFixture()
         try tool.make(encrypted: true)
@@ -51,7 +55,7 @@ import Testing
         #expect(try run(tool, output, ["--help"]).status == status)
     }
 
-    @Test("Of a folder whose report nobody reads the files in hand are done or left, and what is left is no success")
+    @Test("If a fleet's report cannot be printed, the run stops, and fails unless all files are done")
     func fleet() throws {
         let tool = try ToolFixture()
         for name in ["a.db", "b.db", "c.db"] { try tool.make(name) }
@@ -63,7 +67,7 @@ import Testing
         #expect(one.status == 0, "\(one.errors)")
     }
 
-    @Test("No file gets the number of a closed stream, so that no message is written into it")
+    @Test("No file gets the descriptor of a closed stream, so no message is written into a file")
     func closedStreams() throws {
         let tool = try ToolFixture()
         try tool.make()
@@ -78,7 +82,7 @@ import Testing
 
     #if os(Linux)
         @Test(
-            "A limit of memory without room for a second heap makes a derivation no slower: it maps nothing again and again",
+            "A memory limit without room for a second heap does not slow down a key derivation by repeated mappings",
             .enabled(if: TestProgram.strace.isThere))
         func limitedMemory() throws {
             let tool = try ToolFixture()

@@ -28,7 +28,7 @@ struct SecretServiceTests {
         try session.run("query", database, "SELECT count(*) FROM note", "--csv", "--key-secret-service", name)
     }
 
-    @Test("No service, a locked one and one without the key are told apart, and only the last makes a key")
+    @Test("A missing service, a locked one and a missing key are distinguished, and only the last creates a key")
     func threeStates() throws {
         try fixture.makeWithLiveLog()
         try expectRefusal("keyStoreUnavailable", status: 75)
@@ -51,7 +51,7 @@ struct SecretServiceTests {
         #expect(try rows(fixture.database).output.contains("400"), "the key outlives the service")
     }
 
-    @Test("For a file that is encrypted no key is made")
+    @Test("No key is created for an encrypted file")
     func neverMints() throws {
         try session.start(unlocked: true)
         try fixture.makeWithLiveLog(encrypted: true)
@@ -60,7 +60,7 @@ struct SecretServiceTests {
         #expect(try other.failureCode() == "keyUnavailable")
     }
 
-    @Test("A key moves from a file into the key store, and a second one of another name replaces it")
+    @Test("A key moves from a file to the key store, and is then replaced by a second one with another name")
     func rotation() throws {
         try session.start(unlocked: true)
         try fixture.make(encrypted: true)
@@ -74,7 +74,7 @@ struct SecretServiceTests {
         #expect(try rows(fixture.database).status == 65)
     }
 
-    @Test("Processes that make the key at the same moment get the same one")
+    @Test("Processes that create the key at the same moment get the same key")
     func mintedOnce() throws {
         try session.start(unlocked: true)
         let fixtures = try (0..<6).map { _ in try ToolFixture() }

@@ -60,7 +60,9 @@ struct SecretsTests {
         }
     }
 
-    @Test("No command tells or writes a key or a row, or makes a file that others could read", .enabled(if: isPossible))
+    @Test(
+        "No command prints or writes a key or a row, or creates a file that other users can read",
+        .enabled(if: isPossible))
     func commands() throws {
         let database = folder.path("app.db")
         #expect(try Self.subject.run(["make", database]).status == 0)

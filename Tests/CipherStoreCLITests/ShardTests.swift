@@ -12,7 +12,7 @@ import Testing
         for number in 0..<count { try fixture.make("\(number % 3)/tenant-\(number).db") }
     }
 
-    @Test("Each file is in one of the shards, and the same one in every run")
+    @Test("Each file belongs to one shard, and to the same one in every run")
     func cut() throws {
         try make(12)
         var shards: [[String: String]] = []
@@ -32,7 +32,7 @@ import Testing
         #expect(shards[Int(number % 3)]["0/tenant-0.db"] == "shadow")
     }
 
-    @Test("A file beside a database is told of by that database's shard")
+    @Test("A file beside a database is reported by that database's shard")
     func beside() throws {
         for name in ["a.db", "b.db", "c.db", "d.db"] {
             try fixture.make(name)
@@ -60,7 +60,8 @@ import Testing
     }
 
     @Test(
-        "The number of a Slurm task or a Kubernetes index is the shard, and the report says so", arguments: environments
+        "The number of a Slurm task or a Kubernetes index selects the shard, and the report states it",
+        arguments: environments
     )
     func scheduler(_ given: (environment: [String: String], options: [String], shard: String)) throws {
         try make(9)
@@ -77,7 +78,7 @@ import Testing
         #expect(given.shard == "shard \(shard)/\(shards), by \(fleet["shardFrom"] as? String ?? "")")
     }
 
-    @Test("An option comes before what a scheduler tells")
+    @Test("The option --shard takes precedence over a scheduler's variables")
     func optionFirst() throws {
         try make(3)
         let arguments = ["encrypt"] + fixture.common + ["--shard", "0/1"]
@@ -101,7 +102,7 @@ import Testing
         (array(id: 5, 2, 5, count: 2), [], "have gaps"),
     ]
 
-    @Test("A shard that cannot be told ends the run before it begins", arguments: wrong)
+    @Test("An undetermined shard ends the run before it begins", arguments: wrong)
     func wrongShard(_ given: (environment: [String: String], options: [String], says: String)) throws {
         try make(1)
         let before = try FolderDigest(fixture.tool.folder.url)

@@ -14,7 +14,7 @@ import Testing
         try LegacyFile.write(fixture.folder.path(name), body)
     }
 
-    @Test("plan shows the numbered steps that migrate runs, and rows are kept")
+    @Test("plan shows the numbered steps that migrate runs, and the rows are kept")
     func numberedSteps() throws {
         let fixture = try ToolFixture()
         try write("user.db", in: fixture) { (connection) throws in
@@ -42,7 +42,7 @@ import Testing
         #expect(try fixture.run(["migrate"] + store + key).output.contains("nothing to do"))
     }
 
-    @Test("Steps by versions of the app are planned and run, with what every launch does")
+    @Test("Steps by app version are planned and run, and so are the steps of every launch")
     func appVersions() throws {
         let fixture = try ToolFixture()
         try write("account.db", in: fixture) { (connection) throws in
@@ -66,7 +66,7 @@ import Testing
     }
 
     @Test(
-        "A step's own fault is the configuration's, and what only this database does not take is the data's",
+        "A step wrong for any database is a configuration error, and one that this data rejects is a data error",
         arguments: [
             (nil, 78, "configuration"), ("CREATE TABEL u (x)", 78, "configuration"), ("COMMIT", 78, "configuration"),
             ("CREATE UNIQUE INDEX i ON t (x)", 65, "migration"), ("ALTER TABLE t ADD COLUMN y TEXT", 0, nil),
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test("A database whose version nobody knows is refused, and nothing is changed")
+    @Test("A database of unknown version is refused, and nothing is changed")
     func unknownVersion() throws {
         let fixture = try ToolFixture()
         try write("account.db", in: fixture) { try $0.execute("CREATE TABLE contact (id INTEGER PRIMARY KEY)") }

@@ -66,7 +66,7 @@ import Testing
     ]
 
     @Test(
-        "A wrong command line is refused with what is wrong, and no word that may be a secret is repeated",
+        "A wrong command line is refused with the reason, and no word that may be a secret is repeated",
         arguments: wrong)
     func wrongCommandLine(_ line: (arguments: [String], says: String)) throws {
         let fixture = try ToolFixture()
@@ -78,21 +78,21 @@ import Testing
         #expect(try fixture.folder.names.isEmpty)
     }
 
-    @Test("Without a command the commands are listed, and the exit status is 64")
+    @Test("Without a command, the tool lists the commands and exits with 64")
     func noCommand() throws {
         let run = try ToolFixture().run()
         #expect(run.status == 64)
         #expect(run.output == (try ToolFixture().run("help").output))
     }
 
-    @Test("-h is --help, with a command and without one", arguments: [[], ["encrypt"]])
+    @Test("-h is the same as --help, with and without a command", arguments: [[], ["encrypt"]])
     func shortHelp(_ command: [String]) throws {
         let run = try ToolFixture().run(command + ["-h"])
         #expect(run.status == 0)
         #expect(run.output == (try ToolFixture().run(command + ["--help"]).output))
     }
 
-    @Test("A wrong command line is told as JSON where JSON is asked for")
+    @Test("A wrong command line is reported as JSON if --json is specified")
     func wrongCommandLineAsJSON() throws {
         let run = try ToolFixture().run("encrypt", "x", "--json")
         #expect(run.status == 64)
@@ -131,7 +131,7 @@ import Testing
         return Array(words.prefix { $0 != "|" && $0 != ">" })
     }
 
-    @Test("Every example of the help is a correct command line", arguments: Command.all.flatMap(\.examples))
+    @Test("Every example in the help is a correct command line", arguments: Command.all.flatMap(\.examples))
     func exampleIsCorrect(_ example: String) throws {
         let words = Self.words(example)
         let command = try #require(Command.all.first { $0.name == words.first })
@@ -141,7 +141,7 @@ import Testing
         #expect(command.options.allSatisfy { !$0.isRequired || invocation.has($0) })
     }
 
-    @Test("The version names the tool and the engine")
+    @Test("The version output names the tool and the engine")
     func version() throws {
         let run = try ToolFixture().run("--version")
         #expect(run.status == 0)
@@ -152,7 +152,7 @@ import Testing
     }
 
     @Test(
-        "A name like an option, a URI or a control sequence is a file's name",
+        "A name like an option, a URI or a control sequence is accepted as a file name",
         arguments: ["-odd.db", "--json", "a b'c\"d%20?mode=x#y.db", "line\nend.db", "\u{1b}[31mred.db"])
     func oddNames(_ name: String) throws {
         let fixture = try ToolFixture()
@@ -168,7 +168,7 @@ import Testing
         #expect(try fixture.folder.names == [name])
     }
 
-    @Test("Options may stand behind operands, whatever the environment says", arguments: ["1", ""])
+    @Test("Options may follow operands, whatever the environment says", arguments: ["1", ""])
     func optionsBehindOperands(_ posixlyCorrect: String) throws {
         let fixture = try ToolFixture()
         try fixture.make()

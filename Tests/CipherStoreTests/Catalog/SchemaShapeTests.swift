@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test(
-        "White space and comments between the first words are read as SQLite does, and kept",
+        "White space and comments between the first words of a definition are read as SQLite reads them, and kept",
         arguments: ["CREATE", "CREATE UNIQUE", "CREATE VIRTUAL"],
         ["  ", " \t", " \n", " /* a\ncomment */ ", " -- a comment\n", " \r\n\u{c}"])
     func whiteSpace(_ words: String, _ space: String) throws {
@@ -34,7 +34,9 @@ import Testing
         #expect(try file.dump(key: TestKeys.raw()) == file.originalDump())
     }
 
-    @Test("So it is where nothing but a tab or a comment is between", .enabled(if: Engine.current.canRenameColumns))
+    @Test(
+        "A definition whose words are separated only by a tab, a newline or a comment is read and kept",
+        .enabled(if: Engine.current.canRenameColumns))
     func noBlank() throws {
         for space in ["\t", "\n", "/**/", "--\n"] {
             let file = try file("CREATE ", "CREATE\(space)")
@@ -44,7 +46,7 @@ import Testing
     }
 
     @Test(
-        "An entry whose text makes something else is refused, whatever stands between its words",
+        "A schema entry whose SQL creates something else is refused, whatever separates its words",
         arguments: [
             "CREATE  VIEW t AS SELECT 1 AS a", "CREATE/* TABLE */VIEW t AS SELECT 1 AS a",
             "CREATE -- TABLE\n VIEW t AS SELECT 1 AS a", "CREATE  VIRTUAL  TABLE t USING fts4(a)",

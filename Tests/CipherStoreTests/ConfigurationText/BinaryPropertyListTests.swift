@@ -40,7 +40,7 @@ struct BinaryPropertyListTests {
         ([0xD0], .dictionary([:])), ([0x5F, 0x10, 0x01, 0x61], .text("a")),
     ]
 
-    @Test("Each kind of value is told apart", arguments: values)
+    @Test("Each kind of value in a binary property list is recognized", arguments: values)
     func kinds(object: [UInt8], value: ConfigurationValue) throws {
         #expect(try read(Self.list([object])) == value)
     }
@@ -80,14 +80,14 @@ struct BinaryPropertyListTests {
         Array(list([[0x09]]).dropLast()), Array("bplist01".utf8) + list([[0x09]]).dropFirst(8),
     ]
 
-    @Test("What is damaged is an error", arguments: damagedLists)
+    @Test("A damaged binary property list throws", arguments: damagedLists)
     func damaged(bytes: [UInt8]) {
         let failure = #expect(throws: ConfigurationSyntax.Failure.self) { try read(bytes) }
         #expect(failure?.reason == .malformed("property list", "its binary form is damaged"))
     }
 
     @Test(
-        "A key that is no text, or is there already, is refused by its dictionary",
+        "A key that is not text, or is repeated, is refused with the place of its dictionary",
         arguments: [
             ([[0xA1, 1], [0xD1, 2, 2], [0x10, 0x01]], .malformed("property list", "a key is not text")),
             ([[0xA1, 1], [0xD1, 2, 2], [0x61, 0xD8, 0x00]], .malformed("property list", "a key is not text")),
@@ -99,7 +99,7 @@ struct BinaryPropertyListTests {
         #expect(failure == ConfigurationSyntax.Failure(reason, keyPath: "[0]"))
     }
 
-    @Test("Lists that hold themselves, and too many of what is small, are bounded")
+    @Test("Lists that contain themselves and too many small values are refused")
     func bounded() {
         #expect(reason(Self.list([[0xA1, 0]])) == .tooDeep)
         #expect(reason(Self.list([[0xD1, 1, 0], [0x51, 0x61]])) == .tooDeep)

@@ -54,7 +54,7 @@ struct ConfigurationSyntaxTests {
     }
 
     @Test(
-        "Bytes that are no configuration are told apart",
+        "Bytes that are not a configuration are refused with the reason",
         arguments: [
             (Data(), .empty),
             (Data(" \n\t".utf8), .empty),
@@ -101,7 +101,7 @@ struct ConfigurationSyntaxTests {
     }
 
     @Test(
-        "The booleans and numbers of a property list stay apart",
+        "Booleans and numbers in a property list are not confused",
         arguments: [
             ("<integer>1</integer>", "<true/>", nil),
             ("<true/>", "<true/>", "dbVersion: must be a whole number or text such"),
@@ -174,7 +174,7 @@ struct ConfigurationSyntaxTests {
         #expect(column == .init(table: "t", column: "v", filter: ["id": "1", "name": "x"], offset: -1))
     }
 
-    @Test("Damaged files end in a typed error", arguments: [1, 2, 3])
+    @Test("Damaged configuration files end in a typed error", arguments: [1, 2, 3])
     func damaged(seed: UInt64) throws {
         var generator = Generator(state: seed)
         let xml = try Data(contentsOf: Repository.examples.appending(path: "ChatStore.plist"))
@@ -209,7 +209,9 @@ struct ConfigurationSyntaxTests {
         }
     }
 
-    @Test("What is no readable file is told apart", arguments: ["missing", "folder", "fifo", "large"])
+    @Test(
+        "A path without a readable configuration file is refused with the reason",
+        arguments: ["missing", "folder", "fifo", "large"])
     func unreadable(kind: String) throws {
         let path = folder.path("app.json")
         let expected: StoreError.Code
@@ -237,7 +239,7 @@ struct ConfigurationSyntaxTests {
     }
 
     @Test(
-        "A slip of the pen finds its word, and another word none",
+        "A misspelled word finds the intended one, and any other word finds none",
         arguments: [
             ("dbnmae", "dbName"), ("DBNAME", "dbName"), ("encription", "encryption"), ("db", nil), ("xyz", nil),
         ] as [(String, String?)])

@@ -12,7 +12,7 @@ struct ErrorTextTests {
         KeyError.empty, KeyError.byteOrderMark, MigrationVerificationError(failures: []),
     ]
 
-    @Test("An error says of itself to Foundation what it says to Swift", arguments: 0..<6)
+    @Test("An error has the same description in Foundation as in Swift", arguments: 0..<6)
     func localizedDescription(number: Int) {
         let error = Self.errors[number]
         #expect(error.localizedDescription == error.description)

@@ -5,7 +5,7 @@ import Testing
 @Suite struct SystemPathTests {
     private static func isExact(_ name: [UInt8]) -> Bool { SystemPath.bytes(SystemPath.text(name)) == name }
 
-    @Test("Every name of one and of two bytes is given back, and no two have one text")
+    @Test("Every name of up to two bytes is converted to text and back, and no two have the same text")
     func shortNames() {
         let bytes = Array(UInt8.min...UInt8.max)
         let names = [[]] + bytes.map { [$0] } + bytes.flatMap { first in bytes.map { [first, $0] } }
@@ -13,7 +13,7 @@ import Testing
         #expect(Set(names.map { Array(SystemPath.text($0).utf8) }).count == names.count)
     }
 
-    @Test("Names of random bytes, cut and overlong UTF-8 and genuine private characters among them, are given back")
+    @Test("Names of random bytes, invalid UTF-8 and private characters are converted to text and back")
     func randomNames() {
         var random = SystemRandomNumberGenerator()
         let pieces: [[UInt8]] = [
@@ -31,14 +31,14 @@ import Testing
         }
     }
 
-    @Test("Valid UTF-8 stays as it is, and every other byte is one scalar")
+    @Test("Valid UTF-8 stays unchanged, and every other byte becomes one scalar")
     func forms() {
         #expect(SystemPath.text("a/é\u{10FF7F}\u{FFFD}".utf8) == "a/é\u{10FF7F}\u{FFFD}")
         #expect(SystemPath.text([0x78, 0xff]) == "x\u{10FFFF}")
         #expect(SystemPath.text("\u{10FFFF}".utf8) == "\u{10FFF4}\u{10FF8F}\u{10FFBF}\u{10FFBF}")
     }
 
-    @Test("People see the bytes that are not UTF-8, and no terminal acts upon a name")
+    @Test("Bytes that are not UTF-8 are shown as escapes, and no name controls the terminal")
     func printable() {
         #expect(
             SystemPath.printable(SystemPath.text([0x78, 0xff, 0x0a, 0x1b, 0x2f, 0x80])) == "x\\xff\\n\\u{1b}/\\x80")
@@ -48,7 +48,7 @@ import Testing
         #expect(error.description == "no (SQLite code 1) in x\\xff")
     }
 
-    @Test("Names are compared by byte")
+    @Test("Names are compared byte by byte")
     func equality() {
         #expect("\u{e9}" == "e\u{301}")
         #expect(!"\u{e9}".isSameName(as: "e\u{301}"))

@@ -26,7 +26,8 @@ struct HistoryTableTests {
     ]
 
     @Test(
-        "The history table tells a plaintext stamp and an adoption, on a read-only connection", arguments: courses,
+        "The history table records a plaintext stamp and an adoption, readable on a read-only connection",
+        arguments: courses,
         MigrationFixture.Form.all)
     func tellsStamps(course: Course, form: MigrationFixture.Form) throws {
         let fixture = try MigrationFixture(form, "CREATE TABLE a(x)")
@@ -47,7 +48,7 @@ struct HistoryTableTests {
     }
 
     @Test(
-        "The history table with a value that CipherStore did not write is told by its name and column",
+        "The history table and its column are named in the error if a value is not one that CipherStore wrote",
         arguments: ["toVersion", "detail", "schema", "checksum"])
     func foreignValue(column: String) throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE a(x)")
@@ -68,7 +69,7 @@ struct HistoryTableTests {
         }
     }
 
-    @Test("The history table does not make the version an authority before it was recorded there")
+    @Test("The history table does not determine the version before a version was recorded in it")
     func stampDoesNotAdopt() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE a(x); PRAGMA user_version = 99")
@@ -79,9 +80,7 @@ struct HistoryTableTests {
         #expect(try fixture.with { try HistoryTable.latestEvents($0).map(\.event) } == ["adopted", "encrypted"])
     }
 
-    @Test(
-        "The history table of a newer release, with columns and events that this one does not know, is read and continued"
-    )
+    @Test("The history table of a newer release, with unknown columns and events, is read and continued")
     func readsNewerShape() throws {
         let fixture = try MigrationFixture()
         try fixture.with { (connection) throws in
@@ -96,7 +95,7 @@ struct HistoryTableTests {
         }
     }
 
-    @Test("The history table is undone with the transaction that it is part of")
+    @Test("The history table is rolled back with the transaction that it is part of")
     func isPartOfTransaction() throws {
         struct Undo: Error {}
         let fixture = try MigrationFixture()

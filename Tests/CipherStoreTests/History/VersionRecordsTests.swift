@@ -69,7 +69,7 @@ struct VersionRecordsTests {
     // MARK: Lowered
 
     @Test(
-        "A user_version that other code lowered runs no step again, is told of, and is put right",
+        "A user_version that other code lowered is reported and corrected, and no step runs again",
         arguments: [true, false])
     func lowered(isEncrypted: Bool) throws {
         let app = try App(isEncrypted: isEncrypted)
@@ -96,7 +96,7 @@ struct VersionRecordsTests {
     }
 
     @Test(
-        "An older release refuses the newer database although its user_version was lowered", arguments: [true, false])
+        "An older release refuses a newer database even if its user_version was lowered", arguments: [true, false])
     func loweredBelowTheApp(isEncrypted: Bool) throws {
         let app = try App(isEncrypted: isEncrypted)
         try app.open(4)
@@ -110,7 +110,7 @@ struct VersionRecordsTests {
         }
     }
 
-    @Test("A backup with both records older is migrated without a warning")
+    @Test("A backup in which both records are older is migrated without a warning")
     func olderBackup() throws {
         let app = try App()
         try app.open(3)
@@ -125,7 +125,7 @@ struct VersionRecordsTests {
 
     // MARK: Raised
 
-    @Test("A user_version that other code raised counts, for it may have brought the schema there")
+    @Test("A user_version that other code raised applies, because that code may have changed the schema")
     func raised() throws {
         var app = try App()
         try app.open(3)
@@ -141,7 +141,7 @@ struct VersionRecordsTests {
         #expect(try app.open(5).warnings.isEmpty)
     }
 
-    @Test("What the raised version calls for and is missing is made up for")
+    @Test("If user_version was raised alone, what is missing from the schema of that version is added")
     func raisedAlone() throws {
         let app = try App()
         try app.open(3)
@@ -153,7 +153,7 @@ struct VersionRecordsTests {
         #expect(try app.open(4).warnings.isEmpty)
     }
 
-    @Test("A user_version that is raised beyond the app's refuses, and the error names both records")
+    @Test("A user_version beyond the app's version is refused with an error that names both records")
     func raisedBeyondTheApp() throws {
         let app = try App()
         try app.open(3)
@@ -167,7 +167,7 @@ struct VersionRecordsTests {
         #expect(try FolderDigest(app.folder.url) == before)
     }
 
-    @Test("A version of several numbers is in the history alone, and user_version does not count")
+    @Test("A version of several numbers is only in the history, and user_version is ignored")
     func dotted() throws {
         let folder = try TemporaryFolder()
         func open(_ version: String) throws -> OpenReport {
@@ -190,7 +190,7 @@ struct VersionRecordsTests {
 
     // MARK: Emptied
 
-    @Test("Where the history was emptied with all other tables, user_version counts")
+    @Test("If the history was emptied with all other tables, user_version applies")
     func emptied() throws {
         var app = try App()
         app.recordedVersion = .table(.init(table: "db_version", column: "db_version_num", offset: -1))
@@ -205,7 +205,7 @@ struct VersionRecordsTests {
         #expect(try storeError { try app.open(2) }?.code == .downgrade)
     }
 
-    @Test("A record beside the database that fell behind does not count where the history was emptied")
+    @Test("If the history was emptied, an outdated record beside the database is ignored")
     func emptiedWithStalePropertyList() throws {
         var app = try App()
         app.recordedVersion = .propertyList(file: "kept.plist", key: "version")
@@ -217,7 +217,7 @@ struct VersionRecordsTests {
         #expect(try app.steps() == [2, 3, 4])
     }
 
-    @Test("A history that was dropped leaves what the app has recorded")
+    @Test("If the history was dropped, the version that the app has recorded applies")
     func dropped() throws {
         let app = try App()
         try app.open(4)
@@ -228,7 +228,7 @@ struct VersionRecordsTests {
 
     // MARK: Other commands
 
-    @Test("Validating names both records, and repairing lets the higher one count")
+    @Test("Validating names both records, and repairing records the higher one in both")
     func repairs() throws {
         let app = try App()
         try app.open(4)
@@ -243,7 +243,7 @@ struct VersionRecordsTests {
         #expect(try opening.validate().isValid)
     }
 
-    @Test("An inspection shows the version that counts, and user_version where it is another")
+    @Test("An inspection shows the version that applies, and user_version if it differs")
     func inspection() throws {
         let app = try App()
         try app.open(4)

@@ -29,7 +29,7 @@ struct AsyncKeyProviderTests {
         }
     }
 
-    @Test("The key that an async closure gives makes a database, and opens it again")
+    @Test("The key of an async closure creates a database, and opens it again")
     func opens() async throws {
         let fixture = StoreFixture(folder)
         let provider = AsyncKeyProvider.async { purpose, database in
@@ -56,7 +56,7 @@ struct AsyncKeyProviderTests {
         #expect(try folder.names.isEmpty)
     }
 
-    @Test("A key that does not come in time is keyStoreUnavailable, and the closure's task is cancelled")
+    @Test("A key that does not arrive in time is keyStoreUnavailable, and the closure's task is cancelled")
     func timeout() async throws {
         let (asked, cancelled) = (Gate(), Gate())
         var fixture = StoreFixture(folder)
@@ -68,7 +68,7 @@ struct AsyncKeyProviderTests {
 
     private struct VaultError: Error {}
 
-    @Test("What the closure throws is the cause, without its text")
+    @Test("An error thrown by the closure is reported by its code, without its text")
     func failing() async throws {
         let fixture = StoreFixture(folder)
         let thrown = try await failure(StoreError.self) {
@@ -81,7 +81,7 @@ struct AsyncKeyProviderTests {
         #expect(malformed.code == .keyMalformed)
     }
 
-    @Test("Asked outside of an opening, it is waited for without a limit")
+    @Test("Outside an opening, the provider waits for the closure without a limit")
     func alone() throws {
         let provider = AsyncKeyProvider.async { _, _ in
             await Task.yield()

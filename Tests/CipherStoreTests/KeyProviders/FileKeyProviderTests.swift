@@ -36,14 +36,15 @@ struct FileKeyProviderTests {
         #expect(try FileKeyProvider(path: path).key(for: .existing, database: "app.db") == .passphrase("secret\n"))
     }
 
-    @Test("A file for the owner alone is read", arguments: [0o400, 0o600, 0o700])
+    @Test("A key file that only its owner can access is read", arguments: [0o400, 0o600, 0o700])
     func privateModes(mode: Int) throws {
         let path = try folder.write(raw, to: "key", mode: mode)
         #expect(try FileKeyProvider(path: path).key(for: .existing, database: "app.db").form == .raw)
     }
 
     @Test(
-        "A file that others can read or write is refused", arguments: [0o640, 0o604, 0o620, 0o602, 0o644, 0o666, 0o610])
+        "A key file that other users can read or write is refused",
+        arguments: [0o640, 0o604, 0o620, 0o602, 0o644, 0o666, 0o610])
     func openModes(mode: Int) throws {
         let path = try folder.write(raw, to: "key", mode: mode)
         let error = #expect(throws: StoreError.self) {
@@ -54,7 +55,7 @@ struct FileKeyProviderTests {
         #expect(error?.path == path)
     }
 
-    @Test("A file of another user is refused", .enabled(if: geteuid() == 0, "only root can give files away"))
+    @Test("A key file of another user is refused", .enabled(if: geteuid() == 0, "only root can give files away"))
     func otherOwner() throws {
         let path = try folder.write(raw, to: "key")
         try #require(chown(path, 12_345, 12_345) == 0)

@@ -39,7 +39,7 @@ struct KeyFileTests {
         #expect(try folder.names == ["key"])
     }
 
-    @Test("A folder that is missing or a file is refused", arguments: ["missing/key", "file/key"])
+    @Test("A missing folder and a file in place of the folder are refused", arguments: ["missing/key", "file/key"])
     func noFolder(name: String) throws {
         try folder.write("", to: "file")
         let error = #expect(throws: StoreError.self) { try KeyFile.create(folder.path(name), key: .random()) }

@@ -66,7 +66,7 @@ struct KeyRotationTests {
         return error?.code
     }
 
-    @Test("The file gets the new key with all its rows, and the provider is told once that is on the disk")
+    @Test("The file gets the new key with all its rows, and the provider is notified once the file is on the disk")
     func rotates() throws {
         let file = try Fixture.file(version: 24, encryptedWith: Self.old())
         let log = Log()
@@ -90,7 +90,7 @@ struct KeyRotationTests {
         #expect(events.contains("rekeyed"))
     }
 
-    @Test("Until the old key is dropped each opening tells, and afterwards none does")
+    @Test("Until the old key is dropped each opening notifies the provider, and afterwards none does")
     func tellsAgain() throws {
         let file = try Fixture.file(version: 24, encryptedWith: Self.old())
         let log = Log()
@@ -102,7 +102,7 @@ struct KeyRotationTests {
         #expect(log.count("done") == 2)
     }
 
-    @Test("A file that a crash left under the new key opens, even where the old key cannot be had")
+    @Test("A file that a crash left under the new key opens, even if the old key is unavailable")
     func afterTheSwap() throws {
         let file = try Fixture.file(version: 26, encryptedWith: Self.new())
         let log = Log()
@@ -114,7 +114,7 @@ struct KeyRotationTests {
         #expect(log.count("done") == 1)
     }
 
-    @Test("A new key is made only after the old one has opened the file")
+    @Test("A new key is created only after the old one has opened the file")
     func makesTheKeyLast() throws {
         let log = Log()
         let made = Log()
@@ -148,7 +148,7 @@ struct KeyRotationTests {
         connection.close()
     }
 
-    @Test("A rotation to an equal key opens the file with a warning, and the provider does not drop the only key")
+    @Test("A rotation to an equal key opens the file with a warning, and does not drop the only key")
     func equalKeys() throws {
         let log = Log()
         for version in [24, 26] {
@@ -165,14 +165,14 @@ struct KeyRotationTests {
         #expect(log.count("done") == 0)
     }
 
-    @Test("A new key that is made equal to the old one is put off, and the old one is kept")
+    @Test("If the new key is created equal to the old one, the rotation is postponed and the old key is kept")
     func madeEqual() throws {
         let log = Log()
         let file = try Fixture.file(version: 26, encryptedWith: Self.old())
         let provider = rotation(log, new: { if $0 == .existing { throw Self.missing } else { try Self.old() } })
         let report = try open(file, provider).report
         #expect(report.outcome == .opened)
-        #expect(report.warnings.contains { $0.contains("put off") && $0.contains("the new key equals the old one") })
+        #expect(report.warnings.contains { $0.contains("postponed") && $0.contains("the new key equals the old one") })
         #expect(log.count("done") == 0)
     }
 
@@ -180,21 +180,21 @@ struct KeyRotationTests {
         .keyUnavailable, .keyStoreLocked, .keyStoreUnavailable, .keyMalformed, .keyFileInsecure,
     ]
 
-    @Test("Where the new key cannot be had, the file opens under the old one with a warning", arguments: failures)
+    @Test("If the new key is unavailable, the file opens under the old one with a warning", arguments: failures)
     func newKeyUnavailable(code: StoreError.Code) throws {
         let log = Log()
         let file = try Fixture.file(version: 24, encryptedWith: Self.old())
         let provider = rotation(log, new: { _ in throw StoreError(code, "the store said so") })
         let report = try open(file, provider).report
         #expect(report.outcome == .opened)
-        #expect(report.warnings.count { $0.contains("put off") && $0.contains("the store said so") } == 1)
+        #expect(report.warnings.count { $0.contains("postponed") && $0.contains("the store said so") } == 1)
         #expect(log.count("done") == 0)
         #expect(try Fixture.rows(file, key: Self.old()) == Fixture.allRows)
         #expect(try open(file, rotation(log)).report.outcome == .rekeyed)
     }
 
     @Test(
-        "Where the new key cannot be had and the old one does not fit, the error is the new provider's",
+        "If the new key is unavailable and the old one does not fit, the error is the new provider's",
         arguments: failures)
     func neitherKey(code: StoreError.Code) throws {
         let log = Log()
@@ -202,7 +202,7 @@ struct KeyRotationTests {
         #expect(try refusal(file, rotation(log, new: { _ in throw StoreError(code, "") })) == code)
     }
 
-    @Test("What is wrong with the keys is refused, and nothing is changed or dropped")
+    @Test("Wrong and changing keys are refused, and nothing is changed or dropped")
     func refuses() throws {
         let file = try Fixture.file(version: 24, encryptedWith: Self.old())
         let log = Log()
@@ -214,7 +214,7 @@ struct KeyRotationTests {
         #expect(try open(file, rotation(log)).report.outcome == .rekeyed)
     }
 
-    @Test("A change that cannot be made now is put off, and the file opens under the old key")
+    @Test("A key change that is impossible now is postponed, and the file opens under the old key")
     func putOff() throws {
         let file = try Fixture.file(version: 26, encryptedWith: Self.old())
         let log = Log()
@@ -223,14 +223,14 @@ struct KeyRotationTests {
         let report = try open(file, rotation(log)).report
         #expect(report.outcome == .opened)
         #expect(report.warnings.count == 1)
-        #expect(report.warnings.first?.contains("put off") == true)
+        #expect(report.warnings.first?.contains("postponed") == true)
         #expect(log.count("done") == 0)
         other.close()
         #expect(try open(file, rotation(log)).report.outcome == .rekeyed)
         #expect(try Fixture.rows(file, key: Self.new()) == Fixture.allRows)
     }
 
-    @Test("A change that a watchdog ended too often is put off for good, and keeps nobody out")
+    @Test("A key change that was killed too often is postponed permanently, and the file still opens")
     func repeatedFailure() throws {
         let file = try Fixture.file(version: 26, encryptedWith: Self.old())
         _ = try KilledRun(file.folder, attempts: 5, wasWriteAheadLog: true)
@@ -242,7 +242,7 @@ struct KeyRotationTests {
         #expect(try Fixture.rows(file, key: Self.old()) == Fixture.allRows)
     }
 
-    @Test("With encryption off a file is decrypted with whichever key it has", arguments: [true, false])
+    @Test("With encryption off, a file is decrypted with whichever key it has", arguments: [true, false])
     func decrypts(isOld: Bool) throws {
         let file = try Fixture.file(version: 24, encryptedWith: isOld ? Self.old() : Self.new())
         let off = Configuration.Encryption(isEnabled: false, sinceVersion: 24, whenDisabled: .decrypt)
@@ -251,7 +251,7 @@ struct KeyRotationTests {
     }
 
     @Test(
-        "A schema migration that fails leaves the file, its key and its journal mode as they were, and the old key is kept",
+        "A failed schema migration leaves the file, its key and its journal mode unchanged, and the old key is kept",
         arguments: ["DELETE", "WAL"],
         [
             Configuration.Encryption(sinceVersion: 24),
@@ -280,7 +280,7 @@ struct KeyRotationTests {
         #expect(mode == journal.lowercased())
     }
 
-    @Test("A schema that cannot be reached is refused before the file is built anew")
+    @Test("A schema that cannot be reached is refused before the file is rebuilt")
     func cannotBePlanned() throws {
         let file = try Fixture.file(version: 24, encryptedWith: Self.old())
         var configuration = Fixture.configuration()
@@ -294,7 +294,7 @@ struct KeyRotationTests {
         #expect(try file.digest() == before)
     }
 
-    @Test("A plan tells of the change and makes none")
+    @Test("A plan announces the key change and makes none")
     func plans() throws {
         let file = try Fixture.file(version: 26, encryptedWith: Self.old())
         let before = try file.digest()
@@ -304,7 +304,7 @@ struct KeyRotationTests {
         #expect(try file.digest() == before)
     }
 
-    @Test("While what was opened is lent, no other job can take the upgrade lock")
+    @Test("While the opened database is lent, no other job can take the upgrade lock")
     func locksUntilOpen() throws {
         let file = try Fixture.file(version: 26, encryptedWith: Self.old())
         let opening = try StoreOpening(

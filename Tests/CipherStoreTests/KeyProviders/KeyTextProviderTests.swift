@@ -51,7 +51,7 @@ struct KeyTextProviderTests {
     }
 
     @Test(
-        "A variable without a key is refused, and its text is not shown",
+        "A variable without a valid key is refused, and its text is not shown",
         arguments: [
             (nil, StoreError.Code.keyUnavailable), ("", .keyMalformed), ("\n", .keyMalformed),
             ("x'c0ffee'", .keyMalformed),
@@ -75,7 +75,7 @@ struct KeyTextProviderTests {
         #expect(error?.code == .keyUnavailable)
     }
 
-    @Test("A systemd credential is read whatever its mode", arguments: [0o400, 0o440, 0o600])
+    @Test("A systemd credential is read, whatever its mode", arguments: [0o400, 0o440, 0o600])
     func credential(mode: Int) throws {
         try folder.write("\(Self.raw)\n", to: "db-key", mode: mode)
         let provider = SystemdCredentialKeyProvider(
@@ -84,7 +84,7 @@ struct KeyTextProviderTests {
     }
 
     @Test(
-        "A systemd credential that is not there is refused",
+        "A missing or invalid systemd credential is refused",
         arguments: [
             ("missing", StoreError.Code.keyUnavailable), ("", .keyUnavailable), ("..", .keyUnavailable),
             ("../db-key", .keyUnavailable), ("folder", .keyUnavailable), ("empty", .keyMalformed),

@@ -34,7 +34,9 @@ struct PatientKeyProviderTests {
         try kind == "legacy" ? Fixture.file(version: 23) : Fixture.file(version: 26, encryptedWith: TestKeys.raw())
     }
 
-    @Test("A provider that answers late is given up, and the file stays as it was", arguments: ["legacy", "encrypted"])
+    @Test(
+        "A provider that answers too late is abandoned, and the file stays unchanged",
+        arguments: ["legacy", "encrypted"])
     func late(kind: String) throws {
         let file = try Self.file(kind)
         let before = try file.digest()
@@ -50,7 +52,7 @@ struct PatientKeyProviderTests {
         #expect(try open(file.folder, TestKeys.provider(), timeout: .seconds(600)).report.outcome != .created)
     }
 
-    @Test("A previous key that comes late is given up too")
+    @Test("A provider whose previous key arrives too late is abandoned too")
     func latePreviousKey() throws {
         let file = try Fixture.file(version: 26, encryptedWith: TestKeys.raw())
         let before = try file.digest()
@@ -74,7 +76,7 @@ struct PatientKeyProviderTests {
         #expect(try file.digest() == before)
     }
 
-    @Test("A cancellation ends the waiting for a key", arguments: ["legacy", "encrypted"])
+    @Test("A cancellation ends the wait for a key", arguments: ["legacy", "encrypted"])
     func cancelled(kind: String) throws {
         let file = try Self.file(kind)
         let before = try file.digest()

@@ -52,7 +52,7 @@ struct RotationKillTests {
     }
 
     @Test(
-        "Killed at any stage, the file opens with a key that is kept, and the next opening finishes",
+        "After a kill at any stage the file opens with a key that is kept, and the next opening finishes the rotation",
         .enabled(if: subject.isThere),
         arguments: ["asked", "quiescing", "building", "proving", "swapping", "done", "dropped"])
     func stages(stage: String) throws {
@@ -66,7 +66,7 @@ struct RotationKillTests {
     }
 
     @Test(
-        "Killed at any call that gives or takes a name, the same holds",
+        "After a kill at any rename or unlink the file opens, and the next opening finishes the rotation",
         .enabled(if: subject.isThere && TestProgram.strace.isThere), arguments: ["renameat2", "unlink", "unlinkat"])
     func calls(call: String) throws {
         var number = 0

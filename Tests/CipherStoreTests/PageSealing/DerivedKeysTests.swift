@@ -11,7 +11,7 @@ struct DerivedKeysTests {
         key = try .passphrase("one passphrase")
     }
 
-    @Test("A derived key is the same object for the same passphrase, as long as somebody holds it")
+    @Test("A derived key is the same object for the same passphrase, for as long as it is in use")
     func shared() throws {
         let first = try keys.rawKey(of: key, salt: salt, settings: CipherSettings())
         #expect(first == (try key.rawKey(salt: salt, settings: CipherSettings())))
@@ -20,7 +20,7 @@ struct DerivedKeysTests {
         #expect(second.form == .rawWithSalt)
     }
 
-    @Test("A derived key is not given for another passphrase, salt or format")
+    @Test("A derived key is not returned for another passphrase, salt or format")
     func others() throws {
         let first = try keys.rawKey(of: key, salt: salt, settings: CipherSettings())
         let older = CipherSettings(compatibility: 2)
@@ -32,7 +32,7 @@ struct DerivedKeysTests {
         for other in others { #expect(other != first) }
     }
 
-    @Test("A derived key is forgotten with the last one who holds it")
+    @Test("A derived key is released with its last use")
     func forgotten() throws {
         weak var bytes: SecretBytes?
         do {
@@ -44,7 +44,7 @@ struct DerivedKeysTests {
         #expect(try keys.rawKey(of: key, salt: salt, settings: CipherSettings()).form == .rawWithSalt)
     }
 
-    @Test("A derived key is a raw key itself where one was given, over the file's salt")
+    @Test("A derived key of a raw key is the same raw key with the file's salt")
     func raw() throws {
         let raw = try CipherKey.random()
         let derived = try keys.rawKey(of: raw, salt: salt, settings: CipherSettings())

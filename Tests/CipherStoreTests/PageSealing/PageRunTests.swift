@@ -16,7 +16,7 @@ import Testing
         }
     }
 
-    @Test("The last page that a number can name is read alone and in a row, and what is forged is said to be")
+    @Test("The last possible page number can be read, alone and in sequence, and a forged page is reported")
     func last() throws {
         let settings = CipherSettings(compatibility: 4)
         let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: settings.pageSize, alignment: 16)

@@ -85,7 +85,7 @@ struct SealingTests {
     }
 
     @Test(
-        "SQLCipher finds every sealed page authentic and every row in its place, with threads and without",
+        "SQLCipher authenticates every sealed page and finds every row, with threads and without",
         arguments: [true, false])
     func readsBack(hasThreads: Bool) throws {
         try sealing(startThread: { hasThreads && Self.start($0) }) { try fill($0, rows: 10_000) }
@@ -99,7 +99,7 @@ struct SealingTests {
         )
     }
 
-    @Test("A page that is written again while an older form of it is on its way is there in its newest form")
+    @Test("A page that is rewritten before its older version reaches the disk is stored in its newest version")
     func rewrites() throws {
         try sealing(cachePages: 10) { connection in
             try fill(connection, rows: 2_000)
@@ -115,7 +115,7 @@ struct SealingTests {
         #expect(try connection.value(Int.self, "SELECT count(*) FROM t WHERE a <> 'round ' || (id % 20) || id") == 0)
     }
 
-    @Test("A file that was closed is opened again and grows")
+    @Test("A closed file can be opened again and grow")
     func opensAgain() throws {
         try sealing { try fill($0, rows: 500) }
         try sealing { connection in
@@ -140,7 +140,7 @@ struct SealingTests {
         #expect(error?.isInputOutput == true)
     }
 
-    @Test("No byte of a row, and nothing twice, lies in a sealed file")
+    @Test("A sealed file contains no byte of a row, and no repeated block")
     func hidesRows() throws {
         try sealing { connection in
             try connection.execute("CREATE TABLE copy.t(a TEXT)")

@@ -11,7 +11,7 @@ import Testing
 /// What errors and plans say to the reader.
 struct MigrationErrorTextTests {
     @Test(
-        "An error of a declaration names the configuration's file",
+        "An error in a declaration names its place in the configuration",
         arguments: [
             (#""tableVersions": { "badge": { "version": 1, "sql": "CREATE TABLE badge(" } }"#, "tableVersions.badge"),
             (#""tableVersions": { "badge": { "version": 1, "sql": "CREATE TABLE other(a)" } }"#, "tableVersions.badge"),
@@ -38,7 +38,7 @@ struct MigrationErrorTextTests {
     }
 
     @Test(
-        "A difference says what differs",
+        "A reported difference states what differs",
         arguments: [
             ("home TEXT", "home TEXT COLLATE NOCASE", "COLLATE NOCASE"),
             ("home TEXT, x AS (home || 'a')", "home TEXT, x AS (home || 'b')", "GENERATED"),
@@ -53,7 +53,7 @@ struct MigrationErrorTextTests {
         #expect(!parts[0].hasSuffix("as " + parts[1]))
     }
 
-    @Test("A rebuild that discards AUTOINCREMENT says so")
+    @Test("A rebuild that discards AUTOINCREMENT reports this")
     func saysAutoincrement() throws {
         let reason = try reasons(
             "CREATE TABLE t(id INTEGER PRIMARY KEY AUTOINCREMENT, a)", "CREATE TABLE t(id INTEGER PRIMARY KEY, a)")
@@ -75,7 +75,7 @@ struct MigrationErrorTextTests {
             + plan.withheld.map(\.reason)).joined(separator: "; ")
     }
 
-    @Test("A refusal about the app's copy names the copy and not the database that is missing")
+    @Test("A refusal because of the app's copy names the copy, not the missing database")
     func namesCopy() throws {
         let fixture = try PriorFixture("Template/NoteStore.json")
         try fixture.write(TemplateApp.temporary) { connection in

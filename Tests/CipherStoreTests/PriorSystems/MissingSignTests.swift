@@ -9,7 +9,8 @@ import Testing
 /// What an app must not overlook, and nothing else would show.
 struct MissingSignTests {
     @Test(
-        "Warned of: an encrypted database whose tables are all empty, whatever version it records", arguments: [0, 25])
+        "An encrypted database whose tables are all empty causes a warning, whatever version it records",
+        arguments: [0, 25])
     func warnsOfEmptyTables(version: Int) throws {
         let folder = try TemporaryFolder()
         try LegacyFile.write(
@@ -23,7 +24,7 @@ struct MissingSignTests {
         #expect(report.warnings.contains { $0.contains("every table is empty") })
     }
 
-    @Test("Warned of: a row of the template that a row of the user's excludes")
+    @Test("A template row that one of the user's rows excludes causes a warning")
     func warnsOfLostSeeds() throws {
         let fixture = try PriorFixture("Template/NoteStore.json")
         try fixture.write { connection in
@@ -41,14 +42,14 @@ struct MissingSignTests {
         #expect(try fixture.open().warnings.isEmpty)
     }
 
-    @Test("No warning for seeds that the user has")
+    @Test("Template rows that the user already has cause no warning")
     func isSilentAboutOwnSeeds() throws {
         let fixture = try PriorFixture("Template/NoteStore.json")
         try fixture.write { try TemplateApp.writeDatabase($0, version: 2) }
         #expect(try fixture.open().warnings.isEmpty)
     }
 
-    @Test("Warned of: rows in the old table of a step beside the empty new one", arguments: [true, false])
+    @Test("Rows in a step's old table beside the empty new one cause a warning", arguments: [true, false])
     func warnsOfOldTable(holdsRows: Bool) throws {
         let fixture = try StepsFixture([
             "sql_default.plist": #"["CREATE TABLE user_info(id INTEGER PRIMARY KEY, name TEXT)"]"#,

@@ -22,7 +22,7 @@ struct NormalizedSQLTests {
         ("a->>'$.x'", "a ->> '$.x'"),
     ]
 
-    @Test("The normal form of SQL is one for texts that SQLite reads alike", arguments: alike)
+    @Test("The normal form of SQL is the same for texts that SQLite reads alike", arguments: alike)
     func isOne(_ pair: (String, String)) {
         #expect(NormalizedSQL(pair.0).text == NormalizedSQL(pair.1).text)
     }
@@ -47,7 +47,7 @@ struct NormalizedSQLTests {
         ("SELECT Ä", "SELECT ä"),
     ]
 
-    @Test("The normal form of SQL is another one for texts that mean something else", arguments: different)
+    @Test("The normal form of SQL differs for texts that mean something else", arguments: different)
     func isAnother(_ pair: (String, String)) {
         #expect(!NormalizedSQL(pair.0).text.utf8.elementsEqual(NormalizedSQL(pair.1).text.utf8))
     }
@@ -58,7 +58,7 @@ struct NormalizedSQLTests {
         #expect(NormalizedSQL(once).text == once)
     }
 
-    @Test("The normal form of SQL names a step by what it does, whatever its formatting")
+    @Test("The normal form of SQL identifies a step by its effect, whatever its formatting")
     func stepChecksums() {
         let step = SchemaStep(version: 2, name: "a", sql: ["ALTER TABLE t ADD COLUMN a TEXT", "SELECT 1"])
         let same = SchemaStep(version: 2, name: "a", sql: ["alter table T\n add column a text -- more", "SELECT 1"])

@@ -8,7 +8,7 @@ struct SchemaTextTests {
         ("DEFAULT 'It''s'", "default 'It''s'"), ("x'00FF'", "x'00FF'"), ("1.5e3", "1.5E3"),
     ]
 
-    @Test("The text of a schema is the same in another format", arguments: alike)
+    @Test("The normalized text of a schema does not depend on formatting", arguments: alike)
     func ignoresFormat(left: String, right: String) {
         #expect(SQLTokens.normalized(left) == SQLTokens.normalized(right))
     }
@@ -18,12 +18,12 @@ struct SchemaTextTests {
         ("\u{e9}", "e\u{301}"),
     ]
 
-    @Test("The text of a schema is another where SQLite would see another", arguments: different)
+    @Test("The normalized text of a schema differs if SQLite would see a difference", arguments: different)
     func seesDifference(left: String, right: String) {
         #expect(SQLTokens.normalized(left) != SQLTokens.normalized(right))
     }
 
-    @Test("The text of a table falls into columns, constraints and options")
+    @Test("The text of a table is split into columns, constraints and options")
     func splits() throws {
         let text = try #require(
             TableText(
@@ -46,7 +46,7 @@ struct SchemaTextTests {
         ("a(x CHECK (x > 1))", "a(x, CONSTRAINT c CHECK (x>1))"), ("a(x COLLATE BINARY)", "a(x)"),
     ]
 
-    @Test("The text of a schema comes to the same where SQLite sees the same", arguments: same)
+    @Test("Two schemas have the same shape if SQLite sees no difference", arguments: same)
     func seesSame(left: String, right: String) throws {
         #expect(try shape(left).isSame(as: shape(right)))
     }
@@ -64,7 +64,7 @@ struct SchemaTextTests {
         ("a(x, y, UNIQUE (x, y))", "a(x, y, UNIQUE (y, x))"),
     ]
 
-    @Test("The text of a schema differs where SQLite sees a difference", arguments: others)
+    @Test("Two schemas have different shapes if SQLite sees a difference", arguments: others)
     func seesOthers(left: String, right: String) throws {
         #expect(try !shape(left).isSame(as: shape(right)))
     }

@@ -16,7 +16,7 @@ import Testing
     }
 
     @Test(
-        "A plaintext file is one whatever is at 72 to 91, with every page size, many tables or none",
+        "A plaintext file is recognized whatever bytes 72 to 91 are, for every page size, with and without tables",
         arguments: ["512", "1024", "4096", "65536"],
         ["", "CREATE TABLE t(a); INSERT INTO t VALUES (1)", "many"])
     func plaintext(pageSize: String, script: String) throws {
@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test(
-        "A plaintext file that was cut to less than a page is damaged",
+        "A plaintext file truncated to less than a page is damaged",
         arguments: [16, 19, 50, 91, 92, 99, 100, 111, 112, 511])
     func cut(size: Int) throws {
         let file = try LegacyFile { try $0.executeScript("CREATE TABLE t(a); INSERT INTO t VALUES (1)") }
@@ -55,7 +55,7 @@ import Testing
         #expect(try file.digest() == before)
     }
 
-    @Test("What is random behind a readable header is never plaintext")
+    @Test("Random bytes after a readable header are never recognized as plaintext")
     func random() {
         var bytes = [UInt8](repeating: 0, count: 4096)
         bytes[..<16] = Array("SQLite format 3\0".utf8)[...]
@@ -80,7 +80,8 @@ import Testing
     }
 
     @Test(
-        "An encrypted file with a readable header is none", .enabled(if: Engine.current.hasCompatibilityPragma))
+        "An encrypted file with a readable header is not recognized as plaintext",
+        .enabled(if: Engine.current.hasCompatibilityPragma))
     func encrypted() throws {
         let folder = try TemporaryFolder()
         for number in 0..<50 {

@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test("Pages that lead back to each other are read once")
+    @Test("Pages that refer to each other in a cycle are read once")
     func loops() throws {
         var pages = Pages(4)
         pages.set(2, 400, [0, 0, 0, 3, 1])
@@ -61,7 +61,7 @@ import Testing
             damage == [DamagedPage(2, .claimedTwice), DamagedPage(2, .claimedTwice), DamagedPage(3, .claimedTwice)])
     }
 
-    @Test("A child that is none, of another kind, or beyond the database costs itself alone")
+    @Test("A child page that is missing, of another kind or beyond the database affects only itself")
     func children() throws {
         var pages = Pages(5)
         for (index, child) in [3, 0, 9, 4, 5].enumerated() {
@@ -82,7 +82,7 @@ import Testing
             ])
     }
 
-    @Test("Cells that claim what no page holds are damaged, whatever they claim")
+    @Test("Cells with impossible claims are reported as damage")
     func cells() throws {
         func reason(_ cell: [UInt8], at offset: Int = 400, kind: UInt8 = 13, count: Int = 1) throws -> DamagedPage
             .Reason?
@@ -109,7 +109,7 @@ import Testing
         #expect(try reason([2, 1, 1, 0], at: 300, count: 85) == .cellCount)
     }
 
-    @Test("Overflow pages that lead to each other, to a page of the tree or nowhere end the payload")
+    @Test("A payload ends at overflow pages that form a cycle, belong to the b-tree or lead nowhere")
     func chains() throws {
         // 1,400 bytes: 464 fit a leaf at most, 39 or more stay, and 508 are on each further page.
         func damage(_ next: [UInt8]) throws -> [DamagedPage] {
@@ -129,7 +129,7 @@ import Testing
         #expect(try damage([200, 0, 0, 0]) == [DamagedPage(200, .missing)])
     }
 
-    @Test("A tree that only goes down ends, and so does a free list that leads back")
+    @Test("A b-tree that only goes deeper ends, and so does a cyclic free list")
     func depth() throws {
         var pages = Pages(40)
         for page in 2...39 {
@@ -148,7 +148,7 @@ import Testing
         #expect(damage == [DamagedPage(4, .claimedTwice), DamagedPage(3, .freeList), DamagedPage(2, .claimedTwice)])
     }
 
-    @Test("No size of pages or database that a header claims is believed")
+    @Test("An impossible page size or database size in a header is not believed")
     func headers() throws {
         for (offset, value) in [(16, 0xff), (17, 0x01), (16, 0), (16, 3), (20, 33), (20, 255)] as [(Int, UInt8)] {
             var pages = Pages(3)
@@ -165,7 +165,7 @@ import Testing
         #expect(try PageReading(database: noise, log: noise, journal: noise).steps == 0)
     }
 
-    @Test("Nothing that is damaged makes the reader trap, or read without an end", arguments: 0..<4)
+    @Test("No damage makes the reader trap or read without end", arguments: 0..<4)
     func damaged(part: UInt64) throws {
         let folder = try TemporaryFolder(inMemory: true)
         var seeds: [[UInt8]] = []

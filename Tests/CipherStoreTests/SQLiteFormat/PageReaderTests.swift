@@ -11,7 +11,7 @@ import Testing
     private func path(_ name: String) throws -> String { try #require(folder).path(name) }
 
     @Test(
-        "Every row and index entry of a generated database is what SQLite gives, and every page has one use",
+        "Every row and index entry of a generated database is read as SQLite reads it, and every page has one use",
         arguments: 0..<8)
     func differential(part: UInt64) throws {
         for seed in (part * 40)..<(part * 40 + 40) {
@@ -61,7 +61,7 @@ import Testing
     }
 
     @Test(
-        "Payloads at each border of what a page holds are read whole, with every number of reserved bytes",
+        "Payloads at each limit of a page are read completely, for every number of reserved bytes",
         arguments: [(512, 0), (512, 32), (1024, 255), (4096, 80), (8192, 255), (65536, 0), (65536, 255)])
     func borders(pageSize: Int, reserved: Int) throws {
         let usable = pageSize - reserved
@@ -131,7 +131,7 @@ import Testing
         #expect(list.trunks.count > 3 && list.trunks.count + list.leaves.count == Int(header.freePages))
     }
 
-    @Test("A cursor that passes over a leaf goes on with the next one, and pieces of a payload are the whole")
+    @Test("A cursor that skips a leaf continues with the next one, and the pieces of a payload add up to the whole")
     func skipping() throws {
         let path = try path("skip.db")
         try LegacyFile.write(
@@ -157,7 +157,7 @@ import Testing
         }
     }
 
-    @Test("A table is cut into parts that have its rows between them, and a search begins behind any rowid")
+    @Test("The parts of a table contain its rows in order, and a search can start after any rowid")
     func parts() throws {
         let path = try path("parts.db")
         try LegacyFile.write(
@@ -199,7 +199,7 @@ import Testing
         }
     }
 
-    @Test("A page below the root without cells is damage, as it is to SQLite", arguments: ["leaf", "interior"])
+    @Test("A page without cells below the root is damage, as it is for SQLite", arguments: ["leaf", "interior"])
     func withoutCells(kind: String) throws {
         let path = try path("\(kind).db")
         try LegacyFile.write(

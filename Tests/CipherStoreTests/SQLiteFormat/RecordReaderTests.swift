@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test("Integers at the borders of each of their lengths, and texts and blobs at those of their types', are exact")
+    @Test("Integers, texts and blobs at the limits of each serial type are read exactly")
     func stored() throws {
         let folder = try TemporaryFolder(inMemory: true)
         var numbers: [Int64] = [0, 1, -1, 2, .min, .max]
@@ -54,7 +54,7 @@ import Testing
         #expect(try cursor.next() == nil)
     }
 
-    @Test("Numbers of nine bytes and longer than they need be are read, and NaN is NULL")
+    @Test("Nine-byte and overlong varints are read, and NaN is NULL")
     func unusual() throws {
         #expect(try values([2, 9]) == ["1"])
         #expect(try values([1]) == [])
@@ -66,7 +66,7 @@ import Testing
     }
 
     @Test(
-        "A record that its header does not describe is damaged",
+        "A record that does not match its header is damaged",
         arguments: [
             ([], .recordHeader), ([0], .recordHeader), ([3, 0], .recordHeader), ([0x80], .recordHeader),
             ([2, 10], .recordHeader), ([2, 11], .recordHeader), ([2, 0x80], .recordHeader),

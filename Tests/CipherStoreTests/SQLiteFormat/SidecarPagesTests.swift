@@ -89,7 +89,7 @@ import Testing
     }
 
     @Test(
-        "The newest committed form of each page counts, wherever the log was cut or changed",
+        "The newest committed version of each page is read, wherever the log was cut or changed",
         arguments: [512, 4096, 65536])
     func log(pageSize: Int) throws {
         let (database, log) = try logged(pageSize: pageSize)
@@ -118,7 +118,7 @@ import Testing
     }
 
     @Test(
-        "A log whose header is changed anywhere counts as it does for SQLite",
+        "A log with a changed header is read as SQLite reads it",
         arguments: [0, 3, 8, 11, 13, 16, 20, 24, 28])
     func header(offset: Int) throws {
         let (database, log) = try logged(pageSize: 1024)
@@ -128,7 +128,7 @@ import Testing
     }
 
     @Test(
-        "What a log holds behind its last commit is none: a transaction that did not end, and frames from before its reset"
+        "Frames after the last commit of a log are ignored: an unfinished transaction, and frames from before a reset"
     )
     func tails() throws {
         let (database, log) = try logged(pageSize: 512) { connection in
@@ -167,7 +167,7 @@ import Testing
         return (before, database, journal)
     }
 
-    @Test("A hot journal gives back the pages as they were, wherever it was cut or changed", arguments: [512, 4096])
+    @Test("A hot journal restores the original pages, wherever it was cut or changed", arguments: [512, 4096])
     func journal(pageSize: Int) throws {
         let (before, database, journal) = try journaled(pageSize: pageSize)
         let original = try ReadDatabase(#require(try FilePages(HeldBytes(before))))
@@ -200,7 +200,7 @@ import Testing
     }
 
     @Test(
-        "Journals of every sector size, of several segments and of a writer that does not count, are played back as SQLite does",
+        "Journals of every sector size, of several segments and without a record count are rolled back as by SQLite",
         arguments: [32, 512, 4096, 65536])
     func sectors(sector: Int) throws {
         let (before, database, journal) = try journaled(pageSize: 512)

@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test("Whatever pages stand in each other's place, no fault that SQLite finds is passed over", arguments: 0..<6)
+    @Test("Whichever pages are exchanged, no fault that SQLite finds is missed", arguments: 0..<6)
     func pagesExchanged(part: UInt64) throws {
         var (sound, faulty) = (0, 0)
         // A pointer map is left to SQLite, and so are names in UTF-16.
@@ -72,7 +72,7 @@ import Testing
         #expect(sound == 12 && faulty > 10)
     }
 
-    @Test("A free list that is shorter than the header says, and a chain that goes on, are faults")
+    @Test("A free list shorter than the header states, and a chain that is too long, are faults")
     func counts() throws {
         let path = try #require(folder).path("counts.db")
         let connection = try Connection(path: path, mode: .create)
@@ -104,7 +104,7 @@ import Testing
         #expect(try !Self.isSound(longer))
     }
 
-    @Test("A page that nothing leads to, a tree of another kind and a virtual table are not taken for sound")
+    @Test("An unreferenced page, a b-tree of another kind and a virtual table do not pass as sound")
     func kinds() throws {
         let path = try #require(folder).path("kinds.db")
         func write(_ script: String...) throws -> [UInt8] {

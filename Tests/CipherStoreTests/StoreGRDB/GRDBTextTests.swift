@@ -17,7 +17,7 @@ struct GRDBTextTests {
     }
 
     @Test(
-        "Each collation orders as the comparison that it is named for",
+        "Each collation orders like the comparison that it is named for",
         arguments: [
             ("swiftCompare", ["E", "Z", "e", "file10", "file2", "é"]),
             ("swiftCaseInsensitiveCompare", ["E", "e", "é", "file10", "file2", "Z"]),
@@ -42,7 +42,7 @@ struct GRDBTextTests {
     }
 
     @Test(
-        "Each function changes letters that SQLite's own leave",
+        "Each function converts letters that SQLite's own functions leave unchanged",
         arguments: [
             ("swiftCapitalizedString", "Jérôme Öl"), ("swiftLowercaseString", "jérôme öl"),
             ("swiftUppercaseString", "JÉRÔME ÖL"), ("swiftLocalizedCapitalizedString", "Jérôme Öl"),

@@ -35,7 +35,7 @@ struct VerifyMigrationsTests {
 
     private static let current = Configuration.declaring(["chat": ["uid": "TEXT", "body": "TEXT NOT NULL DEFAULT ''"]])
 
-    @Test("The example app's databases of every older version become what a fresh install is")
+    @Test("The example app's databases of every older version end with the schema of a fresh install")
     func exampleApp() async throws {
         var configuration = try Configuration(contentsOf: Repository.examples.appending(path: "ChatStore.plist"))
         configuration.encryption.unexpectedPlaintext = .encrypt
@@ -54,7 +54,7 @@ struct VerifyMigrationsTests {
         #expect(found.contains("chat-v22.db: index chat_by_user is not in a fresh install"))
     }
 
-    @Test("What differs from a fresh install is listed, fixture by fixture")
+    @Test("Differences from a fresh install are listed for each fixture")
     func differences() async throws {
         let fixtures = [
             try fixture("good.db", "CREATE TABLE chat(uid text); PRAGMA user_version = 1"),
@@ -77,7 +77,7 @@ struct VerifyMigrationsTests {
         #expect(try folder.names.sorted() == ["column.db", "extra.db", "good.db", "order.db"])
     }
 
-    @Test("A fixture that is refused, and a check that throws, are failures of that fixture")
+    @Test("A refused fixture and a check that throws are failures of that fixture")
     func refused() async throws {
         struct Wrong: Error {}
         let fixtures = [
@@ -90,7 +90,7 @@ struct VerifyMigrationsTests {
         #expect(found[1] == "good.db: Wrong()")
     }
 
-    @Test("A fixture can be encrypted, or a folder with what belongs beside the database")
+    @Test("A fixture can be an encrypted file, or a folder with the files beside the database")
     func otherForms() async throws {
         let key = try ClosureKeyProvider.fixedTestKey.key(for: .existing, database: "")
         let encrypted = try fixture("encrypted.db", "CREATE TABLE chat(uid TEXT)", key: key)

@@ -7,7 +7,9 @@ import Testing
 
 /// Page sizes, numbers of the header, journal modes and what a killed app leaves.
 struct FileHazardTests {
-    @Test("Files of every page size come through", arguments: [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536])
+    @Test(
+        "Files of every page size are converted completely",
+        arguments: [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536])
     func pageSize(size: Int) throws {
         for autoVacuum in 0...2 {
             try Hazard("page size", "PRAGMA page_size = \(size); PRAGMA auto_vacuum = \(autoVacuum); \(Self.content)")
@@ -15,18 +17,18 @@ struct FileHazardTests {
         }
     }
 
-    @Test("Numbers of the header and journal modes come through", arguments: Self.files)
+    @Test("Header numbers and journal modes are kept", arguments: Self.files)
     func encryptFile(hazard: Hazard) throws {
         try hazard.run()
     }
 
-    @Test("Every cipher setting takes the same rows", arguments: [3, 4])
+    @Test("Every cipher setting keeps the same rows", arguments: [3, 4])
     func formats(format: Int) throws {
         guard format <= Engine.current.defaultCompatibility else { return }
         try Hazard("format", Self.content).run(settings: CipherSettings(compatibility: format))
     }
 
-    @Test("A hot journal of a killed writer is rolled back, and what it had not committed is not encrypted")
+    @Test("A hot journal of a killed writer is rolled back, and its uncommitted rows are not encrypted")
     func hotJournal() throws {
         let file = try Self.killedWriter.run()
         let rows = try file.read(key: TestKeys.raw()) {
@@ -35,7 +37,7 @@ struct FileHazardTests {
         #expect(rows == 200)
     }
 
-    @Test("A journal of several segments, whatever lies between them, is rolled back")
+    @Test("A journal of several segments is rolled back, whatever is between the segments")
     func segmentedJournal() throws {
         // Rows of 00 00 00 01 look like the number of page 1 when records are read out of step.
         let file = try LegacyFile(unclosed: true) { connection in
@@ -54,7 +56,7 @@ struct FileHazardTests {
         #expect(try file.dump(key: TestKeys.raw()) == original)
     }
 
-    @Test("A table whose rows are out of order, which no copy equals, is refused as damaged and left as it is")
+    @Test("A table with rows out of order is refused as damaged and left unchanged")
     func rowsOutOfOrder() throws {
         let file = try LegacyFile {
             try $0.executeScript("CREATE TABLE t(a); INSERT INTO t VALUES ('x'), ('y'), ('z')")

@@ -4,19 +4,20 @@ import Testing
 
 /// Virtual tables with their shadow tables, loaded or not.
 struct ModuleHazardTests {
-    @Test("Virtual tables come through with their shadow tables", arguments: Self.modules)
+    @Test("Virtual tables are converted with their shadow tables", arguments: Self.modules)
     func encryptModule(hazard: Hazard) throws {
         try hazard.run()
     }
 
     @Test(
-        "FTS5 comes through with its shadow tables", .enabled(if: Engine.current.wasBuilt(with: "ENABLE_FTS5")),
+        "FTS5 tables are converted with their shadow tables",
+        .enabled(if: Engine.current.wasBuilt(with: "ENABLE_FTS5")),
         arguments: Self.fts5)
     func fullText5(hazard: Hazard) throws {
         try hazard.run()
     }
 
-    @Test("A full-text index over other tables' rows still finds them")
+    @Test("A full-text index over another table's rows still finds them")
     func search() throws {
         let file = try Self.externalContent.run()
         let found = try file.read(key: TestKeys.raw()) {

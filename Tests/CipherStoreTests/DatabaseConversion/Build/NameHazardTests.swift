@@ -112,7 +112,9 @@ struct NameHazardTests {
         return try file.dump(key: nil)
     }
 
-    @Test("Rows under names of any bytes come through encryption, another key and decryption", arguments: cases)
+    @Test(
+        "Rows survive an encryption, a change of key and a decryption, whatever bytes are in the schema's names",
+        arguments: cases)
     func roundTrip(test: Case) throws {
         guard !test.needsGeneratedColumns || Engine.current.hasGeneratedColumns else { return }
         let (file, expected) = try make(test)
@@ -130,7 +132,7 @@ struct NameHazardTests {
         #expect(result == expected, "\(result.differences(from: expected))")
     }
 
-    @Test("A shadow proof of such a file compares the same rows and changes nothing", arguments: cases)
+    @Test("A shadow proof of a file with such names compares the same rows and changes nothing", arguments: cases)
     func shadow(test: Case) throws {
         guard !test.needsGeneratedColumns || Engine.current.hasGeneratedColumns else { return }
         let (file, _) = try make(test)
@@ -147,7 +149,7 @@ struct NameHazardTests {
             INSERT INTO person VALUES (1, 30, 'Anna')
             """, names: [("QQQQ", gbk)])
 
-    @Test("A declared schema is not compared with one whose names are no text, and nothing changes")
+    @Test("A schema whose names are not text is not compared with a declared one, and nothing changes")
     func declaredSchema() throws {
         // A rebuild would write the column that the configuration does not know under another name.
         let (file, _) = try make(Self.person)
@@ -160,7 +162,7 @@ struct NameHazardTests {
         #expect(try file.digest() == before)
     }
 
-    @Test("Such a file is encrypted and stamped where the app takes care of its schema itself")
+    @Test("A file with such names is encrypted and stamped if the app manages its schema itself")
     func noSchemaSource() throws {
         let (file, _) = try make(Self.person)
         _ = try OpeningFixture.open(file.folder, Configuration(databaseName: "app.db", version: 25))
@@ -171,7 +173,7 @@ struct NameHazardTests {
         #expect(try file.read(key: nil) { try $0.values(String.self, "SELECT QQQQ FROM person") } == ["Anna"])
     }
 
-    @Test("A table with the name that another would have while it is filled comes through")
+    @Test("A table with the name of one of the builder's temporary tables is converted")
     func temporaryNames() throws {
         let file = try LegacyFile {
             try $0.executeScript(
@@ -186,7 +188,7 @@ struct NameHazardTests {
         #expect(try file.dump(key: TestKeys.raw()) == before)
     }
 
-    @Test("A name is shown with its bytes where it is no text")
+    @Test("A name that is not text is shown with its bytes")
     func description() {
         #expect(SchemaName(bytes: [0x61, 0xff, 0x0a, 0xc3, 0xa9, 0x7f]).description == "a\\xff\\x0aé\\x7f")
         #expect(SchemaName(bytes: [0xf0, 0x9f]).description == "\\xf0\\x9f")

@@ -6,7 +6,7 @@ import Testing
 
 /// Rows that a copy renumbers, converts, cuts or refuses.
 struct RowHazardTests {
-    @Test("Rows come through with their rowids, storage classes and bytes", arguments: Self.hazards)
+    @Test("Rows are converted with their rowids, storage classes and bytes", arguments: Self.hazards)
     func rows(hazard: Hazard) throws {
         try hazard.run()
     }
@@ -187,13 +187,13 @@ struct RowHazardTests {
 /// What only newer engines have.
 struct NewerEngineHazardTests {
     @Test(
-        "Generated columns come through, stored or computed", .enabled(if: Engine.current.hasGeneratedColumns),
+        "Generated columns are converted, stored or computed", .enabled(if: Engine.current.hasGeneratedColumns),
         arguments: Self.generated)
     func generatedColumns(hazard: Hazard) throws {
         try hazard.run()
     }
 
-    @Test("STRICT tables come through", .enabled(if: Engine.current.hasStrictTables), arguments: Self.strict)
+    @Test("STRICT tables are converted", .enabled(if: Engine.current.hasStrictTables), arguments: Self.strict)
     func strictTables(hazard: Hazard) throws {
         try hazard.run()
     }
@@ -239,7 +239,7 @@ struct NewerEngineHazardTests {
     ]
 
     @Test(
-        "An index that only the app's function can fill ends in a typed refusal and leaves the file as it was",
+        "An index that needs the app's missing function is refused with a typed error, and the file stays unchanged",
         .enabled(if: Engine.current.hasGeneratedColumns))
     func absentFunction() throws {
         let file = try LegacyFile { connection in

@@ -5,12 +5,12 @@ import Testing
 
 /// Schemas that a copy rewrites, reorders or cannot read.
 struct SchemaHazardTests {
-    @Test("The schema comes through to the letter", arguments: Self.tables + Self.names + Self.headers)
+    @Test("The schema is kept to the letter", arguments: Self.tables + Self.names + Self.headers)
     func encryptSchema(hazard: Hazard) throws {
         try hazard.run()
     }
 
-    @Test("Indexes come through entry by entry", arguments: Self.indexes)
+    @Test("Indexes are kept entry by entry", arguments: Self.indexes)
     func encryptIndex(hazard: Hazard) throws {
         try hazard.run()
     }

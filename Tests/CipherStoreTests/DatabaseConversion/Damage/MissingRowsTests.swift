@@ -33,7 +33,7 @@ struct MissingRowsTests {
 
     private static let finding = "index i has entries for 250 rows that table t does not have"
 
-    @Test("An encryption keeps the plaintext original where an index names rows that are missing", arguments: schemas)
+    @Test("An encryption keeps the plaintext original if an index names missing rows", arguments: schemas)
     func keepsOriginal(schema: String) throws {
         let file = try LegacyFile { try Self.losingRows(schema, $0) }
         let original = try Data(contentsOf: URL(filePath: file.path))
@@ -54,7 +54,7 @@ struct MissingRowsTests {
         #expect(try file.read(key: TestKeys.raw()) { try $0.value(String.self, "PRAGMA integrity_check") } == "ok")
     }
 
-    @Test("A shadow proof says that the upgrade would keep the original, and keeps none")
+    @Test("A shadow proof reports that the upgrade would keep the original, and keeps none itself")
     func shadow() throws {
         let file = try LegacyFile { try Self.losingRows(Self.schemas[0], $0) }
         let before = try FolderDigest(file.folder.url)
@@ -64,7 +64,7 @@ struct MissingRowsTests {
         #expect(try FolderDigest(file.folder.url) == before)
     }
 
-    @Test("With onDamage refuse, missing rows are named and nothing is changed", arguments: schemas)
+    @Test("With onDamage set to refuse, missing rows are reported and nothing is changed", arguments: schemas)
     func refuses(schema: String) throws {
         let file = try LegacyFile { try Self.losingRows(schema, $0) }
         let before = try FolderDigest(file.folder.url)
@@ -77,7 +77,7 @@ struct MissingRowsTests {
         #expect(try FolderDigest(file.folder.url) == before)
     }
 
-    @Test("A decryption is refused where an index names rows that are missing")
+    @Test("A decryption is refused if an index names missing rows")
     func decryption() throws {
         let folder = try TemporaryFolder()
         let path = folder.path("app.db")
@@ -110,7 +110,7 @@ struct MissingRowsTests {
     }
 
     @Test(
-        "A table WITHOUT ROWID whose root is that of its index is refused, and nothing is changed",
+        "A table WITHOUT ROWID that has its index's root is refused, and nothing is changed",
         arguments: ["i", "sqlite_autoindex_t_2"])
     func swappedRoots(index: String) throws {
         let file = try LegacyFile { try Self.swappingRoots(index, $0) }
@@ -122,7 +122,7 @@ struct MissingRowsTests {
         #expect(try FolderDigest(file.folder.url) == before)
     }
 
-    @Test("The same of an encrypted one")
+    @Test("An encrypted table WITHOUT ROWID that has its index's root is refused too")
     func swappedRootsDecryption() throws {
         let folder = try TemporaryFolder()
         let path = folder.path("app.db")

@@ -16,7 +16,7 @@ struct FileDiagnosisTests {
 
     // MARK: Damage
 
-    @Test("A cut within a page is named, wherever it is", arguments: keys, formats)
+    @Test("A file truncated within a page is diagnosed, wherever the cut is", arguments: keys, formats)
     func cut(key: String, format: CipherSettings) throws {
         let size = format.pageSize
         for length in [100, size - 1, size + 1, 3 * size, 5 * size + 17] {
@@ -28,7 +28,7 @@ struct FileDiagnosisTests {
     }
 
     @Test(
-        "A first page that is damaged is told from another key", arguments: keys,
+        "A damaged first page is distinguished from another key", arguments: keys,
         formats.filter { $0.compatibility > 1 })
     func firstPage(key: String, format: CipherSettings) throws {
         for range in [16..<200, format.pageSize - 90..<format.pageSize, 300..<310, 16..<format.pageSize] {
@@ -39,7 +39,7 @@ struct FileDiagnosisTests {
         }
     }
 
-    @Test("A first page of zeros is named, and that the salt is lost", arguments: keys, formats)
+    @Test("A first page of zeros is diagnosed as damaged, with a lost salt", arguments: keys, formats)
     func zeroedFirstPage(key: String, format: CipherSettings) throws {
         let file = try PlantedFile(key, format)
         try file.change { for index in 0..<format.pageSize { $0[index] = 0 } }
@@ -47,7 +47,7 @@ struct FileDiagnosisTests {
         #expect(diagnosis.kinds == [.damagedFirstPage], "\(diagnosis.causes)")
     }
 
-    @Test("A salt that was changed is named under a raw key", arguments: formats)
+    @Test("A changed salt is diagnosed under a raw key", arguments: formats)
     func changedSalt(format: CipherSettings) throws {
         let file = try PlantedFile(Self.raw, format)
         try file.change { for index in 0..<16 { $0[index] ^= UInt8(index + 1) } }
@@ -56,7 +56,7 @@ struct FileDiagnosisTests {
         #expect(try file.diagnose(Self.raw, format).kinds == kinds)
     }
 
-    @Test("Other pages that are damaged are named with their number", arguments: keys)
+    @Test("Damage to other pages is diagnosed with the page numbers", arguments: keys)
     func otherPages(key: String) throws {
         let file = try PlantedFile(key)
         let size = CipherSettings().pageSize
@@ -99,13 +99,13 @@ struct FileDiagnosisTests {
         return (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
     }
 
-    @Test("Another kind of file is named, and random bytes are not taken for one", arguments: contents, keys)
+    @Test("A file of another kind is diagnosed, and random bytes are not mistaken for one", arguments: contents, keys)
     func content(test: (name: String, bytes: [UInt8], kind: Diagnosis.Kind), key: String) throws {
         let diagnosis = try PlantedFile(bytes: test.bytes).diagnose(key, rounds: 10, derivations: 5)
         #expect(diagnosis.kinds == [test.kind], "\(test.name): \(diagnosis.causes)")
     }
 
-    @Test("A folder is named, and a missing file is an error")
+    @Test("A folder is diagnosed, and a missing file is an error")
     func noFile() throws {
         let folder = try TemporaryFolder()
         let diagnosis = try Diagnostician(DatabasePaths(folder.path("")), DiagnosisOptions()).run(keyText: nil)
@@ -118,7 +118,8 @@ struct FileDiagnosisTests {
 
     // MARK: Plaintext
 
-    @Test("A plaintext database is named where a key is given, and opens without one", arguments: ["DELETE", "WAL"])
+    @Test(
+        "A plaintext database is diagnosed if a key is specified, and opens without one", arguments: ["DELETE", "WAL"])
     func plaintext(mode: String) throws {
         let file = try PlantedFile(nil, script: "PRAGMA journal_mode = \(mode);" + PlantedFile.rows)
         #expect(try file.diagnose(PlantedFile.passphrase).kinds == [.plaintext])
@@ -126,7 +127,7 @@ struct FileDiagnosisTests {
         #expect(try PlantedFile(PlantedFile.passphrase).diagnose(nil).kinds == [.keyMissing])
     }
 
-    @Test("A plaintext database that is damaged or cut off is named")
+    @Test("A damaged or truncated plaintext database is diagnosed")
     func damagedPlaintext() throws {
         let file = try PlantedFile(nil)
         try file.change { $0 = $0.prefix(3 * 4096 + 17) }
@@ -153,7 +154,7 @@ struct FileDiagnosisTests {
         try Data(contentsOf: URL(filePath: other.path + ending)).write(to: URL(filePath: file.path + ending))
     }
 
-    @Test("A log of another file or another key is named, and the file's own is none", arguments: keys)
+    @Test("A log of another file or another key is diagnosed, and the file's own log is not", arguments: keys)
     func otherLog(key: String) throws {
         #expect(try logged(key).diagnose(key).kinds == [])
         for stranger in [try logged(key == Self.raw ? Self.other : key), try logged(Self.other), try logged(nil)] {
@@ -164,7 +165,7 @@ struct FileDiagnosisTests {
         }
     }
 
-    @Test("A log of the same file from before its key was changed is named")
+    @Test("A log from before the key of the file was changed is diagnosed")
     func logOfOlderKey() throws {
         let old = try logged(Self.raw)
         let file = try PlantedFile(Self.raw, pragmas: [])
@@ -174,7 +175,7 @@ struct FileDiagnosisTests {
         #expect(try file.diagnose(Self.raw).kinds == [])
     }
 
-    @Test("A log of another copy of the file under the same raw key is named")
+    @Test("A log of another copy of the file under the same raw key is diagnosed")
     func logOfOtherGeneration() throws {
         let key = "x'\(PlantedFile.digits)00112233445566778899aabbccddeeff'"
         let file = try logged(key, script: PlantedFile.rows + "PRAGMA wal_checkpoint(TRUNCATE); DELETE FROM note;")
@@ -187,7 +188,7 @@ struct FileDiagnosisTests {
         #expect(try file.diagnose(key).kinds == [.staleLog])
     }
 
-    @Test("What is no log under the name of one is named")
+    @Test("A file with a log's name that is not a log is diagnosed")
     func noLog() throws {
         let file = try PlantedFile(Self.raw)
         try Data("no log at all".utf8).write(to: URL(filePath: file.path + "-wal"))
@@ -201,7 +202,7 @@ struct FileDiagnosisTests {
                 + "PRAGMA cache_size = 2; BEGIN; UPDATE note SET body = 'changed', payload = zeroblob(300)")
     }
 
-    @Test("A hot journal is named, and one of another key apart from it", arguments: keys)
+    @Test("A hot journal is diagnosed, and distinguished from one of another key", arguments: keys)
     func journal(key: String) throws {
         #expect(try interrupted(key).diagnose(key).kinds == [.hotJournal])
         let file = try PlantedFile(key)
@@ -214,7 +215,7 @@ struct FileDiagnosisTests {
 
     // MARK: The public interface
 
-    @Test("A provider that reads a text is asked for it, also where it is no key, and another one for its key")
+    @Test("A provider of key text is asked for its text, even if it is not a key, and any other for its key")
     func providers() async throws {
         let file = try PlantedFile(Self.raw)
         let keys = try TemporaryFolder()
@@ -229,7 +230,7 @@ struct FileDiagnosisTests {
 
     // MARK: Bounds
 
-    @Test("The search keeps to its limits and says so")
+    @Test("The search stays within its limits and reports them")
     func limits() throws {
         let file = try PlantedFile(bytes: Self.noise(16_384))
         var options = DiagnosisOptions()
@@ -243,7 +244,7 @@ struct FileDiagnosisTests {
         #expect(!none.isComplete)
     }
 
-    @Test("A search that is cancelled ends")
+    @Test("A cancelled search ends")
     func cancellation() throws {
         let file = try PlantedFile(bytes: Self.noise(16_384))
         let cancellation = UpgradeCancellation()

@@ -14,7 +14,7 @@ struct FormatDiagnosisTests {
         }
     }.filter { $0.fault() == nil }
 
-    @Test("The size of the pages is named, under passphrases and raw keys", arguments: pageSizes, [false, true])
+    @Test("The page size is diagnosed, under passphrases and raw keys", arguments: pageSizes, [false, true])
     func pageSize(settings: CipherSettings, isRaw: Bool) throws {
         let key = isRaw ? "x'\(PlantedFile.digits)'" : PlantedFile.passphrase
         let diagnosis = try PlantedFile(key, settings).diagnose(key)
@@ -28,7 +28,7 @@ struct FormatDiagnosisTests {
             CipherSettings.Digest.allCases.map { CipherSettings(hmacAlgorithm: hmac, kdfAlgorithm: $0) }
         }
 
-    @Test("The hash functions are named, under passphrases and raw keys", arguments: algorithms, [false, true])
+    @Test("The hash functions are diagnosed, under passphrases and raw keys", arguments: algorithms, [false, true])
     func algorithm(settings: CipherSettings, isRaw: Bool) throws {
         let key = isRaw ? "x'\(PlantedFile.digits)'" : PlantedFile.passphrase
         let diagnosis = try PlantedFile(key, settings).diagnose(key)
@@ -39,14 +39,14 @@ struct FormatDiagnosisTests {
         [1, 1_777, format.compatibility == 4 ? 64_000 : 256_000].map { (format.compatibility, $0) }
     }
 
-    @Test("The rounds are named, also a number that nobody guesses", arguments: roundCounts)
+    @Test("The number of rounds is diagnosed, even an unusual one", arguments: roundCounts)
     func rounds(compatibility: Int, rounds: Int) throws {
         let settings = CipherSettings(compatibility: compatibility, kdfIterations: rounds)
         let diagnosis = try PlantedFile(PlantedFile.passphrase, settings).diagnose(PlantedFile.passphrase)
         try expect(diagnosis, settings, isDerived: true)
     }
 
-    @Test("Several causes at once are named", arguments: CipherSettings.defaults().filter { $0.compatibility > 1 })
+    @Test("Several causes at once are diagnosed", arguments: CipherSettings.defaults().filter { $0.compatibility > 1 })
     func several(format: CipherSettings) throws {
         let settings = CipherSettings(compatibility: format.compatibility, pageSize: 8192, kdfIterations: 1_234)
         let diagnosis = try PlantedFile(PlantedFile.passphrase + "\n", settings).diagnose(PlantedFile.passphrase)
@@ -76,7 +76,7 @@ struct FormatDiagnosisTests {
     }
 
     @Test(
-        "A file without HMACs is named, under passphrases and raw keys",
+        "A file without HMACs is diagnosed, under passphrases and raw keys",
         arguments: [PlantedFile.passphrase, "x'\(PlantedFile.digits)'"])
     func noHMAC(key: String) throws {
         let diagnosis = try PlantedFile(key, pragmas: ["cipher_use_hmac = OFF"]).diagnose(key)
@@ -87,7 +87,7 @@ struct FormatDiagnosisTests {
     }
 
     @Test(
-        "An HMAC of another salt mask or order of bytes is named with the pragma",
+        "An HMAC with another salt mask or byte order is diagnosed with its pragma",
         .enabled(if: Engine.current.defaultCompatibility >= 4),
         arguments: [
             (UInt8(0), false, "cipher_hmac_salt_mask = \"x'00'\""), (0x5c, false, "cipher_hmac_salt_mask = \"x'5c'\""),
@@ -134,7 +134,7 @@ struct FormatDiagnosisTests {
     private static let salt = "00112233445566778899aabbccddeeff"
 
     @Test(
-        "A readable header without the salt is named; whether the key is right, where it is raw",
+        "A readable header without the salt is diagnosed, and under a raw key also whether the key is right",
         .enabled(if: Engine.current.defaultCompatibility >= 4))
     func readableHeader() throws {
         let settings = CipherSettings(plaintextHeaderSize: 32)
@@ -152,7 +152,7 @@ struct FormatDiagnosisTests {
     }
 
     @Test(
-        "A readable header of another size than 32 is named with the pragma",
+        "A readable header of a size other than 32 is diagnosed with its pragma",
         .enabled(if: Engine.current.defaultCompatibility >= 4), arguments: [16, 48, 64])
     func otherHeader(size: Int) throws {
         let key = "x'\(PlantedFile.digits)\(Self.salt)'"

@@ -109,7 +109,7 @@ struct KeyDiagnosisTests {
         Case("another raw key", raw, "x'\(String(repeating: "0f", count: 32))'", [.undetermined]),
     ]
 
-    @Test("How the key was meant is named, in every format", arguments: cases, [4, 3, 2, 1])
+    @Test("The intended form of the key is diagnosed, in every format", arguments: cases, [4, 3, 2, 1])
     func names(test: Case, compatibility: Int) throws {
         guard compatibility <= Engine.current.defaultCompatibility else { return }
         // With few rounds, so that a test takes no time.
@@ -125,7 +125,7 @@ struct KeyDiagnosisTests {
     }
 
     @Test(
-        "How the key was meant is named besides a format that was not given",
+        "The intended form of the key is diagnosed together with a format that was not specified",
         arguments: cases.filter {
             [[.newline], [.hexCase], [.rawKeyNotPassphrase], [.byteOrderMark]].contains($0.kinds)
         },

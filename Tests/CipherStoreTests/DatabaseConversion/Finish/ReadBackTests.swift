@@ -15,7 +15,7 @@ struct ReadBackTests {
         }
     }
 
-    @Test("A copy without what the migration wrote does not take the database's place", arguments: ["WAL", "DELETE"])
+    @Test("A copy without the migration's writes does not replace the database", arguments: ["WAL", "DELETE"])
     func forgotten(journal: String) throws {
         let file = try OpeningFixture.file(version: 23, journal: journal)
         let before = try file.originalDump()
@@ -35,7 +35,7 @@ struct ReadBackTests {
         #expect(try file.folder.names.filter { $0.contains("upgrade") || $0.contains("attempt") }.isEmpty)
     }
 
-    @Test("A copy with all of it does")
+    @Test("A copy with all of the migration's writes replaces the database")
     func kept() throws {
         let file = try OpeningFixture.file(version: 23)
         let report = try upgrade(file) { try $0.execute("UPDATE t SET a = 'changed'") }

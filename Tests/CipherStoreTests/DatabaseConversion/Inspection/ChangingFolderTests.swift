@@ -57,7 +57,7 @@ struct ChangingFolderTests {
         }
     }
 
-    @Test("A log that its last connection removes is there or not")
+    @Test("A log that is removed during an inspection is seen or not seen, and causes no error")
     func sidecar() throws {
         let log = path + "-wal"
         try changing({ _ in
@@ -70,7 +70,7 @@ struct ChangingFolderTests {
         }
     }
 
-    @Test("A file that gets its name at that moment is found, and is no link that leads nowhere")
+    @Test("A file renamed into place during the lookup is found, and is not mistaken for a dangling link")
     func resolve() throws {
         let (path, new) = (path, folder.path("new"))
         let real = try FileSystem.resolve(path)
@@ -86,7 +86,7 @@ struct ChangingFolderTests {
         }
     }
 
-    @Test("A link that is replaced leads to one of its files")
+    @Test("A link that is being replaced is resolved to one of its targets")
     func resolveLink() throws {
         try folder.write("", to: "one")
         try folder.write("", to: "two")
@@ -104,7 +104,7 @@ struct ChangingFolderTests {
         }
     }
 
-    @Test("A database that is made, replaced and removed is one of those that were there")
+    @Test("A database that is created, replaced and removed is identified as one of its states")
     func surface() throws {
         let files = try [false, true].map { isEncrypted in
             let file = try OpeningFixture.file(version: 23, encryptedWith: isEncrypted ? TestKeys.raw() : nil)
@@ -133,7 +133,9 @@ struct ChangingFolderTests {
         #expect(!seen.isEmpty)
     }
 
-    @Test("A log that is written, moved into its file and begun anew meanwhile is no damage", arguments: [false, true])
+    @Test(
+        "A log that is written, checkpointed and restarted meanwhile is not reported as damage",
+        arguments: [false, true])
     func liveLog(isEncrypted: Bool) throws {
         let key: CipherKey? = isEncrypted ? try TestKeys.raw() : nil
         let path = path
@@ -172,7 +174,7 @@ struct ChangingFolderTests {
         #expect(looks > 0)
     }
 
-    @Test("A log that comes with each connection and goes with it keeps no reader out")
+    @Test("A log that exists only while a connection is open does not lock out readers")
     func comingAndGoingLog() throws {
         let path = path
         try LegacyFile.write(path, script: "PRAGMA journal_mode = WAL; CREATE TABLE t(a)")
@@ -200,7 +202,7 @@ struct ChangingFolderTests {
     // Unchecked, and safe between threads: one thread uses it at a time.
     private struct Box: @unchecked Sendable { let connection: Connection }
 
-    @Test("A file that another program replaces while it is open is told as busy, and not as one without permission")
+    @Test("A file replaced by another program while it is open is reported as busy, not as lacking permission")
     func moved() throws {
         let connection = try Connection(path: path, mode: .create)
         defer { connection.close() }
@@ -212,7 +214,7 @@ struct ChangingFolderTests {
         #expect(StoreError(error, path: path, during: .migration("it")).code == .busy)
     }
 
-    @Test("What is removed between a look and the opening is told as gone, and not as an error of the disk")
+    @Test("A file removed between an inspection and the opening is reported as missing, not as a disk error")
     func gone() {
         let error = StoreError(
             DatabaseError(extendedCode: 14, message: "", path: path), path: path, during: .use)

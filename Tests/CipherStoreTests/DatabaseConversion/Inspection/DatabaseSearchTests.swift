@@ -32,7 +32,7 @@ struct DatabaseSearchTests {
         }
     }
 
-    @Test("Names that databases have count whatever the content, other names by the content")
+    @Test("Files with database names are found whatever their content, and other files by their content")
     func kinds() throws {
         try make("plain")
         try make("encrypted", key: TestKeys.raw())
@@ -45,7 +45,7 @@ struct DatabaseSearchTests {
         #expect(try found() == ["cut.SQLite", "empty.db", "encrypted", "format-1", "plain"])
     }
 
-    @Test("A readable header is known", .enabled(if: Engine.current.hasCompatibilityPragma))
+    @Test("A database with a readable header is found", .enabled(if: Engine.current.hasCompatibilityPragma))
     func plaintextHeader() throws {
         try make("header", key: TestKeys.rawWithSalt(), settings: CipherSettings(plaintextHeaderSize: 32))
         #expect(try found() == ["header"])
@@ -56,7 +56,7 @@ struct DatabaseSearchTests {
         "-plaintext-0123456789abcdef", "-plaintext-2", "-plaintext-10",
     ]
 
-    @Test("A database under a name that another database may use is told of, where that one exists", arguments: endings)
+    @Test("A database under a side file's name is reported as such if its main database exists", arguments: endings)
     func sideFiles(ending: String) throws {
         try make("app.db")
         for key in [nil, try TestKeys.raw()] {
@@ -68,7 +68,7 @@ struct DatabaseSearchTests {
         }
     }
 
-    @Test("A database is one under any name, where there is no other to which that name belongs", arguments: endings)
+    @Test("A database is found under any name that does not belong to another database", arguments: endings)
     func ownNames(ending: String) throws {
         try make("my\(ending)")
         try make("our\(ending)", key: TestKeys.raw())
@@ -78,7 +78,7 @@ struct DatabaseSearchTests {
         #expect(try found(.matching("*[a-z0-9]")) == [ending, "my\(ending)", "our (symbolic)", "our\(ending)"])
     }
 
-    @Test("A log, a journal and an index are no databases, also where theirs is gone", arguments: [false, true])
+    @Test("A log, a journal and an index are not databases, even if their database is gone", arguments: [false, true])
     func orphans(isEncrypted: Bool) throws {
         for (mode, ending) in [("WAL", "-wal"), ("DELETE", "-journal")] {
             let connection = try Connection(path: folder.path("app"), mode: .create)
@@ -103,7 +103,7 @@ struct DatabaseSearchTests {
         #expect(try found(.matching("*")) == [])
     }
 
-    @Test("A folder that is swapped for a link while the search is under way does not lead out of the tree")
+    @Test("A folder that is replaced by a link during the search does not lead out of the searched folder")
     func swappedFolder() throws {
         try FileManager.default.createDirectory(atPath: folder.path("inner"), withIntermediateDirectories: false)
         let seen = try SearchedFolder(folder.path("inner")).identity
@@ -116,7 +116,8 @@ struct DatabaseSearchTests {
     }
 
     @Test(
-        "What was found is not read where a link leads out of the tree by then", arguments: ["inner", "inner/app.db"])
+        "A found file is not read if a link leads out of the searched folder by then",
+        arguments: ["inner", "inner/app.db"])
     func swappedFile(name: String) throws {
         let outside = try TemporaryFolder()
         for folder in [folder, outside] {
@@ -133,7 +134,7 @@ struct DatabaseSearchTests {
         #expect(try storeError { try verify() }?.code == .busy)
     }
 
-    @Test("A pattern or one name leaves out everything else")
+    @Test("A pattern or a single name excludes everything else")
     func names() throws {
         for name in ["app.db", "tenant-1.db", "tenant-2.db"] { try make(name) }
         #expect(try found(.matching("tenant-*.db")) == ["tenant-1.db", "tenant-2.db"])
@@ -141,7 +142,7 @@ struct DatabaseSearchTests {
         #expect(try found(.equal("*.db")) == [])
     }
 
-    @Test("Folders are entered in order, links are not followed")
+    @Test("Folders are searched in order, and links are not followed")
     func links() throws {
         let manager = FileManager.default
         try manager.createDirectory(atPath: folder.path("b"), withIntermediateDirectories: false)
@@ -153,7 +154,7 @@ struct DatabaseSearchTests {
         #expect(try found() == ["a.db", "c.db", "link.db (symbolic)", "inner.db", "other.db (hard)"])
     }
 
-    @Test("A file is taken for the one database, and nothing is an error")
+    @Test("A path to a file finds this one database, and a missing path is an error")
     func single() throws {
         try make("app")
         #expect(try Array(DatabaseSearch(in: folder.path("app"), .usual)).count == 1)

@@ -71,7 +71,7 @@ struct LogGenerationTests {
     private static let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE);"
 
     @Test(
-        "A newer log beside an older copy of its database is refused, and nothing is touched", arguments: [true, false])
+        "A newer log beside an older copy of its database is refused, and nothing is changed", arguments: [true, false])
     func olderDatabase(isEncrypted: Bool) throws {
         let app = try App(isEncrypted: isEncrypted)
         try app.connect()
@@ -85,7 +85,7 @@ struct LogGenerationTests {
     }
 
     @Test(
-        "An older log beside a newer copy of its database is refused, and nothing is touched", arguments: [true, false])
+        "An older log beside a newer copy of its database is refused, and nothing is changed", arguments: [true, false])
     func newerDatabase(isEncrypted: Bool) throws {
         let app = try App(isEncrypted: isEncrypted)
         try app.connect()
@@ -107,7 +107,7 @@ struct LogGenerationTests {
     }
 
     @Test(
-        "A log that no number tells from one of the file is refused where both together are damaged",
+        "A foreign log that no number reveals is refused if it damages the database",
         arguments: [true, false])
     func damaging(isEncrypted: Bool) throws {
         let app = try App(isEncrypted: isEncrypted)

@@ -12,7 +12,7 @@ struct ReadOnlyAccessTests {
     private static let subject = TestProgram.built("CipherCrashSubject")
     private static var isPossible: Bool { subject.isThere && Engine.current.readsLogWithoutIndex }
 
-    @Test("Who looks at a file waits for others as long as was asked", arguments: [true, false])
+    @Test("An inspection waits for other connections for as long as specified", arguments: [true, false])
     func busyTimeout(isEncrypted: Bool) throws {
         let file = try OpeningFixture.file(version: 23, encryptedWith: isEncrypted ? TestKeys.raw() : nil)
         var options = ConversionOptions()
@@ -24,7 +24,7 @@ struct ReadOnlyAccessTests {
     }
 
     @Test(
-        "The index of a killed writer's log is not written by who only looks", .enabled(if: isPossible),
+        "An inspection does not write the index of a killed writer's log", .enabled(if: isPossible),
         arguments: ["plaintext", "encrypted"], [false, true])
     func index(form: String, isDamaged: Bool) throws {
         let folder = try TemporaryFolder()
@@ -57,7 +57,7 @@ struct ReadOnlyAccessTests {
     }
 
     #if !os(iOS) && !os(tvOS) && !os(watchOS)
-        @Test("A file in WAL mode that may only be read gets nothing beside it from who looks")
+        @Test("An inspection leaves nothing beside a read-only file in WAL mode")
         func unwritable() async {
             // In a process of its own, for a user is the whole process's.
             await #expect(processExitsWith: .success) {

@@ -62,14 +62,14 @@ struct SidecarClaimsTests {
         }
     }
 
-    @Test("A hot journal of a database of terabytes is not played back", arguments: [false, true])
+    @Test("A hot journal that claims a database of terabytes is not rolled back", arguments: [false, true])
     func hugeJournal(isEncrypted: Bool) throws {
         let file = try interrupted(isEncrypted ? TestKeys.raw() : nil)
         try edit(file.path + "-journal") { $0.replaceSubrange(16..<20, with: [0x7f, 0xff, 0xff, 0xff]) }
         try expectRefusals(file, isEncrypted: isEncrypted)
     }
 
-    @Test("The hot journal of another encrypted database is not played back, whichever key it has", arguments: [7, 8])
+    @Test("The hot journal of another encrypted database is not rolled back, whichever key it has", arguments: [7, 8])
     func otherDatabase(number: UInt8) throws {
         let file = try interrupted(TestKeys.raw(7))
         let other = try interrupted(TestKeys.raw(number))
@@ -84,7 +84,7 @@ struct SidecarClaimsTests {
         }
     }
 
-    @Test("A hot journal of a database that was somewhat larger is played back")
+    @Test("A hot journal of a database that was slightly larger is rolled back")
     func largerOriginal() throws {
         let file = try interrupted(nil)
         let pages = UInt8(try FileSystem.size(file.path).map { $0 / 4096 + 9 } ?? 0)
@@ -94,7 +94,7 @@ struct SidecarClaimsTests {
         #expect(first == "kept")
     }
 
-    @Test("A log that makes the database one of terabytes is not read", arguments: [false, true])
+    @Test("A log that claims a database of terabytes is not read", arguments: [false, true])
     func hugeLog(isEncrypted: Bool) throws {
         let file = try Fixture.file(version: 23, encryptedWith: isEncrypted ? TestKeys.raw() : nil)
         try edit(file.path + "-wal") { $0.replaceSubrange(36..<40, with: [0x7f, 0xff, 0xff, 0xff]) }
@@ -113,7 +113,9 @@ struct SidecarClaimsTests {
         }
     }
 
-    @Test("A hot journal does not have another file removed", arguments: [true, false], ["", "\0app.db-mj1A2B3C9FF"])
+    @Test(
+        "A hot journal cannot cause the removal of another file",
+        arguments: [true, false], ["", "\0app.db-mj1A2B3C9FF"])
     func superJournal(hasHeader: Bool, ending: String) throws {
         let file = try interrupted(nil)
         let elsewhere = try TemporaryFolder()
@@ -125,7 +127,7 @@ struct SidecarClaimsTests {
         #expect(try String(contentsOfFile: victim, encoding: .utf8) == "precious")
     }
 
-    @Test("The journal of a transaction over several databases is played back")
+    @Test("The journal of a transaction over several databases is rolled back")
     func realSuperJournal() throws {
         let file = try interrupted(nil)
         let group = try file.folder.write(file.path + "-journal\0", to: "other.db-mj1A2B3C9FF")
@@ -136,7 +138,7 @@ struct SidecarClaimsTests {
     }
 
     @Test(
-        "A file that was cut off is refused before its log is written into it",
+        "A truncated file is refused before its log is written into it",
         arguments: [false, true], [4_096, 9_000, 40_960])
     func cutOff(isEncrypted: Bool, size: UInt64) throws {
         let file = try LegacyFile(unclosed: true) { connection in
@@ -166,7 +168,7 @@ struct SidecarClaimsTests {
         }
     }
 
-    @Test("A file that another connection makes longer meanwhile is not taken for one that was cut off")
+    @Test("A file that another connection extends meanwhile is not mistaken for a truncated one")
     func growing() throws {
         let file = try LegacyFile { connection in
             _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")

@@ -51,7 +51,7 @@ struct SidecarScanTests {
     }
 
     @Test(
-        "Pages of the database's kind are its own, those of the other kind are not, and neither file is touched",
+        "Only sidecar pages of the database's own kind are accepted, and neither file is changed",
         arguments: Sidecar.allCases, [true, false])
     func kinds(_ sidecar: Sidecar, isEncrypted: Bool) throws {
         let file = try file(sidecar, isEncrypted: isEncrypted)
@@ -63,7 +63,9 @@ struct SidecarScanTests {
         #expect(try FolderDigest(file.folder.url) == before)
     }
 
-    @Test("A log or a journal that ends before its first page holds none", arguments: Sidecar.allCases, [0, 20, 1000])
+    @Test(
+        "A log or a journal that ends before its first page contains no page",
+        arguments: Sidecar.allCases, [0, 20, 1000])
     func cutOff(_ sidecar: Sidecar, count: Int) throws {
         let file = try file(sidecar, isEncrypted: false)
         let paths = try DatabasePaths(file.path)
@@ -73,7 +75,7 @@ struct SidecarScanTests {
         #expect(try !SidecarScan.isStale(paths, databaseIsPlaintext: false))
     }
 
-    @Test("A log whose pages a power loss took away is nobody else's", arguments: [1, 2, 40])
+    @Test("A log whose pages were lost in a power loss is not taken for another database's", arguments: [1, 2, 40])
     func lostPages(count: Int) throws {
         let file = try file(.log, isEncrypted: false)
         let paths = try DatabasePaths(file.path)
@@ -88,7 +90,7 @@ struct SidecarScanTests {
         #expect(try !SidecarScan.isStale(paths, databaseIsPlaintext: false))
     }
 
-    @Test("Beside a database that has neither, nothing is stale")
+    @Test("A database without a log and a journal has nothing stale beside it")
     func none() throws {
         let file = try LegacyFile { try $0.execute("CREATE TABLE t(a)") }
         let paths = try DatabasePaths(file.path)
@@ -97,7 +99,7 @@ struct SidecarScanTests {
         #expect(try !SidecarScan.isStale(paths, databaseIsPlaintext: false))
     }
 
-    @Test("A journal whose header is zeros, as a commit leaves it, counts for nothing")
+    @Test("A journal whose header a commit has set to zeros is ignored")
     func invalidated() throws {
         let file = try file(.journal, isEncrypted: false)
         let paths = try DatabasePaths(file.path)
@@ -106,7 +108,7 @@ struct SidecarScanTests {
         #expect(try !SidecarScan.isStale(paths, databaseIsPlaintext: false))
     }
 
-    @Test("Frames of a log's earlier generation, whose salt is another, are nobody's")
+    @Test("Frames of an earlier generation of the log, with another salt, are ignored")
     func formerGeneration() throws {
         let file = try file(.log, isEncrypted: false)
         let paths = try DatabasePaths(file.path)
@@ -124,7 +126,7 @@ struct SidecarScanTests {
         #expect(try !SidecarScan.isStale(paths, databaseIsPlaintext: false))
     }
 
-    @Test("The files are those of the name's bytes, and not those of a name that looks like it")
+    @Test("Sidecars are found by the bytes of the name, not by a name that looks like it")
     func nameBytes() throws {
         let file = try file(.log, isEncrypted: false)
         let folder = try FileSystem.resolve(file.folder.path("."))
@@ -139,7 +141,7 @@ struct SidecarScanTests {
         #expect(try !SidecarScan.holdsPages(DatabasePaths(alike)))
     }
 
-    @Test("A link in a log's place is refused, and what it leads to is not read", arguments: Sidecar.allCases)
+    @Test("A link in a log's place is refused, and its target is not read", arguments: Sidecar.allCases)
     func link(_ sidecar: Sidecar) throws {
         let file = try file(sidecar, isEncrypted: false)
         let paths = try DatabasePaths(file.path)
@@ -156,7 +158,7 @@ struct SidecarScanTests {
         #expect(try [FolderDigest(file.folder.url), FolderDigest(elsewhere.url)] == before)
     }
 
-    @Test("A folder or a FIFO in a log's place holds no page, and nobody waits for one", arguments: Sidecar.allCases)
+    @Test("A folder or a FIFO in a log's place contains no page, and does not block", arguments: Sidecar.allCases)
     func noFiles(_ sidecar: Sidecar) throws {
         let file = try LegacyFile { try $0.execute("CREATE TABLE t(a)") }
         let paths = try DatabasePaths(file.path)

@@ -45,7 +45,9 @@ struct AppExtensionsTests {
         try Connection(url, key: key, functions: [AppExtensions.hash], tokenizers: [AppExtensions.words])
     }
 
-    @Test("A file is encrypted, rekeyed and decrypted with the app's functions, and each index held against its rows")
+    @Test(
+        "A file is encrypted, rekeyed and decrypted with the app's functions, and each index is compared with its rows"
+    )
     func converted() async throws {
         let original = try file.originalDump(computed: false)
         let reports = [
@@ -60,7 +62,7 @@ struct AppExtensionsTests {
         #expect(try file.dump(key: nil, computed: false) == original)
     }
 
-    @Test("A file is copied without the app's functions and tokenizers, and is whole with them afterwards")
+    @Test("A file is copied without the app's functions and tokenizers, and is intact when they are used afterwards")
     func copiedWithout() async throws {
         #expect(try await DatabaseConverter.encrypt(url, keyProvider: keys).outcome == .encrypted)
         let connection = try open(TestKeys.raw())
@@ -72,7 +74,7 @@ struct AppExtensionsTests {
         #expect(try connection.values(Int.self, "SELECT rowid FROM f WHERE f MATCH 'last'") == [4])
     }
 
-    @Test("A damaged index on the app's function is rebuilt with it, and without it is refused by the function's name")
+    @Test("A damaged index on the app's function is rebuilt with it; without it, the error names the function")
     func rebuilt() async throws {
         try damageIndex()
         let before = try file.digest()
@@ -106,7 +108,7 @@ struct AppExtensionsTests {
         }
     }
 
-    @Test("A function that no schema may call is no more than one that is missing: the rows are copied")
+    @Test("A function that the schema may not call is treated as missing, and the rows are copied")
     func notInnocuous() async throws {
         var options = options
         options.functions = [
@@ -117,7 +119,7 @@ struct AppExtensionsTests {
         #expect(try open(TestKeys.raw()).value(Int.self, "SELECT count(*) FROM chat") == 3)
     }
 
-    @Test("A verification with the app's own checks the content of each index")
+    @Test("A verification with the app's own functions checks the contents of each index")
     func verified() async throws {
         let without = try await DatabaseConverter.verify(url, keyProvider: keys)
         #expect(without.isSound)

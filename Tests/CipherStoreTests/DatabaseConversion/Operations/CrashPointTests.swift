@@ -17,7 +17,7 @@ struct CrashPointTests {
     }
 
     @Test(
-        "At every instant the file is whole, and the next run finishes the job", .enabled(if: isPossible),
+        "The file is intact at every instant, and the next run finishes the job", .enabled(if: isPossible),
         arguments: ["renameat2", "unlink", "unlinkat", "fsync", "fchmod", "pwrite64"])
     func kill(call: String) throws {
         let template = try TemporaryFolder()

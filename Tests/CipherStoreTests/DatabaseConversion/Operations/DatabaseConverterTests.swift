@@ -31,7 +31,7 @@ struct DatabaseConverterTests {
         #expect(try file.digest() == before, sourceLocation: sourceLocation)
     }
 
-    @Test("Decrypting is the way back, to every value")
+    @Test("Decrypting restores every value")
     func decrypt() async throws {
         let original = try file.originalDump()
         try await DatabaseConverter.encrypt(url, keyProvider: keys)
@@ -53,7 +53,7 @@ struct DatabaseConverterTests {
         #expect(try await DatabaseConverter.decrypt(url, keyProvider: rotation).outcome == .decrypted)
     }
 
-    @Test("A file gets another key, and is left as it is where it has that already")
+    @Test("A file gets another key, and is left unchanged if it already has that key")
     func changeKey() async throws {
         try await expectRefusal(.unexpectedPlaintext) {
             try await DatabaseConverter.changeKey(of: url, from: keys, to: other)
@@ -68,7 +68,7 @@ struct DatabaseConverterTests {
         #expect(try await DatabaseConverter.changeKey(of: url, from: keys, to: other).outcome == .alreadyRekeyed)
     }
 
-    @Test("A file gets another format and keeps its key")
+    @Test("A file is converted to another format and keeps its key")
     func changeFormat() async throws {
         var options = ConversionOptions()
         options.format = CipherSettings(compatibility: 3)
@@ -79,7 +79,7 @@ struct DatabaseConverterTests {
         #expect(try await DatabaseConverter.verify(url, keyProvider: keys).isSound)
     }
 
-    @Test("A shadow proof tells how an encryption would go, and leaves the file as it is")
+    @Test("A shadow proof reports how an encryption would go, and leaves the file unchanged")
     func shadowProof() async throws {
         let before = try file.digest()
         let report = try await DatabaseConverter.shadowProof(of: url, keyProvider: keys)
@@ -93,7 +93,7 @@ struct DatabaseConverterTests {
         }
     }
 
-    @Test("A sound file is told as such with its state, and one with another key is refused")
+    @Test("A sound file is reported with its state, and a file with another key is refused")
     func verify() async throws {
         let plaintext = try await DatabaseConverter.verify(url, keyProvider: keys)
         #expect(plaintext.isSound)
@@ -106,7 +106,7 @@ struct DatabaseConverterTests {
         try await expectRefusal(.keyDoesNotFit) { _ = try await DatabaseConverter.verify(url, keyProvider: other) }
     }
 
-    @Test("An inspection tells what a file is, with a key and without")
+    @Test("An inspection reports what a file is, with and without a key")
     func inspect() async throws {
         let plaintext = try await DatabaseConverter.inspect(url)
         #expect(plaintext.state == .plaintext)
@@ -120,7 +120,7 @@ struct DatabaseConverterTests {
         try await expectRefusal(.keyDoesNotFit) { _ = try await DatabaseConverter.inspect(url, keyProvider: other) }
     }
 
-    @Test("The blocking twins do the same")
+    @Test("The blocking counterparts of the conversions do the same")
     func blocking() throws {
         #expect(try DatabaseConverter.shadowProofBlocking(of: url, keyProvider: keys).outcome == .shadow)
         try DatabaseConverter.encryptBlocking(url, keyProvider: keys)
@@ -130,7 +130,7 @@ struct DatabaseConverterTests {
         #expect(try DatabaseConverter.decryptBlocking(url, keyProvider: other).outcome == .decrypted)
     }
 
-    @Test("A format that cannot be, and none at all, are refused before the file is looked at")
+    @Test("An invalid format and an empty list of formats are refused before the file is examined")
     func impossibleFormats() async throws {
         for formats in [[], [CipherSettings(compatibility: 9)]] {
             try await expectRefusal(.configuration) {

@@ -7,7 +7,7 @@ import Testing
 
 /// The encryption upgrade by itself, for an app that opens the file with another wrapper.
 @Suite struct EncryptingAloneTests {
-    @Test("Only the encryption changes: the schema, the version and the journal mode are the app's")
+    @Test("Encrypting alone leaves the schema, the version and the journal mode to the app")
     func leavesTheRestToTheApp() async throws {
         let file = try LegacyFile {
             try $0.executeScript(
@@ -30,7 +30,7 @@ import Testing
         #expect(try file.digest() == digest)
     }
 
-    @Test("Where there is nothing, the wrapper finds an encrypted database without tables")
+    @Test("If there is no file, the wrapper finds an encrypted database without tables")
     func makesWhatIsMissing() throws {
         let folder = try TemporaryFolder()
         let url = folder.url.appending(path: "app.db")
@@ -57,7 +57,7 @@ import Testing
         #expect(try connection.value(Int.self, "SELECT count(*) FROM note") == 0)
     }
 
-    @Test("A format that nobody writes is refused, and the file stays as it was", arguments: [2, 5])
+    @Test("An unsupported format is refused, and the file stays unchanged", arguments: [2, 5])
     func refusesFormatThatNobodyWrites(_ format: Int) async throws {
         let file = try LegacyFile { try $0.execute("CREATE TABLE note(body TEXT)") }
         let digest = try file.digest()

@@ -7,7 +7,7 @@ struct HostileFileTests {
     private static let mutator = TestProgram.built("CipherMutator")
     private static var isPossible: Bool { mutator.isThere }
 
-    @Test("A file that was made to harm is upgraded whole or refused, in time", .enabled(if: isPossible))
+    @Test("A malicious file is upgraded completely or refused, within the time limit", .enabled(if: isPossible))
     func harm() throws {
         let result = try Self.mutator.run(["hostile", "fast"])
         #expect(result.status == 0, "\(result.output)")
@@ -15,7 +15,7 @@ struct HostileFileTests {
     }
 
     @Test(
-        "Damage ends in equal rows or in a typed error with the file as it was", .enabled(if: isPossible),
+        "A damaged file ends with equal rows or with a typed error and the file unchanged", .enabled(if: isPossible),
         arguments: [1, 25, 60])
     func damage(first: Int) throws {
         let result = try Self.mutator.run(["some", "\(first)", "20"])
@@ -23,7 +23,7 @@ struct HostileFileTests {
         #expect(result.output.contains("count"))
     }
 
-    @Test("What once failed does not fail again", .enabled(if: isPossible))
+    @Test("Files that once caused a failure no longer do", .enabled(if: isPossible))
     func regressions() throws {
         let corpus = Repository.hostileFiles
         let names = try FileManager.default.contentsOfDirectory(atPath: corpus.path(percentEncoded: false))

@@ -88,7 +88,7 @@ import Testing
 
     // MARK: Where a conversion finds damage
 
-    @Test("A legacy file with a damaged table is encrypted with what it holds, and kept with its log")
+    @Test("A legacy file with a damaged table is encrypted with what it still contains, and kept with its log")
     func legacy() throws {
         let damaged = try Damaged()
         let (file, log) = (try damaged.bytes("app.db"), try damaged.bytes("app.db-wal"))
@@ -119,7 +119,7 @@ import Testing
         #expect(try connection.value(Int.self, "PRAGMA user_version") == 23)
     }
 
-    @Test("A legacy file whose damage no row depends on is healed, and no damaged one is kept")
+    @Test("A legacy file with damage that no row depends on is repaired, and no damaged file is kept")
     func indexAlone() throws {
         let file = try LegacyFile { connection in
             try connection.executeScript("CREATE TABLE t(a TEXT UNIQUE, b); INSERT INTO t VALUES ('x', 1), ('y', 2)")
@@ -137,7 +137,7 @@ import Testing
         #expect(try file.folder.names == ["app.db"])
     }
 
-    @Test("Rows of one key under a UNIQUE index, which cannot heal, all come back, and the index is named")
+    @Test("Rows with duplicate keys under a UNIQUE index are all recovered, and the index is named")
     func duplicates() throws {
         let file = try LegacyFile { connection in
             try connection.executeScript("CREATE TABLE t(a TEXT); CREATE INDEX i ON t(a)")
@@ -149,11 +149,11 @@ import Testing
         let report = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(), options: options).run()
         #expect(report.outcome == .recovered)
         let table = try #require(report.recovery?.tables.first)
-        #expect(table.rows == 3 && table.notes.contains { $0.contains("the index i is unique") }, "\(table)")
+        #expect(table.rows == 3 && table.notes.contains { $0.contains("index i is unique") }, "\(table)")
     }
 
     @Test(
-        "Without being asked for, nothing is recovered", arguments: [OnDamage.refuse, .rebuildIndexes])
+        "Nothing is recovered unless this is requested", arguments: [OnDamage.refuse, .rebuildIndexes])
     func unasked(onDamage: OnDamage) throws {
         let damaged = try Damaged(journal: "DELETE")
         let before = try damaged.digest()
@@ -168,7 +168,7 @@ import Testing
         #expect(try damaged.digest() == before)
     }
 
-    @Test("Of a legacy file whose first page is lost nothing is put in its place, for no table can be told")
+    @Test("A legacy file without its first page is not replaced, because its tables cannot be determined")
     func firstPageOfLegacy() throws {
         let damaged = try Damaged(journal: "DELETE")
         try damaged.overwrite(page: 1)
@@ -195,7 +195,7 @@ import Testing
     }
 
     @Test(
-        "A definition that SQLite cannot read is no damage where every page is whole: it is named, and nothing is changed",
+        "A definition that SQLite cannot read is named if every page is intact, and nothing is changed",
         arguments: [
             ("n", "CREATE TABLE n(a, b) FUTURISTIC"), ("v", "CREATE VIEW v AS SELECT FROM (FOO BAR BAZ)"),
             ("i", "CREATE INDEX i ON n(a) INCLUDE (b)"), ("n", "CREATE TAWLE n(a, b)"),
@@ -221,7 +221,7 @@ import Testing
         if definition.name == "n" { #expect(report.recovery?.lostAndFound?.orphanedRows == 2, "\(report)") }
     }
 
-    @Test("A file of a format that is newer than the engine is no damaged one")
+    @Test("A file in a format newer than the engine is not treated as damaged")
     func newerFormat() throws {
         let damaged = try Damaged(journal: "DELETE", losesScrap: false)
         var data = try damaged.bytes("app.db")
@@ -238,7 +238,7 @@ import Testing
 
     // MARK: Encrypted files
 
-    @Test("An encrypted file with a damaged page is recovered in its place under its key")
+    @Test("An encrypted file with a damaged page is recovered in place under its key")
     func encrypted() throws {
         let damaged = try Damaged(key: TestKeys.raw())
         let (file, log) = (try damaged.bytes("app.db"), try damaged.bytes("app.db-wal"))
@@ -254,7 +254,7 @@ import Testing
         #expect(verification.isSound, "\(verification.complaints)")
     }
 
-    @Test("An encrypted file whose first page is damaged is told from one with another key, and needs the schema")
+    @Test("A damaged first page of an encrypted file is distinguished from a wrong key, and needs the schema")
     func firstPageOfEncrypted() throws {
         // Were another page lost, it could be the one that lists the free ones.
         let damaged = try Damaged(key: TestKeys.raw(), journal: "DELETE", losesScrap: false)
@@ -278,7 +278,7 @@ import Testing
         #expect(try Damaged.rows(damaged.path, key: TestKeys.raw()) == Damaged.allRows)
     }
 
-    @Test("Another key is not taken for the file's where the log of a database with that key lies beside it")
+    @Test("A wrong key is not accepted just because it opens another database's log beside the file")
     func otherSidecar() throws {
         for journal in ["WAL", "DELETE"] {
             let healthy = try Damaged(key: TestKeys.raw(), journal: journal, losesScrap: false)
@@ -293,7 +293,7 @@ import Testing
         }
     }
 
-    @Test("A healthy file is not taken for a damaged one where another's log lies beside it", arguments: [false, true])
+    @Test("A healthy file with another database's log beside it is not treated as damaged", arguments: [false, true])
     func foreignLog(isDamaged: Bool) throws {
         let file = try Damaged(key: TestKeys.raw(), journal: "DELETE", losesScrap: isDamaged)
         let other = try TemporaryFolder()
@@ -313,7 +313,7 @@ import Testing
         #expect(report.notes.contains { $0.contains("belongs to another copy") }, "\(report.notes)")
     }
 
-    @Test("Another key is not taken for the file's where the hot journal of a database with that key lies beside it")
+    @Test("A wrong key is not accepted just because it opens another database's hot journal beside the file")
     func otherJournal() throws {
         let healthy = try Damaged(key: TestKeys.raw(), journal: "DELETE", losesScrap: false)
         let other = try TemporaryFolder()
@@ -335,7 +335,7 @@ import Testing
         #expect(try healthy.digest() == before)
     }
 
-    @Test("A wrong key is never taken for damage", arguments: 1...Engine.current.defaultCompatibility)
+    @Test("A wrong key is never treated as damage", arguments: 1...Engine.current.defaultCompatibility)
     func wrongKey(compatibility: Int) throws {
         let settings = CipherSettings(compatibility: compatibility)
         let damaged = try Damaged(key: TestKeys.raw(), settings: settings)
@@ -352,7 +352,7 @@ import Testing
 
     // MARK: Names
 
-    @Test("A name that something has is left to it, and so is one whose log or journal would be another's")
+    @Test("A taken name is not used, nor is one whose log or journal would belong to another file")
     func takenNames() throws {
         let damaged = try Damaged()
         for name in ["app.db-damaged", "app.db-damaged-2-journal", "app.db-damaged-3-wal"] {
@@ -370,7 +370,7 @@ import Testing
             ])
     }
 
-    @Test("A kept file is told of as one beside the database, and belongs to no other")
+    @Test("A kept file is reported as one beside the database, and belongs to no other database")
     func keptFiles() throws {
         let damaged = try Damaged()
         _ = try damaged.recovery().runLocked()
@@ -393,7 +393,7 @@ import Testing
     // MARK: Refusals
 
     @Test(
-        "A file that another process has open is refused as it was, in each journal mode", arguments: ["WAL", "DELETE"])
+        "A file that another process has open is refused unchanged, in each journal mode", arguments: ["WAL", "DELETE"])
     func busy(journal: String) throws {
         let damaged = try Damaged(journal: journal)
         let other = try TestProgram.built("CipherLockHolder").start(["sql", damaged.path])
@@ -407,7 +407,7 @@ import Testing
     }
 
     @Test(
-        "Of a sound file nothing is recovered, and it stays as it was, recovered before or not",
+        "A sound file is not recovered and stays unchanged, even if it was recovered before",
         arguments: ["WAL", "DELETE"], [true, false])
     func sound(journal: String, isEncrypted: Bool) throws {
         let damaged = try Damaged(key: isEncrypted ? TestKeys.raw() : nil, journal: journal, losesScrap: false)
@@ -422,7 +422,7 @@ import Testing
         #expect(try damaged.digest() == recovered)
     }
 
-    @Test("What a run that died after the swap left goes with the next one, which finds nothing damaged")
+    @Test("Leftovers of a run that was killed after the swap are removed by the next run, which finds no damage")
     func soundAfterKill() throws {
         let damaged = try Damaged()
         _ = try damaged.recovery().runLocked()
@@ -439,7 +439,7 @@ import Testing
         #expect(try damaged.digest() == after)
     }
 
-    @Test("A file whose pages are whole is not sound where an index has another value than the row")
+    @Test("A file with intact pages is not sound if an index has another value than the row")
     func indexOfOtherValue() throws {
         let file = try LegacyFile {
             try $0.executeScript("CREATE TABLE t(a TEXT); CREATE INDEX i ON t(a); INSERT INTO t VALUES ('p'), ('qqqq')")
@@ -456,7 +456,9 @@ import Testing
         #expect(!report.wasSound && report.rows == 2, "\(report)")
     }
 
-    @Test("What the finishing refuses leaves the file, its log and nothing else", arguments: ["WAL", "DELETE"])
+    @Test(
+        "If the finishing step refuses, the file and its log stay, and nothing else is left",
+        arguments: ["WAL", "DELETE"])
     func refusedFinishing(journal: String) throws {
         struct Refusal: Error {}
         let damaged = try Damaged(journal: journal)
@@ -465,7 +467,7 @@ import Testing
         #expect(try damaged.digest() == before)
     }
 
-    @Test("A writer that comes while the new database is built is not written over")
+    @Test("A writer that appears while the new database is built is not overwritten")
     func writtenMeanwhile() throws {
         let damaged = try Damaged()
         let error = try #require(
@@ -481,7 +483,7 @@ import Testing
         #expect(try damaged.folder.names == ["app.db", "app.db-wal"])
     }
 
-    @Test("Attempts that a watchdog ends are counted")
+    @Test("Attempts that a watchdog kills are counted")
     func attempts() throws {
         let damaged = try Damaged()
         let paths = try DatabasePaths(damaged.path)
@@ -499,7 +501,7 @@ import Testing
 
     // MARK: After a kill
 
-    @Test("The log that a killed run had put aside is put back before anything looks at the file")
+    @Test("The log that a killed run had set aside is restored before the file is examined")
     func putBack() throws {
         let damaged = try Damaged()
         let before = try damaged.digest()
@@ -524,7 +526,7 @@ import Testing
         #expect(try Damaged.rows(damaged.path, key: nil) == Damaged.allRows)
     }
 
-    @Test("A damaged file whose own name a power loss has taken gets it back before the other goes")
+    @Test("A damaged file that lost its kept name in a power loss gets it back before its other name is removed")
     func nameLost() throws {
         let damaged = try Damaged()
         let file = try damaged.bytes("app.db")

@@ -44,7 +44,8 @@ struct KeyFormTests {
     }
 
     @Test(
-        "Every form of a key encrypts, opens and is recognised again, in every format", arguments: Form.allCases,
+        "Every form of a key encrypts and opens a file and is recognized again, in every format",
+        arguments: Form.allCases,
         [3, 4])
     func forms(form: Form, format: Int) throws {
         guard format <= Engine.current.defaultCompatibility else { return }
@@ -61,7 +62,7 @@ struct KeyFormTests {
     }
 
     @Test(
-        "A readable header of 32 bytes is kept, with a key that brings its salt",
+        "A readable header of 32 bytes is kept, with a key that contains its salt",
         .enabled(if: Engine.current.defaultCompatibility >= 4))
     func plaintextHeader() throws {
         let settings = CipherSettings(plaintextHeaderSize: 32)
@@ -78,7 +79,7 @@ struct KeyFormTests {
     }
 
     @Test(
-        "A file with a readable header is found in whichever of the formats it has",
+        "A file with a readable header is found in the format that it has",
         .enabled(if: Engine.current.defaultCompatibility >= 4))
     func formatsOfPlaintextHeader() throws {
         let file = try Fixture.file(version: 23)
@@ -99,7 +100,7 @@ struct KeyFormTests {
         #expect(error?.code == .keyDoesNotFit)
     }
 
-    @Test("No byte of the rows is left in the folder")
+    @Test("No readable byte of the rows is left in the folder")
     func nothingReadable() throws {
         let file = try Fixture.file(version: 23)
         #expect(try upgrade(file, CipherSettings(), TestKeys.provider()).outcome == .encrypted)
@@ -109,7 +110,7 @@ struct KeyFormTests {
         }
     }
 
-    @Test("A provider that changes its answer is refused, and the file left as it was", arguments: ["WAL", "DELETE"])
+    @Test("A provider that changes its answer is refused, and the file stays unchanged", arguments: ["WAL", "DELETE"])
     func changingProvider(journal: String) throws {
         let file = try Fixture.file(version: 23, journal: journal)
         let original = try file.originalDump()
@@ -121,7 +122,7 @@ struct KeyFormTests {
         #expect(try file.folder.names.filter { $0 != "app.db-wal" && $0 != "app.db-shm" } == ["app.db"])
     }
 
-    @Test("A provider that fails, at once or when asked again, leaves the file as it was", arguments: [1, 2])
+    @Test("A provider that fails, at once or on the second request, leaves the file unchanged", arguments: [1, 2])
     func failingProvider(at call: Int) throws {
         struct Unreachable: Error {}
         let file = try Fixture.file(version: 23)
@@ -138,7 +139,7 @@ struct KeyFormTests {
         #expect(try upgrade(file, CipherSettings(), TestKeys.provider()).outcome == .encrypted)
     }
 
-    @Test("For an encrypted file a provider is never asked to make a key")
+    @Test("A provider is never asked to create a key for an encrypted file")
     func neverMints() throws {
         let file = try Fixture.file(version: 26, encryptedWith: TestKeys.raw())
         let tally = Tally()

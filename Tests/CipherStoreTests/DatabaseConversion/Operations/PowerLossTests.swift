@@ -6,7 +6,7 @@ struct PowerLossTests {
     private static let programs = [TestProgram.strace, .built("CipherCrashTrials"), .built("CipherCrashSubject")]
 
     @Test(
-        "With all that was not synced lost, or the names kept without it, the file is whole and the next run finishes",
+        "After a power loss that drops unsynced data the file is intact, and the next run finishes",
         .enabled(if: programs.allSatisfy(\.isThere)))
     func encrypt() throws {
         let run = try TestProgram.built("CipherCrashTrials").run(["powerloss", "--quick", "encrypt"])

@@ -12,7 +12,7 @@ struct RaceTests {
     private static var isPossible: Bool { subject.isThere && holder.isThere }
 
     @Test(
-        "Of launches that begin at once one does the work, also when one of them is killed", .enabled(if: isPossible),
+        "One of several simultaneous launches does the work, even if one of them is killed", .enabled(if: isPossible),
         arguments: [false, true])
     func launches(kills: Bool) throws {
         let folder = try TemporaryFolder()
@@ -36,7 +36,8 @@ struct RaceTests {
         return try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(), options: options).run()
     }
 
-    @Test("A connection of another program in WAL mode keeps the upgrade out and goes on", .enabled(if: isPossible))
+    @Test(
+        "Another program's connection in WAL mode prevents the upgrade and continues to work", .enabled(if: isPossible))
     func writeAheadLog() throws {
         let file = try LegacyFile { connection in
             _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")

@@ -36,7 +36,7 @@ struct RekeyingTests {
         ).run()
     }
 
-    @Test("The new key opens the file and the old one does not, rows of the -wal and journal mode kept")
+    @Test("The new key opens the file and the old one does not, and the rows of the -wal and the journal mode are kept")
     func changesKey() throws {
         let file = try Fixture.file(version: 24, encryptedWith: Self.old())
         #expect(try rekey(file).outcome == .rekeyed)
@@ -46,7 +46,7 @@ struct RekeyingTests {
         #expect(try rekey(file).outcome == .alreadyRekeyed)
     }
 
-    @Test("A file moves from every older cipher format to the newest", arguments: [1, 2, 3])
+    @Test("A file is converted from every older cipher format to the newest", arguments: [1, 2, 3])
     func changesFormat(format: Int) throws {
         guard format < Engine.current.defaultCompatibility else { return }
         let settings = CipherSettings(compatibility: format)
@@ -58,7 +58,7 @@ struct RekeyingTests {
     }
 
     @Test(
-        "A readable header comes and goes", .enabled(if: Engine.current.hasCompatibilityPragma))
+        "A readable header can be added and removed", .enabled(if: Engine.current.hasCompatibilityPragma))
     func changesHeader() throws {
         let file = try Fixture.file(version: 24, encryptedWith: Self.old())
         let salted: @Sendable () throws -> CipherKey = { try TestKeys.rawWithSalt() }
@@ -72,7 +72,7 @@ struct RekeyingTests {
     }
 
     @Test(
-        "Another key is told from damage where the header is readable",
+        "Another key is distinguished from damage if the header is readable",
         .enabled(if: Engine.current.hasCompatibilityPragma))
     func keepsHeader() throws {
         let file = try Fixture.file(version: 24, encryptedWith: Self.old())
@@ -86,7 +86,7 @@ struct RekeyingTests {
         #expect(try Fixture.rows(file, key: second(), settings: settings) == Fixture.allRows)
     }
 
-    @Test("What cannot be rekeyed is refused, and every file stays as it was")
+    @Test("A file that cannot be rekeyed is refused, and every file stays unchanged")
     func refuses() throws {
         let file = try Fixture.file(version: 24, encryptedWith: TestKeys.raw(9))
         let before = try file.digest()
@@ -101,7 +101,7 @@ struct RekeyingTests {
         #expect(try plaintext.digest() == untouched)
     }
 
-    @Test("A new key that is the old one is refused, whatever opens the file, and every file stays as it was")
+    @Test("A new key equal to the old one is refused, whatever opens the file, and every file stays unchanged")
     func refusesEqualKeys() throws {
         for key in [Self.old, Self.new] {
             let file = try Fixture.file(version: 24, encryptedWith: Self.old())
@@ -112,7 +112,7 @@ struct RekeyingTests {
         }
     }
 
-    @Test("A provider that gives another new key when it is asked again is refused before anything is changed")
+    @Test("A provider whose second answer is another new key is refused before anything is changed")
     func refusesWaveringProvider() throws {
         let file = try Fixture.file(version: 24, encryptedWith: Self.old())
         let before = try file.digest()
@@ -140,7 +140,7 @@ struct RekeyingTests {
         }
     }
 
-    @Test("What a run that died left is swept, and the journal mode it took is given back")
+    @Test("Leftovers of a killed run are removed, and the original journal mode is restored")
     func afterACrash() throws {
         let file = try Fixture.file(version: 24, encryptedWith: Self.old(), journal: "DELETE")
         var killed = try KilledRun(file.folder, wasWriteAheadLog: true)

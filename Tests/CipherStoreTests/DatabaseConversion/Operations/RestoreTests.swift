@@ -68,7 +68,7 @@ struct RestoreTests {
     // MARK: Backing up a file
 
     @Test(
-        "A database with rows in its log is backed up, and neither it nor its log changes",
+        "A database with rows in its log is backed up, and neither the database nor its log changes",
         arguments: ["WAL", "DELETE"])
     func backsUpFile(mode: String) async throws {
         try make(database, "one", mode: mode, unclosed: mode == "WAL")
@@ -94,7 +94,7 @@ struct RestoreTests {
         #expect(try first(backup, 8) == "one 1")
     }
 
-    @Test("A key that does not fit, and a writer that keeps its lock, leave no backup")
+    @Test("A wrong key and a writer that keeps its lock leave no backup")
     func backupRefused() async throws {
         try make(database, "one", mode: "WAL")
         let error = try await failure(StoreError.self) {
@@ -117,7 +117,7 @@ struct RestoreTests {
     // MARK: Restoring
 
     @Test(
-        "A backup takes the place of a database, which keeps its key, journal mode and file mode",
+        "A backup replaces a database, which keeps its key, journal mode and file mode",
         arguments: ["WAL", "DELETE"])
     func replaces(mode: String) async throws {
         try make(database, "new", mode: mode, unclosed: mode == "WAL")
@@ -136,7 +136,7 @@ struct RestoreTests {
         #expect(try folder.names.filter { $0 != "app.db" }.isEmpty)
     }
 
-    @Test("A backup becomes a database where there is none, or an empty file", arguments: [false, true])
+    @Test("A backup becomes the database if there is none, or an empty file", arguments: [false, true])
     func makes(isEmpty: Bool) async throws {
         if isEmpty { try folder.write("", to: "app.db") }
         try make(backup, "old", mode: "WAL", unclosed: true)
@@ -156,7 +156,7 @@ struct RestoreTests {
         #expect(try first() == "old 1")
     }
 
-    @Test("A damaged, cut, empty, foreign or missing backup is refused, and the database stays as it was")
+    @Test("A damaged, truncated, empty, foreign or missing backup is refused, and the database stays unchanged")
     func badBackups() async throws {
         try make(database, "new")
         try make(backup, "old")
@@ -193,7 +193,7 @@ struct RestoreTests {
         #expect(try first() == "new 1")
     }
 
-    @Test("A key that opens neither, a plaintext database, one in use and the database itself are refused")
+    @Test("A restore refuses a wrong key, a plaintext database, one in use and the database as its own backup")
     func refusals() async throws {
         try make(backup, "old")
         func refused(
@@ -237,7 +237,7 @@ struct RestoreTests {
         #expect(plaintext.code == .unexpectedPlaintext)
     }
 
-    @Test("A cancelled restore leaves the database as it was", arguments: [UpgradeStage.building, .proving, .swapping])
+    @Test("A cancelled restore leaves the database unchanged", arguments: [UpgradeStage.building, .proving, .swapping])
     func cancelled(stage: UpgradeStage) async throws {
         try make(database, "new")
         try make(backup, "old")

@@ -70,7 +70,7 @@ struct ResumedEncryptionTests {
     }
 
     @Test(
-        "What was written since the launch that made the copy is in it, which is built again only for another schema",
+        "A resumed copy gets all later writes, and is rebuilt only if the schema differs",
         arguments: OpenEncryptionTests.cases.map(\.name))
     func written(name: String) throws {
         let (_, script, changes) = try #require(OpenEncryptionTests.cases.first { $0.name == name })
@@ -90,7 +90,7 @@ struct ResumedEncryptionTests {
     }
 
     @Test(
-        "Where the log is gone, all of the copy is compared, and it is built anew only if rows differ",
+        "If the log is gone the whole copy is compared, and is rebuilt only if rows differ",
         arguments: [false, true])
     func withoutLog(isWritten: Bool) throws {
         let subject = try Subject("CREATE TABLE t(id INTEGER PRIMARY KEY, a); INSERT INTO t VALUES (1, 'x'), (2, 'y')")
@@ -103,7 +103,7 @@ struct ResumedEncryptionTests {
         try subject.finish(encryption)
     }
 
-    @Test("A copy of another schema, or under another key, is built anew", arguments: [false, true])
+    @Test("A copy with another schema or under another key is rebuilt", arguments: [false, true])
     func unusable(hasOtherKey: Bool) throws {
         let subject = try Subject("CREATE TABLE t(a); INSERT INTO t VALUES (1)")
         _ = try subject.prepare()
@@ -113,7 +113,7 @@ struct ResumedEncryptionTests {
         try subject.finish(encryption)
     }
 
-    @Test("A copy that was written before the system was started again is built anew")
+    @Test("A copy written before the system was restarted is rebuilt")
     func otherStart() throws {
         let subject = try Subject("CREATE TABLE t(a); INSERT INTO t VALUES (1)")
         _ = try subject.prepare()
@@ -128,7 +128,7 @@ struct ResumedEncryptionTests {
         try subject.finish(encryption)
     }
 
-    @Test("A copy that is being made is left alone by other runs, which are told so")
+    @Test("A copy that another run is making is left alone, and the error reports it")
     func beingMade() throws {
         let subject = try Subject("CREATE TABLE t(a); INSERT INTO t VALUES (1)")
         let encryption = try subject.prepare()
@@ -149,7 +149,7 @@ struct ResumedEncryptionTests {
         try subject.finish(encryption)
     }
 
-    @Test("What is ended leaves nothing")
+    @Test("A conversion that was ended leaves nothing")
     func ended() throws {
         let subject = try Subject("CREATE TABLE t(a); INSERT INTO t VALUES (1)")
         let encryption = try subject.prepare()

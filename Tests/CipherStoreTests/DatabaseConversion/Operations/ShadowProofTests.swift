@@ -48,7 +48,7 @@ struct ShadowProofTests {
         #expect(real.bytesAfter == report.bytesAfter)
     }
 
-    @Test("A database whose rows are all in its log is not taken for an endless one")
+    @Test("A database whose rows are all in its log is not mistaken for an endless one")
     func logAlone() throws {
         let file = try LegacyFile(unclosed: true) { connection in
             _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")
@@ -65,7 +65,7 @@ struct ShadowProofTests {
         #expect(try state(file) == before)
     }
 
-    @Test("The copy has no name, so that nothing of it can be read or be left")
+    @Test("The copy has no name, so nothing of it can be read or left behind")
     func plaintextNowhere() throws {
         let file = try Fixture.file(
             version: 23, extra: "CREATE TABLE secret(a); INSERT INTO secret VALUES ('Geheimnis');")
@@ -77,7 +77,7 @@ struct ShadowProofTests {
         #expect(seen.value == [])
     }
 
-    @Test("Where another connection writes in WAL mode meanwhile, the proof is worth nothing and says so")
+    @Test("If another connection writes in WAL mode meanwhile, the proof fails as inconclusive")
     func writtenMeanwhile() throws {
         let file = try Fixture.file(version: 23)
         let error = try storeError {
@@ -93,7 +93,7 @@ struct ShadowProofTests {
         #expect(try Fixture.rows(file, key: nil).contains { $0.hasSuffix("meanwhile") })
     }
 
-    @Test("Where others have a WAL database open, its shadow is proven, and the report says that the upgrade is not")
+    @Test("If another connection has a WAL database open, the proof succeeds and warns that the upgrade would not")
     func openElsewhere() throws {
         let file = try Fixture.file(version: 23)
         let reader = try Connection(path: file.path, mode: .readOnly)
@@ -107,7 +107,7 @@ struct ShadowProofTests {
         reader.close()
     }
 
-    @Test("A failed proof tells its stage and leaves everything as it was")
+    @Test("A failed proof reports its stage and leaves everything unchanged")
     func damaged() throws {
         let file = try LegacyFile { connection in
             try connection.executeScript(
@@ -133,7 +133,7 @@ struct ShadowProofTests {
         #expect(try state(file) == before)
     }
 
-    @Test("A journal that a crashed writer left is not rolled back")
+    @Test("A hot journal left by a crashed writer is not rolled back")
     func hotJournal() throws {
         let file = try LegacyFile(unclosed: true) { connection in
             try connection.executeScript(
@@ -148,7 +148,7 @@ struct ShadowProofTests {
         #expect(try state(file) == before)
     }
 
-    @Test("An encrypted file is reported as one, or its key as another, and nothing beside it is swept")
+    @Test("An encrypted file or a wrong key is reported, and nothing beside the file is removed")
     func encrypted() throws {
         let file = try Fixture.file(version: 23, encryptedWith: TestKeys.raw())
         var killed = try KilledRun(file.folder)
@@ -159,7 +159,7 @@ struct ShadowProofTests {
         #expect(try state(file) == before)
     }
 
-    @Test("What a killed upgrade left is swept by the shadow proof")
+    @Test("Leftovers of a killed upgrade are removed by the shadow proof")
     func leftover() throws {
         let file = try Fixture.file(version: 23)
         var killed = try KilledRun(file.folder)

@@ -40,7 +40,7 @@ struct HostileFolderTests {
     }
 
     @Test(
-        "A link in the place of the copy is not followed, and does not become the database",
+        "A link in place of the copy is not followed, and does not become the database",
         arguments: [UpgradeStage.proving, .swapping])
     func copyReplaced(stage: UpgradeStage) throws {
         let file = try Fixture.file(version: 23, journal: "DELETE")
@@ -60,7 +60,7 @@ struct HostileFolderTests {
     }
 
     @Test(
-        "What is put in the place of the record or the backup is not written to", arguments: ["-attempt", "-plaintext"])
+        "A file put in place of the record or the backup is not written to", arguments: ["-attempt", "-plaintext"])
     func otherNames(ending: String) throws {
         let file = try Fixture.file(version: 23, journal: "DELETE")
         let (path, secret) = (file.path + ending, secret)
@@ -72,7 +72,7 @@ struct HostileFolderTests {
         #expect(try String(contentsOfFile: secret, encoding: .utf8) == "root's own")
     }
 
-    @Test("A change of the original's mode or owner during the upgrade stands")
+    @Test("A change of the original's mode or owner during the upgrade is kept")
     func accessChanged() throws {
         let file = try Fixture.file(version: 23, journal: "DELETE")
         try FileManager.default.setAttributes([.posixPermissions: 0o666], ofItemAtPath: file.path)
@@ -104,7 +104,7 @@ struct HostileFolderTests {
             return list
         }()
 
-        @Test("An access control list that the folder would give and the original lacks is dropped")
+        @Test("An access control list inherited from the folder is dropped if the original has none")
         func inheritedAccess() throws {
             let file = try Fixture.file(version: 23, journal: "DELETE")
             try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: file.path)
@@ -131,7 +131,7 @@ struct HostileFolderTests {
         }
     #endif
 
-    @Test("Root does not follow a link that neither root nor the file's owner made", .enabled(if: geteuid() == 0))
+    @Test("Root does not follow a link created by neither root nor the file's owner", .enabled(if: geteuid() == 0))
     func foreignLink() throws {
         let file = try Fixture.file(version: 23, journal: "DELETE")
         let link = elsewhere.path("app.db")
@@ -145,7 +145,7 @@ struct HostileFolderTests {
         #expect(try EncryptionUpgrade(path: link, provider: TestKeys.provider()).run().outcome == .encrypted)
     }
 
-    @Test("A transaction over two databases ends its own journals, though no others may be removed")
+    @Test("A transaction over two databases removes its own journals, although no others may be removed")
     func ownSuperJournal() throws {
         let fixture = try Fixture.file(version: 23, journal: "DELETE")
         let other = try Fixture.file(version: 7, journal: "DELETE")
@@ -163,7 +163,7 @@ struct HostileFolderTests {
         }
     }
 
-    @Test("A database that takes the place of one in WAL mode keeps its own journal mode")
+    @Test("A database that replaces one in WAL mode keeps its own journal mode")
     func replacedByAnother() throws {
         let file = try Fixture.file(version: 23, journal: "WAL")
         let other = try Fixture.file(version: 7, journal: "DELETE")
@@ -176,7 +176,7 @@ struct HostileFolderTests {
         #expect(try file.folder.names == ["app.db"])
     }
 
-    @Test("A hot journal has no other file removed, whenever it was put there")
+    @Test("A hot journal cannot cause the removal of another file, whenever it was put there")
     func superJournal() throws {
         let fixture = try Fixture.file(version: 23, journal: "DELETE")
         let layer = try FileLayer(guarding: fixture.path)

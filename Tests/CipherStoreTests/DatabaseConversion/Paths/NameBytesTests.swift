@@ -33,7 +33,7 @@ import Testing
         return inner
     }
 
-    @Test("The bytes of a URL are the file's, in an upgrade and at a launch")
+    @Test("The bytes of a URL identify the file, in an upgrade and at a launch")
     func url() async throws {
         let mine = try make([0x78, 0xff], row: "mine")
         let sibling = try make(Array("x\u{FFFD}".utf8), row: "other")
@@ -49,14 +49,14 @@ import Testing
         #expect(try FolderDigest(URL(filePath: sibling)) == before)
     }
 
-    @Test("A name may be as long in bytes as the file system's names, less those of the upgrade's own")
+    @Test("A name may be as long as the file system allows, minus the suffixes of the upgrade's own names")
     func length() throws {
         let path = SystemPath.text(Array(folder.path("").utf8) + [UInt8](repeating: 0xe4, count: 228))
         try LegacyFile.write(path, script: "CREATE TABLE chat(uid TEXT)")
         #expect(try EncryptionUpgrade(path: path, provider: TestKeys.provider()).run().outcome == .encrypted)
     }
 
-    @Test("Accounts in a folder that is not UTF-8 have their files there")
+    @Test("Accounts in a folder whose name is not UTF-8 have their files there")
     func accounts() async throws {
         let mine = try make([0x78, 0xff], row: "mine")
         let url = try #require(URL(string: folder.url.absoluteString + "/x%FF/"))
@@ -74,7 +74,7 @@ import Testing
         await placed.closeAll()
     }
 
-    @Test("Two folders whose names are equal as characters have a lock each")
+    @Test("Two folders whose names are equal as characters have separate locks")
     func locks() throws {
         let composed = try make(Array("\u{e9}".utf8), row: "a")
         let decomposed = try make(Array("e\u{301}".utf8), row: "b")

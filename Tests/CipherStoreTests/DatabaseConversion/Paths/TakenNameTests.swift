@@ -39,7 +39,7 @@ struct TakenNameTests {
     }
 
     @Test(
-        "A key file that has the name of a sidecar outlives an encryption, a shadow proof and a launch",
+        "A key file with a sidecar's name survives an encryption, a shadow proof and a launch",
         arguments: endings)
     func keyOfPlaintext(ending: String) throws {
         for journal in ["DELETE", "WAL"] {
@@ -61,7 +61,7 @@ struct TakenNameTests {
         }
     }
 
-    @Test("A key file that has the name of a sidecar outlives a decryption and a change of the key", arguments: endings)
+    @Test("A key file with a sidecar's name survives a decryption and a change of the key", arguments: endings)
     func keyOfEncrypted(ending: String) throws {
         try keepsKey(Fixture.file(version: 23, encryptedWith: TestKeys.raw(), journal: "DELETE"), ending) { provider in
             _ = try Decryption(
@@ -94,7 +94,7 @@ struct TakenNameTests {
     }
 
     @Test(
-        "A file that SQLite did not write is not taken for its log, index or journal, and stays",
+        "A file that SQLite did not write is not mistaken for its log, index or journal, and stays",
         arguments: ["-wal", "-shm", "-journal"],
         [
             Array("SQLite format 3\0 and more".utf8), Array("hello".utf8), [0xff],
@@ -114,7 +114,7 @@ struct TakenNameTests {
         }
     }
 
-    @Test("A file without permissions under the record's name is only ours while it is no larger than a record")
+    @Test("A file without permissions under the record's name is a record only if it is no larger than one")
     func largerThanARecord() throws {
         let file = try Fixture.file(version: 23, journal: "DELETE")
         let name = try file.folder.write(String(repeating: "x", count: 2_100), to: "app.db-attempt")
@@ -126,7 +126,8 @@ struct TakenNameTests {
     }
 
     @Test(
-        "What is no regular file never holds up a run, and is refused by name or left alone", .timeLimit(.minutes(20)),
+        "A path that is not a regular file never blocks a run, and is refused by name or left alone",
+        .timeLimit(.minutes(20)),
         arguments: Obstacle.allCases, endings)
     func obstacle(_ obstacle: Obstacle, ending: String) throws {
         for isEncrypted in [true, false] {
@@ -155,7 +156,7 @@ struct TakenNameTests {
     }
 
     @Test(
-        "A name that leaves no room for those beside it is refused before anything is done", arguments: [228, 229, 255])
+        "A name too long for the names beside it is refused before anything is done", arguments: [228, 229, 255])
     func longName(length: Int) throws {
         let name = String(repeating: "n", count: length)
         let file = try Fixture.file(version: 23, journal: "DELETE")
@@ -171,7 +172,7 @@ struct TakenNameTests {
         }
     }
 
-    @Test("The table of mounts tells of a file that is mounted by itself, whatever its name")
+    @Test("The table of mounts shows a file that is mounted by itself, whatever its name")
     func mountPoints() {
         let table = """
             22 1 0:20 / / rw,relatime shared:1 - overlay overlay rw

@@ -16,7 +16,7 @@ import Testing
 
 /// The lock among processes, of which the test's own second descriptor stands for another.
 struct UpgradeLockTests {
-    @Test("Jobs of one process are in the folder together, and another process is not")
+    @Test("Jobs of one process use the folder together, and another process is locked out")
     func shared() throws {
         let folder = try TemporaryFolder()
         let (first, second) = (try DatabasePaths(folder.path("a.db")), try DatabasePaths(folder.path("b.db")))
@@ -36,7 +36,7 @@ struct UpgradeLockTests {
         #expect(try storeError { try UpgradeLock.withLock(first, timeout: .zero) {} }?.code == .busy)
     }
 
-    @Test("A cancellation ends the waiting for another job on the same file")
+    @Test("A cancellation ends the wait for another job on the same file")
     func cancelled() throws {
         let folder = try TemporaryFolder()
         let paths = try DatabasePaths(folder.path("a.db"))
@@ -51,7 +51,7 @@ struct UpgradeLockTests {
         }
     }
 
-    @Test("Jobs that follow each other without a gap leave a turn to another process")
+    @Test("Jobs that follow each other without a gap let another process take its turn")
     func turns() throws {
         let folder = try TemporaryFolder()
         let other = open(folder.path(""), O_RDONLY | O_DIRECTORY)
@@ -106,7 +106,7 @@ struct UpgradeLockTests {
     }
 
     @Test(
-        "A job that another one waits for gets another file of the folder, however long the turn has been over",
+        "A job that another one waits for gets another file of the folder, even if its turn is long over",
         arguments: Nesting.allCases)
     func nested(nesting: Nesting) async throws {
         let folder = try TemporaryFolder()
@@ -127,7 +127,7 @@ struct UpgradeLockTests {
     }
 
     @Test(
-        "A job on the file of a job that waits for it is refused at once, and says so",
+        "A job on the file of a job that waits for it is refused at once with that reason",
         arguments: [Nesting.hook, .provider])
     func nestedInItself(nesting: Nesting) throws {
         let folder = try TemporaryFolder()
@@ -146,7 +146,7 @@ struct UpgradeLockTests {
         }
     }
 
-    @Test("A job that a hook begins and does not wait for gets the file once the hook's job has ended")
+    @Test("A job that a hook starts without waiting gets the file after the hook's job has ended")
     func begunByAHook() async throws {
         let folder = try TemporaryFolder()
         let paths = try DatabasePaths(folder.path("a.db"))

@@ -55,7 +55,7 @@ struct RecoveryTests {
         #expect(try file.folder.names == ["app.db"])
     }
 
-    @Test("A leftover beside an encrypted file is swept", arguments: Leftover.allCases)
+    @Test("A leftover beside an encrypted file is removed", arguments: Leftover.allCases)
     func besideEncrypted(leftover: Leftover) throws {
         let file = try Fixture.file(version: 23, encryptedWith: TestKeys.raw())
         try leftover.leave(file.folder)
@@ -65,7 +65,7 @@ struct RecoveryTests {
     }
 
     @Test(
-        "The spent journal of a change of mode that a kill ended is removed, whatever the next run is",
+        "The spent journal of a killed change of journal mode is removed, whatever the next run is",
         arguments: [0, 512, 4616], ["DELETE", "WAL"])
     func spentJournal(size: Int, mode: String) throws {
         // Its header is not zeros until the journal is synced, and the file is written only then.
@@ -96,7 +96,7 @@ struct RecoveryTests {
         #expect(try file.digest() == before)
     }
 
-    @Test("A leftover beside nothing does not become the database", arguments: Leftover.allCases)
+    @Test("A leftover without a database does not become the database", arguments: Leftover.allCases)
     func besideNothing(leftover: Leftover) throws {
         let folder = try TemporaryFolder()
         try leftover.leave(folder)
@@ -104,7 +104,7 @@ struct RecoveryTests {
         #expect(try folder.names == ["app.db"])
     }
 
-    @Test("The journal of a database that is gone does not cut the new one to nothing")
+    @Test("The journal of a missing database does not truncate the new one")
     func strayJournal() throws {
         let folder = try TemporaryFolder()
         var header: [UInt8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7, 0, 0, 0, 0, 1, 2, 3, 4, 0, 0, 0, 0]
@@ -115,7 +115,7 @@ struct RecoveryTests {
         #expect(try Fixture.open(folder).report.outcome == .opened)
     }
 
-    @Test("A first page that a power loss tore is put back from the journal, under the right key alone")
+    @Test("A first page torn by a power loss is restored from the journal, and only under the right key")
     func tornFirstPage() throws {
         let file = try Fixture.file(version: 23, encryptedWith: TestKeys.raw(), journal: "DELETE")
         let writer = try Connection(path: file.path, mode: .readWrite, key: TestKeys.raw(), settings: CipherSettings())
@@ -146,7 +146,7 @@ struct RecoveryTests {
         #expect(try read.value(Int.self, "PRAGMA user_version") == 23)
     }
 
-    @Test("A database beside the file, whatever its name, is nobody's leftover", arguments: strangers)
+    @Test("A database beside the file, whatever its name, is not treated as a leftover", arguments: strangers)
     func stranger(name: String) throws {
         let file = try Fixture.file(version: 23)
         try FileManager.default.copyItem(atPath: file.path, toPath: file.folder.path(name))
@@ -157,7 +157,7 @@ struct RecoveryTests {
         #expect(try Fixture.rows(file, key: TestKeys.raw()) == Fixture.allRows)
     }
 
-    @Test("A database with the record's name is not taken for one: the upgrade is refused, an opening goes on")
+    @Test("A database with the record's name is not taken for a record: upgrades are refused, and openings continue")
     func strangerInThePlaceOfTheRecord() throws {
         let file = try Fixture.file(version: 23)
         try FileManager.default.copyItem(atPath: file.path, toPath: file.folder.path("app.db-attempt"))
@@ -174,7 +174,7 @@ struct RecoveryTests {
         #expect(try encrypted.folder.names.contains("app.db-attempt"))
     }
 
-    @Test("After a kill between the exchange of the names and what follows it, the old file is removed")
+    @Test("After a kill right after the exchange of the names, the old file is removed")
     func exchanged() throws {
         let file = try Fixture.file(version: 23, journal: "DELETE")
         let encrypted = try Fixture.file(version: 23, encryptedWith: TestKeys.raw(), journal: "DELETE")
@@ -187,7 +187,7 @@ struct RecoveryTests {
         #expect(try Fixture.rows(file, key: TestKeys.raw()) == Fixture.allRows)
     }
 
-    @Test("A file that another program put in the database's place is kept and told, whatever is there now")
+    @Test("A file that another program put in the database's place is kept and reported, whatever is there now")
     func strangerExchanged() throws {
         let file = try Fixture.file(version: 23, journal: "DELETE")
         let encrypted = try Fixture.file(version: 23, encryptedWith: TestKeys.raw(), journal: "DELETE")
@@ -204,7 +204,7 @@ struct RecoveryTests {
         #expect(try upgrade(file).warnings == [])
     }
 
-    @Test("The record of a file says nothing about another one of that name")
+    @Test("The record of a file does not apply to another file with that name")
     func orphanedRecord() throws {
         let file = try Fixture.file(version: 23, journal: "DELETE")
         _ = try KilledRun(file.folder, attempts: 9, wasWriteAheadLog: true)
@@ -216,7 +216,7 @@ struct RecoveryTests {
     }
 
     @Test(
-        "A number of attempts that is none is not counted with",
+        "An invalid number of attempts is ignored",
         arguments: ["9223372036854775807", "-1", "99999999999999999999"])
     func absurdRecord(number: String) throws {
         let file = try Fixture.file(version: 23)
@@ -227,7 +227,7 @@ struct RecoveryTests {
         #expect(try file.folder.names == ["app.db"])
     }
 
-    @Test("A folder in the way of the record is told and nothing is changed")
+    @Test("A folder in place of the record is reported, and nothing is changed")
     func folderInTheWay() throws {
         let file = try Fixture.file(version: 23)
         try FileManager.default.createDirectory(
@@ -237,7 +237,7 @@ struct RecoveryTests {
         #expect(try file.digest() == before)
     }
 
-    @Test("WAL mode comes back after a run that died", arguments: [true, false])
+    @Test("WAL mode is restored after a run that was killed", arguments: [true, false])
     func journalMode(diedBeforeTheSwap: Bool) throws {
         let file = try Fixture.file(
             version: 23, encryptedWith: diedBeforeTheSwap ? nil : TestKeys.raw(), journal: "DELETE")
@@ -247,7 +247,7 @@ struct RecoveryTests {
         #expect(try file.folder.names.filter { $0.hasPrefix("app.db-attempt") } == [])
     }
 
-    @Test("After too many attempts the upgrade is refused, or the file opened as it is")
+    @Test("After too many attempts the upgrade is refused, or the file is opened as it is")
     func attempts() throws {
         let file = try Fixture.file(version: 23)
         _ = try KilledRun(file.folder, attempts: 3, wasWriteAheadLog: true)
@@ -268,7 +268,7 @@ struct RecoveryTests {
         #expect(try Fixture.rows(file, key: TestKeys.raw()) == Fixture.allRows)
     }
 
-    @Test("A run that ends by itself is not counted as one that died")
+    @Test("A run that ends by itself is not counted as killed")
     func notCounted() throws {
         let file = try Fixture.file(version: 23)
         for _ in 0..<3 {
@@ -286,7 +286,7 @@ struct RecoveryTests {
     }
 
     @Test(
-        "A run that is cancelled in any stage leaves the file and its journal mode as they were",
+        "A run that is cancelled in any stage leaves the file and its journal mode unchanged",
         arguments: UpgradeStage.allCases.filter { $0 != .migrating }, [true, false])
     func cancel(stage: UpgradeStage, keepBackup: Bool) throws {
         for journal in ["WAL", "DELETE"] {

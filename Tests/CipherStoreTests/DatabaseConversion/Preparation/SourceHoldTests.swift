@@ -7,7 +7,7 @@ struct SourceHoldTests {
     private static let subject = TestProgram.built("CipherCrashSubject")
 
     @Test(
-        "A log is brought into the file with everybody locked out, and no checkpoint runs while others can write",
+        "The log is checkpointed with all others locked out, and no checkpoint runs while others can write",
         .enabled(if: subject.isThere))
     func noCheckpointBesideOthers() throws {
         let folder = try TemporaryFolder(inMemory: true)

@@ -37,7 +37,7 @@ struct CopyProofTests {
         "UPDATE d SET v = '2' WHERE v = 2", "UPDATE e SET without = 0 WHERE rowid = 1500",
     ]
 
-    @Test("A difference is found in whichever table it is", arguments: differences)
+    @Test("A difference is found in any table", arguments: differences)
     func differs(change: String) throws {
         #expect(try storeError { try prove(change: change) }?.code == .proofFailed)
     }
@@ -65,7 +65,7 @@ struct CopyProofTests {
         """
     }
 
-    @Test("A builder that mistakes one column, name or table for another is noticed", arguments: mistakes)
+    @Test("A builder that mistakes one column, name or table for another is detected", arguments: mistakes)
     func mistake(change: String) throws {
         let script = """
             CREATE TABLE x(p TEXT, q TEXT); CREATE TABLE y(p TEXT, q TEXT);
@@ -76,7 +76,7 @@ struct CopyProofTests {
         #expect(error?.code == .proofFailed, "\(error.map { $0.detail } ?? "no error")")
     }
 
-    @Test("An index that holds all columns does not stand in for the rows of a WITHOUT ROWID table")
+    @Test("A covering index is not read in place of its WITHOUT ROWID table's rows")
     func coveringIndex() throws {
         // The copy's index still has the value that its row has not.
         let script =

@@ -149,7 +149,7 @@ struct DamagedFileTests {
         }
     }
 
-    @Test("An index whose pages are damaged is rebuilt without the loss of a row", arguments: kinds, Page.allCases)
+    @Test("An index with damaged pages is rebuilt without the loss of a row", arguments: kinds, Page.allCases)
     func pages(kind: Kind, damage: Page) throws {
         let file = try LegacyFile {
             try $0.executeScript(text: "PRAGMA page_size = 1024; \(kind.schema); \(Self.rows)")
@@ -191,7 +191,7 @@ struct DamagedFileTests {
         ("a free list beside a pointer map", 2, { _ in 32 }, [0x7f, 0xff, 0xff, 0xff]),
     ]
 
-    @Test("A damaged free list or pointer map costs no row", arguments: lists.indices)
+    @Test("A damaged free list or pointer map loses no row", arguments: lists.indices)
     func list(number: Int) throws {
         let (name, autoVacuum, place, bytes) = Self.lists[number]
         let file = try LegacyFile { connection in
@@ -233,7 +233,7 @@ struct DamagedFileTests {
         ),
     ]
 
-    @Test("Duplicates under a UNIQUE index are refused with its name and the count of keys", arguments: unique)
+    @Test("Duplicates under a UNIQUE index are refused with its name and the number of keys", arguments: unique)
     func duplicates(schema: String, loosely: String, index: String, loose: String) throws {
         let file = try LegacyFile { connection in
             try connection.executeScript(text: schema)

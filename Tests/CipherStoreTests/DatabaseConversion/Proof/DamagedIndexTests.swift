@@ -83,7 +83,7 @@ struct DamagedIndexTests {
     ]
 
     @Test(
-        "Indexes with entries of rows that are gone, or of another definition, are filled from the rows",
+        "An index with entries of missing rows or of another definition is rebuilt from the rows",
         arguments: unseen)
     func healsUnseen(schema: String, before: String, change: String, after: String) throws {
         let file = try LegacyFile { connection in
@@ -121,7 +121,7 @@ struct DamagedIndexTests {
         }
     }
 
-    @Test("A damaged index is filled from the rows, and the report says so", arguments: cases)
+    @Test("A damaged index is rebuilt from the rows, and the report names it", arguments: cases)
     func heals(test: Case) throws {
         let file = try Self.file(test)
         let before = try file.originalDump()
@@ -139,7 +139,7 @@ struct DamagedIndexTests {
         #expect(verification.isSound, "\(verification.complaints)")
     }
 
-    @Test("An index that only the app can compute hides no damage of another table's")
+    @Test("An index that only the app can compute does not hide damage in another table's index")
     func uncheckable() throws {
         let file = try Self.file(
             Case(
@@ -161,7 +161,7 @@ struct DamagedIndexTests {
         }
     }
 
-    @Test("An index that only the app can compute is told of, for nothing has checked it")
+    @Test("An index that only the app can compute is reported as unchecked")
     func unchecked() throws {
         let file = try LegacyFile { connection in
             try connection.executeScript(
@@ -171,12 +171,12 @@ struct DamagedIndexTests {
         let before = try file.originalDump()
         let report = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run()
         #expect(report.warnings.count == 1)
-        #expect(report.warnings.first?.hasPrefix("could not be compared with the rows: the indexes of table u") == true)
+        #expect(report.warnings.first?.hasPrefix("not compared with the rows: the indexes of table u") == true)
         #expect(try file.dump(key: TestKeys.raw()) == before)
     }
 
     @Test(
-        "A CHECK that computes for hours does not hold up the upgrade, and the report says so",
+        "A CHECK that computes for hours does not delay the upgrade, and the report says so",
         .enabled(if: Engine.current.sqliteVersionNumber >= 3_020_000), .timeLimit(.minutes(20)))
     func endlessCheck() throws {
         let file = try LegacyFile { connection in
@@ -237,7 +237,7 @@ struct DamagedIndexTests {
             + "INSERT INTO t VALUES ('x  ', 1), ('x', 2), ('y ', 1)",
     ]
 
-    @Test("Sound indexes of unusual values are no damaged ones", arguments: sound)
+    @Test("Sound indexes with unusual values are not reported as damaged", arguments: sound)
     func noFalseAlarm(script: String) throws {
         for encoding in ["UTF-8", "UTF-16le"] {
             let file = try LegacyFile { connection in
@@ -257,7 +257,7 @@ struct DamagedIndexTests {
         ("b CHECK (b <> 3)", "CHECK constraint failed in t"),
     ]
 
-    @Test("Values that their table forbids come through, and the report says so", arguments: forbidden)
+    @Test("Values that their table forbids are kept, and the report says so", arguments: forbidden)
     func forbiddenValues(column: String, warning: String) throws {
         // Engines before SQLite 3.20 do not check CHECK constraints, nor does verify with them.
         guard !column.contains("CHECK") || Engine.current.sqliteVersionNumber >= 3_020_000 else { return }

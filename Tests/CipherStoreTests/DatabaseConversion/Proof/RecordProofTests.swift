@@ -26,7 +26,7 @@ struct RecordProofTests {
         COMMIT;
         """
 
-    @Test("Equal files are compared by their records alone, and every table and row counts once")
+    @Test("Equal files are compared by their records alone, and every table and row is counted once")
     func counts() throws {
         let copy = try EncryptedCopy(Self.script)
         let outcome = try copy.prove()
@@ -53,12 +53,12 @@ struct RecordProofTests {
             + "INSERT INTO t VALUES (1, 2), ('x', 'y'), (x'00', 1.5)",
     ]
 
-    @Test("Unusual values, keys and encodings need no SQL to be compared", arguments: contents)
+    @Test("Unusual values, keys and encodings are compared without SQL", arguments: contents)
     func unusual(script: String) throws {
         #expect(try EncryptedCopy(script).prove().comparedBySQL == 0)
     }
 
-    @Test("NULL where it is forbidden is found in the records, but not in those from before a column was added")
+    @Test("A forbidden NULL is found in a record, but not in records from before the column was added")
     func forbiddenNulls() throws {
         let script = """
             CREATE TABLE t(a, b); INSERT INTO t VALUES (1, NULL), (NULL, 3);
@@ -69,7 +69,7 @@ struct RecordProofTests {
         #expect(outcome.warnings == ["table t has rows with NULL in column b, which is declared NOT NULL"])
     }
 
-    @Test("Equal values in other bytes are left to SQL, table by table")
+    @Test("Equal values stored in different bytes are compared by SQL, table by table")
     func otherBytes() throws {
         let script =
             "CREATE TABLE t(a); INSERT INTO t VALUES (70000000000), ('x'); CREATE TABLE u(a); INSERT INTO u VALUES (1);"
@@ -89,7 +89,7 @@ struct RecordProofTests {
         #expect(outcome.rows == 3)
     }
 
-    @Test("A column that was added after its rows is left to SQL where an index has it")
+    @Test("A column added after its rows is compared by SQL if an index contains it")
     func addedColumn() throws {
         let script = "CREATE TABLE t(a); INSERT INTO t VALUES (1), (2); ALTER TABLE t ADD COLUMN b DEFAULT 'x';"
         #expect(try EncryptedCopy(script).prove().comparedBySQL == 0)
@@ -98,7 +98,7 @@ struct RecordProofTests {
         #expect(outcome.warnings == [])
     }
 
-    @Test("An index whose entries SQLite can only find by going through equal keys is left to SQL")
+    @Test("An index that SQLite can only search through equal keys is compared by SQL")
     func equalKeys() throws {
         let script = """
             CREATE TABLE t(a TEXT PRIMARY KEY, b);
@@ -299,7 +299,7 @@ struct RecordProofTests {
         Fault("half of the last page cut off") { copy in copy.truncate(to: try copy.size - 2_048) },
     ]
 
-    @Test("A copy that is broken in one place is noticed, however it is read", arguments: seals + bytes + faults)
+    @Test("A copy with one fault is rejected, whichever way it is read", arguments: seals + bytes + faults)
     func notices(fault: Fault) throws {
         let copy = try EncryptedCopy(Self.script)
         try fault.apply(copy)
@@ -325,14 +325,14 @@ struct RecordProofTests {
         """,
     ]
 
-    @Test("What SQLCipher reads of the copy is compared too", arguments: engineChanges)
+    @Test("The pages that SQLCipher reads of the copy are compared too", arguments: engineChanges)
     func engineReads(change: String) throws {
         let copy = try EncryptedCopy(Self.script)
         let engineCopy = try EncryptedCopy(Self.script, change: change)
         #expect(try storeError { try copy.prove(engineCopy: engineCopy) }?.code == .proofFailed)
     }
 
-    @Test("A copy under another key than the one that was derived for the proof is refused")
+    @Test("A copy under a key other than the one derived for the proof is refused")
     func otherKey() throws {
         let copy = try EncryptedCopy("CREATE TABLE t(a); INSERT INTO t VALUES (1)")
         let error = try storeError { try copy.prove(key: TestKeys.rawWithSalt(8)) }

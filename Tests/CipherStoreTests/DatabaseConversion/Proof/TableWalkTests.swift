@@ -29,7 +29,8 @@ struct TableWalkTests {
 
     private static let walkers: [[TableWalk.Direction]] = [[.up], [.down], [.up, .down]]
 
-    @Test("Every row is counted once, whoever walks, with long values and short ones", arguments: walkers)
+    @Test(
+        "Every row is counted once, whichever way the table is walked, with long and short values", arguments: walkers)
     func counts(directions: [TableWalk.Direction]) throws {
         let (pair, original, copy) = try pair("")
         defer { pair.close() }
@@ -58,7 +59,7 @@ struct TableWalkTests {
         ("INSERT INTO t VALUES (1, zeroblob(4200000))", "rows in the copy"),
     ]
 
-    @Test("A difference in a row of long values, or beside one, is found and named", arguments: differences)
+    @Test("A difference in a row of long values or next to one is found and named", arguments: differences)
     func differs(change: String, told: String) throws {
         let (pair, original, copy) = try pair(change)
         defer { pair.close() }

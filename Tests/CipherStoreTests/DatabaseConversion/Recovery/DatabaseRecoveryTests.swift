@@ -7,7 +7,9 @@ import Testing
 
 /// A new database of what a damaged plaintext one still holds.
 @Suite struct DatabaseRecoveryTests {
-    @Test("A healthy database is recovered whole, with its schema, numbers and counters", arguments: [512, 4096])
+    @Test(
+        "A healthy database is recovered completely, with its schema, header numbers and counters",
+        arguments: [512, 4096])
     func healthy(pageSize: Int) throws {
         let fixture = try RecoveryFixture(pageSize: pageSize)
         let report = try fixture.recover()
@@ -28,7 +30,7 @@ import Testing
         #expect(connection.lastInsertedRowID == 901)
     }
 
-    @Test("Each page that is lost alone costs its own rows and no other", arguments: RecoveryFixture.Damage.allCases)
+    @Test("A single lost page loses only its own rows", arguments: RecoveryFixture.Damage.allCases)
     func singlePages(kind: RecoveryFixture.Damage) throws {
         let fixture = try RecoveryFixture()
         let healthy = try Data(contentsOf: URL(filePath: fixture.path))
@@ -47,7 +49,7 @@ import Testing
         }
     }
 
-    @Test("Damage in indexes alone loses no row")
+    @Test("Damage limited to indexes loses no row")
     func indexes() throws {
         let fixture = try RecoveryFixture()
         var pages: Set<UInt32> = []

@@ -41,7 +41,7 @@ import Testing
         try data.write(to: URL(filePath: path))
     }
 
-    @Test("A page whose HMAC fails is lost, and costs no other", arguments: 1...Engine.current.defaultCompatibility)
+    @Test("A page whose HMAC fails is lost, and no other page is", arguments: 1...Engine.current.defaultCompatibility)
     func pages(compatibility: Int) throws {
         let settings = CipherSettings(compatibility: compatibility)
         try LegacyFile.write(path, key: TestKeys.raw(), settings: settings, script: RecoveryFixture.script)
@@ -66,7 +66,7 @@ import Testing
         #expect(report.tables.flatMap(\.lostPages).contains(30) || report.lostPages.contains(30))
     }
 
-    @Test("A key that opens no page is refused, and so is noise")
+    @Test("A key that decrypts no page is refused, and so is a file of random bytes")
     func wrongKey() throws {
         try LegacyFile.write(path, key: TestKeys.raw(), script: RecoveryFixture.script)
         let before = try FolderDigest(folder.url)
@@ -96,7 +96,7 @@ import Testing
     }
 
     @Test(
-        "A readable header of 32 bytes costs nothing, and its salt comes with the key",
+        "A file with a readable header is recovered completely, with the salt from the key",
         .enabled(if: Engine.current.defaultCompatibility >= 4))
     func readableHeader() throws {
         let settings = CipherSettings(plaintextHeaderSize: 32)
@@ -117,7 +117,7 @@ import Testing
         #expect(found.allSatisfy { original[$0.key] == $0.value } && found.count > original.count * 8 / 10)
     }
 
-    @Test("A hot journal puts back what its transaction changed", arguments: [true, false])
+    @Test("A hot journal restores what its transaction changed", arguments: [true, false])
     func journal(isEncrypted: Bool) throws {
         try LegacyFile.write(path, key: isEncrypted ? TestKeys.raw() : nil, unclosed: true) { connection in
             try connection.executeScript(text: "CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 'one')")

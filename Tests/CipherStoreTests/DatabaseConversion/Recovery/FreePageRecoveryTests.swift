@@ -16,7 +16,9 @@ import Testing
 
     private func trunk(_ fixture: RecoveryFixture) throws -> UInt32 { try #require(fixture.places.freeTrunks.first) }
 
-    @Test("No row of a freed tree comes back where the list and the root are lost, and what cannot be told stays apart")
+    @Test(
+        "If the free list and the root are lost, no row of a freed b-tree is recovered, and undecided rows stay apart"
+    )
     func freedInterior() throws {
         let fixture = try RecoveryFixture(pageSize: 512, script: Self.shrunk, before: "PRAGMA secure_delete = OFF;")
         let lost = try fixture.places.freeTrunks.union([#require(fixture.places.roots["t"])])
@@ -29,7 +31,7 @@ import Testing
         #expect(!report.complete)
     }
 
-    @Test("A pointer map tells every living page, whatever else is lost", arguments: ["INCREMENTAL", "FULL"])
+    @Test("A pointer map identifies every live page, whatever else is lost", arguments: ["INCREMENTAL", "FULL"])
     func pointerMap(mode: String) throws {
         let fixture = try RecoveryFixture(
             pageSize: 512, script: Self.shrunk, before: "PRAGMA secure_delete = OFF; PRAGMA auto_vacuum = \(mode);")
@@ -40,7 +42,7 @@ import Testing
         #expect(report.lostAndFound?.orphanedRows ?? 0 == 0, "\(report)")
     }
 
-    @Test("A list that names pages behind the end of a file that was cut off is whole")
+    @Test("A free list that names pages beyond the end of a truncated file is complete")
     func cutOff() throws {
         let fixture = try RecoveryFixture(
             script: """
@@ -60,7 +62,7 @@ import Testing
         #expect(!report.notes.contains { $0.contains("free pages") }, "\(report.notes)")
     }
 
-    @Test("With the header, pages that may have listed free ones are lost: rows that no index names stay apart")
+    @Test("If the header and pages that may list free ones are lost, rows that no index names stay apart")
     func headerAndMore() throws {
         let fixture = try RecoveryFixture(script: Self.shrunk, before: "PRAGMA secure_delete = OFF;")
         let folder = try TemporaryFolder(inMemory: true)
@@ -72,7 +74,7 @@ import Testing
         #expect(found.filter { $0.key.table == "t" && fixture.places.rows[$0.key] != $0.value } == [:])
     }
 
-    @Test("With secure_delete nothing of deleted rows is there to be found")
+    @Test("With secure_delete no deleted row is found")
     func secureDelete() throws {
         let fixture = try RecoveryFixture(script: Self.shrunk, before: "PRAGMA secure_delete = ON;")
         let root = try #require(fixture.places.roots["t"])

@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    @Test("Empty, short, cut and endless files are told of by type")
+    @Test("Empty, short, truncated and endless files end with a typed error or a database")
     func sizes() throws {
         let fixture = try RecoveryFixture()
         let healthy = [UInt8](try Data(contentsOf: URL(filePath: fixture.path)))
@@ -34,7 +34,7 @@ import Testing
         #expect(try outcome(fixture, [UInt8](repeating: 0xff, count: 65_536)) == .keyDoesNotFit)
     }
 
-    @Test("Flipped bits anywhere end with a proven database, and so do loops among the pages", arguments: 0..<12)
+    @Test("A file with flipped bits or cyclic pages is recovered into a proven database", arguments: 0..<12)
     func bits(seed: Int) throws {
         let fixture = try RecoveryFixture(pageSize: 512, script: Self.small)
         let healthy = [UInt8](try Data(contentsOf: URL(filePath: fixture.path)))
@@ -65,7 +65,7 @@ import Testing
         INSERT INTO k SELECT id, t FROM a;
         """
 
-    @Test("A name that is taken, a folder that is missing and a cancelled run leave everything as it was")
+    @Test("A taken name, a missing folder and a cancelled run leave everything unchanged")
     func refusals() throws {
         let fixture = try RecoveryFixture()
         let before = try FolderDigest(fixture.folder.url)

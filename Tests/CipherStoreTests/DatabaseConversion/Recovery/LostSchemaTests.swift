@@ -26,7 +26,8 @@ import Testing
     }
 
     @Test(
-        "A healthy template tells the tables, and every row comes back", arguments: RecoveryFixture.Damage.allCases,
+        "With a healthy template that defines the tables, every row is recovered",
+        arguments: RecoveryFixture.Damage.allCases,
         [1024, 4096])
     func template(kind: RecoveryFixture.Damage, pageSize: Int) throws {
         let fixture = try RecoveryFixture(pageSize: pageSize)
@@ -49,7 +50,7 @@ import Testing
         #expect(report.notes.contains { $0.contains("lost_and_found") })
     }
 
-    @Test("Two tables of one shape are not told apart, and a table with an index is")
+    @Test("Two tables of the same shape are not distinguished, unless one has an index")
     func sameShape() throws {
         let fixture = try RecoveryFixture(
             script: """
@@ -68,7 +69,7 @@ import Testing
         #expect(found.filter { $0.key.table == "c" } == fixture.places.rows.filter { $0.key.table == "c" })
     }
 
-    @Test("Interior pages of a large schema may be lost: its leaves are found")
+    @Test("If interior pages of a large schema are lost, its leaves are found")
     func largeSchema() throws {
         let tables = (0..<120).map {
             "CREATE TABLE t\($0)(a INTEGER, b\($0) TEXT); INSERT INTO t\($0) VALUES (\($0), 'x');"
@@ -79,7 +80,9 @@ import Testing
         try fixture.check(lost: [1])
     }
 
-    @Test("What a template lacks is not put into another table of the same columns", arguments: [0, 5_000])
+    @Test(
+        "Rows of a table that the template lacks are not put into another table with the same columns",
+        arguments: [0, 5_000])
     func lackingTemplate(distance: Int) throws {
         let columns = "(id INTEGER PRIMARY KEY, uid TEXT, body TEXT)"
         let rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400)"

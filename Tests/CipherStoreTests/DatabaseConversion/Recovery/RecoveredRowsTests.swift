@@ -11,7 +11,7 @@ import Testing
         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600)
         """
 
-    @Test("Deleted rows of free pages stay apart, also where the free list and the root are lost")
+    @Test("Deleted rows of free pages stay apart, even if the free list and the root are lost")
     func deleted() throws {
         let fixture = try RecoveryFixture(
             script: """
@@ -34,7 +34,7 @@ import Testing
         #expect(worse.complete, "the index names every row that came back: \(worse)")
     }
 
-    @Test("A row whose rowid was damaged into another's stays apart, and neither is lost without a word")
+    @Test("A row whose damaged rowid equals another row's stays apart, and both are reported")
     func sameRowID() throws {
         let fixture = try RecoveryFixture(
             pageSize: 512,
@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test(
-        "Rows from before a column was added have its default, and UTF-16 text stays as it is",
+        "Rows from before a column was added have its default, and UTF-16 text stays unchanged",
         arguments: ["UTF-8", "UTF-16le", "UTF-16be"])
     func encodings(encoding: String) throws {
         let fixture = try RecoveryFixture(
@@ -111,7 +111,9 @@ import Testing
         #expect(try connection.value(Int.self, "PRAGMA auto_vacuum") == 1)
     }
 
-    @Test("A full-text table is rebuilt from its content, whatever is lost of its index", arguments: ["fts4", "fts5"])
+    @Test(
+        "A full-text table is rebuilt from its content, whatever part of its index is lost",
+        arguments: ["fts4", "fts5"])
     func fullText(module: String) throws {
         guard module == "fts4" || Engine.current.sqliteVersionNumber >= 3_020_000 else { return }
         let fixture = try RecoveryFixture(
@@ -134,7 +136,7 @@ import Testing
     }
 
     @Test(
-        "A table with a name like a full-text table's own is not computed anew, and lacks what it lost",
+        "A table named like a full-text shadow table is not rebuilt, and lacks only its lost rows",
         arguments: [("fts5", "docs_stat"), ("fts4", "docs_data"), ("fts3", "docs_docsize")])
     func tableBesideFullText(module: String, name: String) throws {
         guard module != "fts5" || Engine.current.sqliteVersionNumber >= 3_020_000 else { return }
@@ -154,7 +156,7 @@ import Testing
     }
 
     @Test(
-        "A full-text table whose settings are lost has those of a new one, and its rows are counted as they are",
+        "A full-text table that lost its settings gets those of a new one, and its rows are counted correctly",
         .enabled(if: Engine.current.sqliteVersionNumber >= 3_020_000))
     func fullTextSettings() throws {
         let fixture = try RecoveryFixture(
@@ -176,7 +178,7 @@ import Testing
         }
     }
 
-    @Test("An entry of the schema that is damaged costs itself alone")
+    @Test("A damaged schema entry loses only itself")
     func schemaEntry() throws {
         let fixture = try RecoveryFixture(
             script:
@@ -191,7 +193,7 @@ import Testing
         #expect(report.notes.contains { $0.contains("view v") } && !report.complete)
     }
 
-    @Test("Where an empty page is in the place of a table's only one, nothing is said to be complete")
+    @Test("If an empty page replaces a table's only page, the recovery is not reported as complete")
     func emptyState() throws {
         let fixture = try RecoveryFixture(
             script: "CREATE TABLE t(a, b); CREATE INDEX t_a ON t(a); INSERT INTO t VALUES (1, 2), (3, 4)")
@@ -204,10 +206,10 @@ import Testing
         try data.write(to: URL(filePath: fixture.path))
         let report = try fixture.recover()
         #expect(!report.complete && report.tables.map(\.rows) == [0], "\(report)")
-        #expect(report.tables[0].notes.contains { $0.contains("names 2 rows more") }, "\(report)")
+        #expect(report.tables[0].notes.contains { $0.contains("refers to 2 more rows") }, "\(report)")
     }
 
-    @Test("Rows whose page is in the place of another table's are told by their index")
+    @Test("Rows on a page that replaced another table's page are assigned by their index")
     func exchanged() throws {
         let fixture = try RecoveryFixture(
             script: """
@@ -224,7 +226,7 @@ import Testing
         try fixture.check(lost: [])
     }
 
-    @Test("No row of an earlier state of a page is taken for the living one elsewhere", arguments: [false, true])
+    @Test("A row from an earlier state of a page is not mistaken for the live row elsewhere", arguments: [false, true])
     func earlierState(isIndexed: Bool) throws {
         let filled = """
             CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT, b TEXT); \(isIndexed ? "CREATE INDEX t_a ON t(a);" : "")

@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test(
-        "Where one table's definition is damaged, none of its rows is put where another lacks a leaf",
+        "Rows of a table with a damaged definition are not put into another table that lacks a leaf",
         arguments: ["NONE", "FULL"])
     func damagedDefinition(mode: String) throws {
         let fixture = try Self.fixture(mode)
@@ -58,7 +58,7 @@ import Testing
         try Self.expect("inbox", of: fixture, without: [lost])
     }
 
-    @Test("A template's definition stands for one that is damaged", arguments: ["NONE", "FULL"])
+    @Test("A template's definition replaces a damaged one", arguments: ["NONE", "FULL"])
     func template(mode: String) throws {
         let fixture = try Self.fixture(mode)
         let lost = try Self.leaf("inbox", 400, fixture)
@@ -80,7 +80,7 @@ import Testing
     }
 
     @Test(
-        "Where a page of the schema and interior pages are lost, only what the pointer map tells is put into a table",
+        "If schema pages and interior pages are lost, only pages in the pointer map are assigned to a table",
         arguments: ["NONE", "FULL"])
     func lostDefinition(mode: String) throws {
         let fixture = try Self.fixture(mode, comment: 200)
@@ -105,7 +105,8 @@ import Testing
     }
 
     @Test(
-        "Where one table lacks its root and another a leaf, each row is back in its own", arguments: ["NONE", "FULL"])
+        "If one table lacks its root and another a leaf, each row returns to its own table",
+        arguments: ["NONE", "FULL"])
     func lostRoot(mode: String) throws {
         let fixture = try Self.fixture(mode)
         let lost = try Set([
@@ -117,7 +118,7 @@ import Testing
         #expect(report.lostAndFound == nil, "\(report)")
     }
 
-    @Test("A page is no table's where only some of its rows are in a range in which that table lacks pages")
+    @Test("A page is not assigned to a table if only some of its rows are in a range where pages are missing")
     func partOfRange() throws {
         // Leaves that begin and end with other rows than those of the other table.
         let fixture = try Self.fixture(
@@ -139,7 +140,8 @@ import Testing
     }
 
     @Test(
-        "A header that has lost its list of free pages brings no deleted row back", arguments: ["a leaf", "the root"])
+        "A header that has lost its list of free pages does not bring back a deleted row",
+        arguments: ["a leaf", "the root"])
     func lostList(what: String) throws {
         let fixture = try Self.fixture("NONE", "COMMIT; BEGIN; DROP TABLE trash; DELETE FROM inbox WHERE id % 9 = 0;")
         let lost = try what == "a leaf" ? Self.leaf("inbox", 400, fixture) : #require(fixture.places.roots["inbox"])
@@ -153,7 +155,7 @@ import Testing
         #expect(found.filter { fixture.places.rows[$0.key] != $0.value } == [:])
     }
 
-    @Test("A row that one index names and another does not is an old version, and not back", arguments: 0..<4)
+    @Test("A row that only one of two indexes names is an old version, and is not recovered", arguments: 0..<4)
     func oldVersion(attempt: Int) throws {
         let fixture = try RecoveryFixture(
             pageSize: 512,
@@ -174,7 +176,7 @@ import Testing
         #expect(found == fixture.places.rows.filter { $0.key.table == "inbox" })
     }
 
-    @Test("An entry of nothing but NULL and a rowid tells of no row of a table whose definition is lost")
+    @Test("An index entry of only NULL and a rowid identifies no row of a table with a lost definition")
     func entriesOfNull() throws {
         let fixture = try RecoveryFixture(
             pageSize: 512,

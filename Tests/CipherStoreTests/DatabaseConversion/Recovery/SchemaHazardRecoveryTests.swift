@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test(
-        "STRICT tables and generated columns come back, the root lost too",
+        "STRICT tables and generated columns are recovered, even if the root is lost",
         .enabled(if: Engine.current.sqliteVersionNumber >= 3_037_000))
     func newest() throws {
         let fixture = try RecoveryFixture(
@@ -80,7 +80,8 @@ import Testing
     }
 
     @Test(
-        "An rtree keeps what its tables hold", .enabled(if: Engine.current.wasBuilt(with: "ENABLE_RTREE")))
+        "An R-tree keeps the contents of its shadow tables",
+        .enabled(if: Engine.current.wasBuilt(with: "ENABLE_RTREE")))
     func rtree() throws {
         let fixture = try RecoveryFixture(
             script: """
@@ -99,7 +100,7 @@ import Testing
     }
 
     @Test(
-        "An rtree of which pages are lost keeps the others, and what its module says of them is told",
+        "A damaged R-tree keeps its other pages, and the errors that its module finds are reported",
         .enabled(if: Engine.current.wasBuilt(with: "ENABLE_RTREE")))
     func damagedRtree() throws {
         let fixture = try RecoveryFixture(
@@ -115,7 +116,7 @@ import Testing
         try fixture.check(lost: [root])
     }
 
-    @Test("The counter of a table whose name is not Unicode comes back from a page that nothing leads to")
+    @Test("The counter of a table with a non-Unicode name is recovered from an unreferenced page")
     func counterOfBytes() throws {
         let fixture = try RecoveryFixture(
             script: """

@@ -17,7 +17,7 @@ struct BackupAndLinkTests {
         return try EncryptionUpgrade(path: path, provider: TestKeys.provider(), options: options).run()
     }
 
-    @Test("A backup that is asked for is the plaintext database with all its rows and its mode")
+    @Test("A requested backup is the plaintext database with all its rows and its mode")
     func backup() throws {
         let file = try Fixture.file(version: 23)
         try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: file.path)
@@ -33,7 +33,7 @@ struct BackupAndLinkTests {
     enum Stranger: CaseIterable { case database, text, link, linkToNothing, folder, unreadable }
 
     @Test(
-        "What has the name of a backup and is none of this file stays, and the backup gets the next name",
+        "A foreign file with the backup's name stays, and the backup gets the next name",
         arguments:
             Stranger.allCases)
     func otherBackup(stranger: Stranger) throws {
@@ -59,13 +59,13 @@ struct BackupAndLinkTests {
         let before = try FileSystem.status(name, followLinks: false)
         let report = try upgrade(file.path, keepBackup: true)
         #expect(report.backup == name + "-2")
-        #expect(report.warnings.contains { $0.hasPrefix("app.db-plaintext ") } == before?.isRegular)
+        #expect(report.warnings.contains { $0.hasPrefix("app.db-plaintext, ") } == before?.isRegular)
         #expect(try Data(contentsOf: URL(filePath: name + "-2")) == bytes)
         #expect(try FileSystem.status(name, followLinks: false)?.identity == before?.identity)
         #expect(try FileSystem.status(name, followLinks: false)?.size == before?.size)
     }
 
-    @Test("A database that changed after a run had died with its backup made gets another one")
+    @Test("A database that changed after a killed run had made a backup gets another backup")
     func changedAfterBackup() throws {
         let file = try Fixture.file(version: 23, journal: "DELETE")
         try FileManager.default.copyItem(atPath: file.path, toPath: file.path + "-plaintext")
@@ -79,7 +79,7 @@ struct BackupAndLinkTests {
         #expect(try Fixture.rows(second, key: nil) == Fixture.allRows + ["78 after"])
     }
 
-    @Test("The backup of a run that died is taken for what it is", arguments: ["DELETE", "WAL"])
+    @Test("The backup made by a killed run is recognized", arguments: ["DELETE", "WAL"])
     func sameBackup(journal: String) throws {
         let file = try Fixture.file(version: 23, journal: journal)
         // As the run left it: in rollback mode, its log written back.
@@ -105,7 +105,7 @@ struct BackupAndLinkTests {
     }
 
     @Test(
-        "A connection that is writing, or has the file open in WAL mode, makes the upgrade try later",
+        "A connection that is writing, or has the file open in WAL mode, makes the upgrade report busy",
         arguments: ["DELETE", "WAL"])
     func busy(journal: String) throws {
         let file = try Fixture.file(version: 23, journal: journal)
@@ -126,7 +126,7 @@ struct BackupAndLinkTests {
         #expect(try file.dump(key: TestKeys.raw()) == original)
     }
 
-    @Test("A symbolic link stays one, and what it leads to is encrypted")
+    @Test("A symbolic link is kept, and its target is encrypted")
     func symbolicLink() throws {
         let file = try Fixture.file(version: 23)
         let elsewhere = try TemporaryFolder()

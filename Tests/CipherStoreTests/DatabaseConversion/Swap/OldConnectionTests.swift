@@ -39,14 +39,14 @@ struct OldConnectionTests {
     }
 
     @Test(
-        "A rollback-mode file that another program has open, however idle, is not converted, and every write is kept",
+        "A rollback-mode file that another program has open, even idle, is not converted, and every write is kept",
         .enabled(if: isPossible), arguments: Conversions.allCases, Use.all)
     func rollback(_ conversion: Conversions, use: Use) throws {
         try refuses(conversion, journal: "DELETE", use)
     }
 
     @Test(
-        "A WAL file that another program has open, but has not read, is not converted, and every write is kept",
+        "A WAL file that another program has open but has not read is not converted, and every write is kept",
         .enabled(if: isPossible), arguments: Conversions.allCases, [[], ["SELECT count(*) FROM t"]])
     func writeAheadLog(_ conversion: Conversions, lines: [String]) throws {
         try refuses(conversion, journal: "WAL", Use(testDescription: "WAL", lines: lines))
@@ -70,7 +70,7 @@ struct OldConnectionTests {
     }
 
     @Test(
-        "A file that this very process has open is not converted, whoever opened it",
+        "A file that the same process has open is not converted, whoever opened it",
         arguments: Conversions.allCases, [true, false])
     func ownProcess(_ conversion: Conversions, isConnection: Bool) throws {
         let file = try conversion.file(journal: "DELETE")
@@ -93,7 +93,7 @@ struct OldConnectionTests {
     }
 
     @Test(
-        "Who opens the file while it is converted is noticed before the swap, and the file is as it was",
+        "A program that opens the file during the conversion is detected before the swap, and the file is unchanged",
         .enabled(if: isPossible), arguments: Conversions.allCases, ["DELETE", "WAL"])
     func meanwhile(_ conversion: Conversions, journal: String) throws {
         let file = try conversion.file(journal: journal)

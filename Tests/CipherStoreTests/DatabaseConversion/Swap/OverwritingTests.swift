@@ -40,7 +40,7 @@ struct OverwritingTests {
             || call.contains(folder.url.lastPathComponent + ">")
     }
 
-    @Test("The old file is overwritten after the folder was synced, and not before", .enabled(if: isPossible))
+    @Test("The old file is overwritten only after the folder was synced", .enabled(if: isPossible))
     func order() throws {
         let (calls, output, old) = try upgrade()
         #expect(output == "encrypted")
@@ -52,7 +52,7 @@ struct OverwritingTests {
     }
 
     @Test(
-        "Where the folder could not be synced the old file stays whole, for it may come back",
+        "If the folder could not be synced, the old file is not overwritten, because it may return",
         .enabled(if: isPossible))
     func unsynced() throws {
         let first = try upgrade().calls

@@ -53,7 +53,7 @@ struct RecordRemovalTests {
     }
 
     @Test(
-        "After a kill the folder is synced between the removals of the old file and of the record",
+        "After a kill the folder is synced between the removal of the old file and that of the record",
         .enabled(if: isPossible))
     func order() throws {
         try killBeforeRemoval()
@@ -65,7 +65,7 @@ struct RecordRemovalTests {
         #expect(calls[removal..<record].contains(where: isFolderSync))
     }
 
-    @Test("Where the folder cannot be synced the record stays, and the next run removes it", .enabled(if: isPossible))
+    @Test("If the folder cannot be synced the record stays, and the next run removes it", .enabled(if: isPossible))
     func unsynced() throws {
         let folder = try #require(folder)
         try killBeforeRemoval()

@@ -45,7 +45,7 @@ struct ReplacedFileTests {
     ]
 
     @Test(
-        "A connection that nobody could know of is locked out of the old file, and the new file's journal survives it",
+        "An undetectable connection is locked out of the old file, and the new file's journal survives it",
         .enabled(if: canForgoLeases), arguments: conversions, modes)
     func journal(_ conversion: Conversions, mode: String) throws {
         let file = try conversion.file(journal: "DELETE")
@@ -69,7 +69,7 @@ struct ReplacedFileTests {
     }
 
     @Test(
-        "A connection of a WAL file that had not read it yet cannot touch the new file's log",
+        "An old connection that had not read its WAL file cannot touch the new file's log",
         .enabled(if: canForgoLeases), arguments: conversions)
     func log(_ conversion: Conversions) throws {
         let file = try conversion.file(journal: "WAL")
@@ -88,7 +88,7 @@ struct ReplacedFileTests {
     }
 
     @Test(
-        "Who reads the file when its copy is ready keeps the copy out, though nobody could know of it beforehand",
+        "A reader that is active when the copy is ready prevents the swap, even if it was undetectable before",
         .enabled(if: canForgoLeases), arguments: conversions,
         [
             ["BEGIN", "SELECT count(*) FROM t"], ["half SELECT a FROM t"],
@@ -109,7 +109,7 @@ struct ReplacedFileTests {
     }
 
     @Test(
-        "A connection that is being opened at the moment of the swap is told of, and locked out of the old file",
+        "A connection being opened at the moment of the swap is reported, and locked out of the old file",
         .enabled(if: isPossible))
     func opening() throws {
         let file = try Conversions.encrypt.file(journal: "DELETE")
@@ -133,7 +133,7 @@ struct ReplacedFileTests {
         #expect(try other.wait().status == 0)
     }
 
-    @Test("A file of 0 bytes that another program has open is not replaced", .enabled(if: isPossible))
+    @Test("An empty file that another program has open is not replaced", .enabled(if: isPossible))
     func empty() throws {
         let folder = try TemporaryFolder()
         try folder.write("", to: "app.db")

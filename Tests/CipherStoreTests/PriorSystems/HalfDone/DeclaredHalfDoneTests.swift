@@ -49,7 +49,7 @@ struct DeclaredHalfDoneTests {
     enum Remains: CaseIterable { case nothing, noBytes, emptyEncrypted }
 
     @Test(
-        "A half-done upgrade of an app with a declared schema that left an empty database, or none, is no fresh install, and the report says so",
+        "A half-done declared upgrade that left an empty database or none is reported, and is no fresh install",
         arguments: Remains.allCases
     )
     func reportsLoss(remains: Remains) throws {
@@ -68,20 +68,18 @@ struct DeclaredHalfDoneTests {
         #expect(report.migration.event == .adopted)
         #expect(report.migration.from == 23)
         #expect(
-            report.warnings == ["version 23 is recorded, but the database has no tables: there was nothing to keep"])
+            report.warnings == ["version 23 is recorded, but the database has no tables: there were no rows to keep"])
         #expect(try open(folder).warnings.isEmpty)
     }
 
-    @Test("A half-done upgrade of an app with a declared schema that left nothing at all is a fresh install")
+    @Test("A half-done declared upgrade that left nothing at all is a fresh install")
     func recognizesFreshInstall() throws {
         let report = try open(try TemporaryFolder())
         #expect(report.migration.event == .created)
         #expect(report.warnings.isEmpty)
     }
 
-    @Test(
-        "A half-done upgrade of an app with a declared schema that the app's closure knows of is no fresh install either"
-    )
+    @Test("A half-done declared upgrade known to the app's closure is no fresh install")
     func asksClosure() throws {
         let report = try open(try TemporaryFolder(), Self.configuration(.custom { _ in 24 }))
         #expect(report.migration.event == .adopted)
@@ -89,7 +87,7 @@ struct DeclaredHalfDoneTests {
     }
 
     @Test(
-        "A half-done upgrade of an app with a declared schema with a kept list newer than the database is repaired by looking at the database",
+        "A half-done declared upgrade with a list newer than the database is repaired by its actual schema",
         arguments: [24, 25, 26])
     func repairsOlderDatabase(version: Int) throws {
         let folder = try folder(recording: version)
@@ -104,9 +102,7 @@ struct DeclaredHalfDoneTests {
         #expect(rows == ["57none"])
     }
 
-    @Test(
-        "A half-done upgrade of an app with a declared schema with a kept list newer than a plaintext database is refused until the configuration accepts it"
-    )
+    @Test("A half-done declared upgrade with a list newer than a plaintext file is refused until accepted")
     func refusesNewerList() throws {
         let folder = try folder(recording: 25)
         try make(
@@ -122,7 +118,7 @@ struct DeclaredHalfDoneTests {
     }
 
     @Test(
-        "A half-done upgrade of an app with a declared schema with a kept list newer than the app is a downgrade",
+        "A half-done declared upgrade with a list newer than the app is a downgrade",
         arguments: [true, false])
     func refusesDowngrade(exists: Bool) throws {
         let folder = try folder(recording: 27)

@@ -43,7 +43,7 @@ struct DeclaredPlistLossTests {
         }
     }
 
-    @Test("Primary keys stay, gaps included, and the next row gets the next number")
+    @Test("Primary keys are kept with their gaps, and the next row gets the next number")
     func primaryKeys() throws {
         let ids = try values(
             "INSERT INTO chat(id, uid) VALUES (5, 'a'), (9000000000, 'b'), (-3, 'c'); INSERT INTO chat(id) VALUES (9000000007); "
@@ -52,7 +52,7 @@ struct DeclaredPlistLossTests {
         #expect(ids == [.integer(-3), .integer(5), .integer(9_000_000_000), .integer(9_000_000_007)])
     }
 
-    @Test("BLOBs stay byte for byte")
+    @Test("BLOBs are kept byte for byte")
     func blobs() throws {
         let blobs = try values(
             "INSERT INTO chat(content) VALUES (x'89504e4700ff00'), (x''), (zeroblob(5)), (x'c328');",
@@ -63,7 +63,7 @@ struct DeclaredPlistLossTests {
             ])
     }
 
-    @Test("Integers of 64 bits stay whole")
+    @Test("Integers of 64 bits are kept exactly")
     func integers() throws {
         let numbers = try values(
             "INSERT INTO chat(sentAt) VALUES (1600000000000), (9223372036854775807), (-9223372036854775808), (2147483648);",
@@ -78,7 +78,7 @@ struct DeclaredPlistLossTests {
         #expect(texts == [.null, .text(""), .text("NULL")])
     }
 
-    @Test("Tables, indexes and views that the property list does not name stay")
+    @Test("Tables, indexes and views that the property list does not name are kept")
     func undeclared() throws {
         let found = try values(
             """

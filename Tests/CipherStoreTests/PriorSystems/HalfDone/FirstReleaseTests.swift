@@ -114,7 +114,7 @@ struct FirstReleaseTests {
     }
 
     @Test(
-        "Plaintext users of every version, the current one included, are encrypted by the documented configuration",
+        "The documented configuration encrypts plaintext files of every version, including the current one",
         arguments: users, Rest.allCases)
     func encrypts(user: User, rest: Rest) throws {
         let fixture = try fixture(user, rest)
@@ -130,7 +130,7 @@ struct FirstReleaseTests {
     }
 
     @Test(
-        "A kept list that is above the app's version is a downgrade, whatever the database is", arguments: [1, 24, 26])
+        "A kept list above the app's version is a downgrade, whatever the database contains", arguments: [1, 24, 26])
     func refusesNewerList(version: Int) throws {
         let fixture = try fixture(Self.declared(version, keptVersion: 27))
         let before = try fixture.digest()
@@ -140,7 +140,7 @@ struct FirstReleaseTests {
     }
 
     @Test(
-        "Once the release is out, sinceVersion is the number of the next one; with its own its users would be refused",
+        "After the first release sinceVersion is the next version, because its own would refuse current users",
         arguments: current, Rest.allCases)
     func acceptsNextVersion(user: User, rest: Rest) throws {
         var fixture = try fixture(user, rest)
@@ -162,7 +162,7 @@ struct FirstReleaseTests {
         #expect(try fixture.values(user.rows) == user.expected)
     }
 
-    @Test("A plaintext file that CipherStore encrypted before is none of a first release")
+    @Test("A plaintext file that CipherStore encrypted before is not one of a first release")
     func refusesDecrypted() throws {
         let fixture = try PriorFixture("NumberedSteps/NumberedSteps.plist")
         try fixture.write { try Self.numbered[0].write($0) }
@@ -185,7 +185,7 @@ struct FirstReleaseTests {
         #expect(error.description.contains("unexpectedPlaintext"))
     }
 
-    @Test("What sinceVersion refuses, it names, with the number that it should be")
+    @Test("A refusal because of sinceVersion names the setting, and the number that it should have")
     func namesThreshold() throws {
         var fixture = try PriorFixture("NumberedSteps/NumberedSteps.plist")
         fixture.configuration.encryption.sinceVersion = 4

@@ -45,7 +45,7 @@ struct InterruptedCopyTests {
     }
 
     @Test(
-        "A deleted database whose rows the copy holds is never a fresh install",
+        "A deleted database whose rows are in the copy is never a fresh install",
         arguments: Rest.allCases)
     func takesCopy(rest: Rest) throws {
         try writeWholeCopy(rest)
@@ -60,7 +60,7 @@ struct InterruptedCopyTests {
         #expect(try fixture.open().warnings.isEmpty)
     }
 
-    @Test("The plan tells of it and changes nothing", arguments: [Rest.closed, .log, .emptyDatabase])
+    @Test("The plan reports the copy and changes nothing", arguments: [Rest.closed, .log, .emptyDatabase])
     func plansCopy(rest: Rest) throws {
         try writeWholeCopy(rest)
         let before = try fixture.digest()
@@ -72,7 +72,7 @@ struct InterruptedCopyTests {
         #expect(try fixture.digest() == before)
     }
 
-    @Test("A copy is taken without encryption too")
+    @Test("The copy is used without encryption too")
     func takesCopyPlain() throws {
         var fixture = fixture
         fixture.configuration.encryption.isEnabled = false
@@ -94,7 +94,7 @@ struct InterruptedCopyTests {
     }
 
     /// What is refused, although no database is there.
-    @Test("A copy that nobody can read is refused, and nothing is made", arguments: ["encrypted", "damaged", "cut"])
+    @Test("An unreadable copy is refused, and nothing is created", arguments: ["encrypted", "damaged", "cut"])
     func refusesCopy(kind: String) throws {
         try fixture.write(TemplateApp.temporary) { connection in
             if kind == "encrypted" { try connection.setKey(TestKeys.raw(3), settings: CipherSettings()) }
@@ -127,7 +127,7 @@ struct InterruptedCopyTests {
         #expect(try fixture.digest() == before)
     }
 
-    @Test("The log of the deleted database is not laid over the copy, which has what it says")
+    @Test("The log of the deleted database is not applied to the copy, which already has its content")
     func dropsLogOfDeleted() throws {
         try fixture.write(journal: "WAL", unclosed: true) { try TemplateApp.writeDatabase($0, version: 2) }
         try FileManager.default.removeItem(atPath: fixture.database)
@@ -138,7 +138,7 @@ struct InterruptedCopyTests {
         #expect(try fixture.folder.names == [TemplateApp.database])
     }
 
-    @Test("A copy without a table is no database", arguments: [true, false])
+    @Test("A copy without a table is not used as a database", arguments: [true, false])
     func ignoresEmptyCopy(hasHeader: Bool) throws {
         if hasHeader {
             try fixture.write(TemplateApp.temporary) { try $0.execute("PRAGMA user_version = 3") }
@@ -149,7 +149,7 @@ struct InterruptedCopyTests {
         #expect(try fixture.folder.names == [TemplateApp.database])
     }
 
-    @Test("A symbolic link of the copy's name is left alone, and so is what it leads to", arguments: [true, false])
+    @Test("A symbolic link with the copy's name is left alone, and so is its target", arguments: [true, false])
     func leavesLink(hasDatabase: Bool) throws {
         if hasDatabase { try fixture.write { try TemplateApp.writeDatabase($0, version: 2) } }
         try fixture.write("mine.db") { try TemplateApp.writeCopy($0, notes: 2) }
@@ -167,7 +167,7 @@ struct InterruptedCopyTests {
     }
 
     @Test(
-        "Where the key cannot be had the copy keeps its name, and the run that succeeds tells of it",
+        "If the key is unavailable the copy keeps its name, and the run that succeeds reports it",
         arguments: Rest.allCases)
     func asksForKeyFirst(rest: Rest) throws {
         try writeWholeCopy(rest)
@@ -186,7 +186,7 @@ struct InterruptedCopyTests {
     // MARK: Beside a database
 
     @Test(
-        "Beside a live database a half filled copy does not count, and goes when it holds nothing of its own",
+        "Beside a database a half-filled copy is not used, and is removed if all its rows are in the database",
         arguments: [0, 2, 3])
     func removesCopy(notes count: Int) throws {
         try fixture.write { try TemplateApp.writeDatabase($0, version: 1) }
@@ -201,7 +201,7 @@ struct InterruptedCopyTests {
     }
 
     @Test(
-        "A copy beside a database that holds a row of its own stays, and is reported",
+        "A copy with a row that the database lacks stays beside it, and is reported",
         arguments: [
             "INSERT INTO note (id, title) VALUES (77, 'only here')", "UPDATE note SET title = 'FIRST' WHERE id = 5",
             "UPDATE note SET title = 12 WHERE id = 12", "CREATE TABLE extra (a); INSERT INTO extra VALUES (NULL)",
@@ -230,7 +230,7 @@ struct InterruptedCopyTests {
         #expect(try fixture.folder.names == [TemplateApp.database, TemplateApp.temporary])
     }
 
-    @Test("The file is the old or the new one at every moment of a failure")
+    @Test("An upgrade whose template is missing leaves the file unchanged")
     func keepsFileOnFailure() throws {
         var fixture = fixture
         try fixture.write { try TemplateApp.writeDatabase($0, version: 2) }

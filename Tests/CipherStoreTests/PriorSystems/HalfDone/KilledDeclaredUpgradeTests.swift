@@ -154,7 +154,7 @@ struct KilledDeclaredUpgradeTests {
     ]
 
     @Test(
-        "After a kill behind any statement of the schema's upgrade every row is in its table",
+        "After a kill at any statement of the schema's upgrade, every row is in its table",
         arguments: Upgrade.all, [KeptList.version(25), .version(26)])
     func recovers(upgrade: Upgrade, list: KeptList) throws {
         let script = Self.old + (upgrade.hasSurroundings ? Self.surroundings : "")
@@ -174,7 +174,7 @@ struct KilledDeclaredUpgradeTests {
     }
 
     @Test(
-        "After a kill before or while the kept list is written the app is asked for the version, and a later release says it",
+        "After a kill before the kept list is complete, the app must state the version, and a later release does",
         arguments: [false, true], [KeptList.missing, .cut(0), .cut(20), .cut(130)])
     func asks(isEncrypted: Bool, list: KeptList) throws {
         let states = try states(
@@ -212,7 +212,7 @@ struct KilledDeclaredUpgradeTests {
         ]
 
     @Test(
-        "After a kill at any point of the app's own encryption every row that is there stays, and an empty file is no fresh install",
+        "After a kill during the app's own encryption every row is kept, and an empty file is no fresh install",
         arguments: Rest.allCases, [23, 25, 26])
     func keepsWhatIsThere(rest: Rest, version: Int) throws {
         // The app makes the file before it fills it.
@@ -226,7 +226,7 @@ struct KilledDeclaredUpgradeTests {
             let report = try fixture.open()
             #expect(report.migration.event != .created, name)
             #expect(report.migration.from == SchemaVersion(version), name)
-            #expect(report.warnings.contains { $0.contains("there was nothing to keep") } == (rows.count == 0), name)
+            #expect(report.warnings.contains { $0.contains("there were no rows to keep") } == (rows.count == 0), name)
             if case .success(let plan) = plan { #expect(plan.schema.from == SchemaVersion(version), name) }
             #expect(try rows.missing(in: fixture.read { try UserRows($0) }) == [], name)
             #expect(try fixture.open().warnings.isEmpty, name)
@@ -234,7 +234,7 @@ struct KilledDeclaredUpgradeTests {
     }
 
     @Test(
-        "After a kill with all rows in memory and the plaintext file still there, every row is in its table",
+        "After a kill with all rows in memory and the plaintext file intact, every row is in its table",
         arguments: Rest.allCases.filter { $0 != .transaction }, [22, 23, 25, 26])
     func keepsPlaintext(rest: Rest, version: Int) throws {
         let files = try #require(
@@ -249,7 +249,7 @@ struct KilledDeclaredUpgradeTests {
     }
 
     @Test(
-        "A kept list newer than the app is refused in every state, and a later release of its version goes on",
+        "A kept list newer than the app is refused in every state, and a later release of its version continues",
         arguments: [false, true])
     func refusesNewer(isEncrypted: Bool) throws {
         let states =

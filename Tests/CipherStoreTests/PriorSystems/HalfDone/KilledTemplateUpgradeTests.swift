@@ -166,7 +166,7 @@ struct KilledTemplateUpgradeTests {
     }
 
     @Test(
-        "After a kill behind any statement every row is in its table, or the app is asked before anything is recorded",
+        "After a kill at any statement every row is in its table, or the app must decide before anything is recorded",
         arguments: Upgrade.all)
     func recovers(upgrade: Upgrade) throws {
         let (states, rows) = try states(of: upgrade)
@@ -204,7 +204,7 @@ struct KilledTemplateUpgradeTests {
     }
 
     @Test(
-        "Where the app says that the database counts, the copy and its log stay, and are reported",
+        "If the app chooses the database, the copy and its log stay, and are reported",
         arguments: Upgrade.all.filter { $0.database == .log && $0.copy == .closed || $0.copy == .log })
     func keepsDatabase(upgrade: Upgrade) throws {
         for state in try states(of: upgrade).states where state.asks {

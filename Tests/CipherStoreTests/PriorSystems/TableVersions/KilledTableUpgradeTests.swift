@@ -161,7 +161,7 @@ struct KilledTableUpgradeTests {
 
     // MARK: Tests
 
-    @Test("After a kill behind any statement every row is in its table under its key", arguments: Upgrade.all)
+    @Test("After a kill at any statement, every row is in its table under its key", arguments: Upgrade.all)
     func recovers(upgrade: Upgrade) throws {
         let columns = upgrade.change.columns.map(\.name)
         let text = columns.contains("body") ? "body" : upgrade.change == .dropsMost ? "''" : "msg"
@@ -201,7 +201,7 @@ struct KilledTableUpgradeTests {
     ]
 
     @Test(
-        "Where both tables have rows of their own the app is asked before anything is recorded, and a later release answers",
+        "If both tables have rows of their own, nothing is recorded until a later release of the app decides",
         arguments: Upgrade.all.filter { $0.surroundings == .all && $0.copying == .atOnce }, later)
     func asks(upgrade: Upgrade, later: String) throws {
         var fixture = try fixture(upgrade, until: 2, later)
@@ -222,7 +222,7 @@ struct KilledTableUpgradeTests {
         #expect(try fixture.open().migration.applied.isEmpty)
     }
 
-    @Test("A tableOld with nothing but its key in common is asked about, and a later release names it")
+    @Test("A tableOld that has only its key in common with a table is refused, and a later release names it")
     func asksWhose() throws {
         let upgrade = Upgrade(change: .none, surroundings: .nothing, copying: .atOnce, isLegacyAlter: false)
         let json = upgrade.json.replacing("%@", with: "").replacing(
@@ -253,7 +253,7 @@ struct KilledTableUpgradeTests {
     // Before SQLite 3.26 the references of other tables stay with the new table's name, and a number that both tables have
     // may mean either row.
     @Test(
-        "Equal rows, rows in the order of an index and copies of which some are gone are taken for copies",
+        "Equal rows, rows in the order of an index and incomplete copies are recognized as copies",
         .enabled(if: Engine.current.sqliteVersionNumber >= 3_026_000),
         arguments: [
             "INSERT INTO chat(uid, msg, mood, mark) SELECT uid, msg, mood, mark FROM tableOld ORDER BY uid",
@@ -269,7 +269,7 @@ struct KilledTableUpgradeTests {
         #expect(try fixture.values("SELECT name FROM sqlite_master WHERE name = 'tableOld'") == [])
     }
 
-    @Test("A row under a key that means something is no copy of one that is equal besides")
+    @Test("A row under a meaningful key is not a copy of an otherwise equal row")
     func keepsMeaningfulKeys() throws {
         let upgrade = Upgrade(change: .none, surroundings: .nothing, copying: .atOnce, isLegacyAlter: false)
         let fixture = try fixture(

@@ -51,7 +51,7 @@ struct LeftoverOwnerTests {
 
     // MARK: The owner
 
-    @Test("The rows of a table are not given to another one that is empty")
+    @Test("The rows of a table are not moved to another table that is empty")
     func keepsAwayFromEmptyTables() throws {
         try write("\(Self.chat) \(Self.copying) INSERT INTO chat(uid) VALUES ('later')")
         #expect(try storeError { try self.fixture.open() }?.code == .migration)
@@ -64,7 +64,7 @@ struct LeftoverOwnerTests {
         #expect(try chats() == ["1u", "2v", "3later"])
     }
 
-    @Test("A table that its user empties once the app was opened does not get its old rows back")
+    @Test("A table that its user empties after an opening does not get its old rows back")
     func staysEmptied() throws {
         try write("\(Self.chat) \(Self.copying) INSERT INTO chat(uid) VALUES ('later')")
         #expect(try storeError { try self.fixture.open() }?.code == .migration)
@@ -80,7 +80,7 @@ struct LeftoverOwnerTests {
         #expect(try fixture.values("SELECT count(*) FROM tableOld") == ["2"])
     }
 
-    @Test("A table that is missing gets its rows back although it lost a column since")
+    @Test("A missing table gets its rows back even if its declaration has lost a column since")
     func takesFormerColumns() throws {
         try write(renaming: false, "ALTER TABLE chat ADD COLUMN mood TEXT; UPDATE chat SET mood = 'good'")
         try fixture.read { try rename(true, $0) }
@@ -90,7 +90,7 @@ struct LeftoverOwnerTests {
         #expect(try mentions() == [])
     }
 
-    @Test("A table that is new in the app's present version is never the owner")
+    @Test("A table that is new in the app's current version is never the owner")
     func ignoresNewTables() throws {
         try write(
             renaming: false,
@@ -101,7 +101,7 @@ struct LeftoverOwnerTests {
 
     // MARK: Under the same keys
 
-    @Test("A foreign key of an undeclared table goes where it went when both hold the same rows under the same keys")
+    @Test("A foreign key of an undeclared table returns to its table if both tables have the same rows and keys")
     func takesForReference() throws {
         try write(
             before: "INSERT INTO contact(uid) VALUES ('c');",
@@ -119,7 +119,7 @@ struct LeftoverOwnerTests {
     // MARK: References to new keys
 
     @Test(
-        "Copies to which another table refers by a new key are kept, and the old rows too",
+        "Copies that another table refers to by a new key are kept, and so are the old rows",
         arguments: ["1", "3"])
     func keepsNewReferences(key: String) throws {
         // Key 3 is the first message's among the old ones, and the third's among the copies.
@@ -139,7 +139,9 @@ struct LeftoverOwnerTests {
 
     // MARK: Views and triggers
 
-    @Test("A view and another table's trigger that name the missing table do not hinder it", arguments: [true, false])
+    @Test(
+        "A view and another table's trigger that name the missing table do not prevent its return",
+        arguments: [true, false])
     func takesBesideViews(isMadeAnew: Bool) throws {
         try write(
             before: """
@@ -174,7 +176,7 @@ struct LeftoverOwnerTests {
 
     // MARK: Foreign keys
 
-    @Test("A row that referred to nothing in tableOld may refer to nothing in its table", arguments: [true, false])
+    @Test("A reference that dangled in tableOld may still dangle once the table is back", arguments: [true, false])
     func toleratesOldViolations(isThere: Bool) throws {
         try write(
             renaming: isThere,

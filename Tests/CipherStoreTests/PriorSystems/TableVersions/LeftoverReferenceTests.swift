@@ -43,7 +43,7 @@ struct LeftoverReferenceTests {
     }
 
     @Test(
-        "A foreign key that leads to tableOld means its keys, also where the copies have the same",
+        "A foreign key to tableOld refers to its keys, even if the copies have the same keys",
         arguments: [([2], ["cy"]), ([2, 9], ["cy", "bo"]), ([2, 77], ["cy"]), ([], [])])
     func takesOldKeys(chats: [Int], uids: [String]) throws {
         try write(chats)
@@ -57,7 +57,7 @@ struct LeftoverReferenceTests {
     }
 
     @Test(
-        "Where some rows can only mean the new keys, or the table has rows of its own, both stay and so does the foreign key",
+        "If rows can only refer to the new keys, or the table has more rows, both tables and the foreign key stay",
         arguments: [([2, 3], ""), ([9], "INSERT INTO chat(uid) VALUES ('new')"), ([2], "UPDATE chat SET edited = 1")])
     func keepsReference(chats: [Int], more: String) throws {
         try write(chats, more)

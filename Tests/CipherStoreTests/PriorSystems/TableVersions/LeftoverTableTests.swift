@@ -40,7 +40,7 @@ struct LeftoverTableTests {
     }
 
     @Test(
-        "Rows that are in tableOld are taken back where the table is missing or empty",
+        "The rows of tableOld are taken back if the table is missing or empty",
         arguments: Crash.all([.renamed, .created]))
     func givesNameBack(crash: Crash) throws {
         try write(crash)
@@ -62,13 +62,13 @@ struct LeftoverTableTests {
         #expect(try fixture.open().migration.applied.isEmpty)
     }
 
-    @Test("A failure at any position leaves a half-done upgrade as it was", arguments: Crash.all([.renamed, .created]))
+    @Test("A failure at any position leaves a half-done upgrade unchanged", arguments: Crash.all([.renamed, .created]))
     func failsAnywhere(crash: Crash) throws {
         try write(crash)
         #expect(try fixture.positionsThatChange().changed.isEmpty)
     }
 
-    @Test("The plan tells of a half-done upgrade and changes nothing", arguments: Crash.all([.renamed, .created]))
+    @Test("The plan reports a half-done upgrade and changes nothing", arguments: Crash.all([.renamed, .created]))
     func plans(crash: Crash) throws {
         try write(crash)
         let before = try fixture.digest()
@@ -79,7 +79,7 @@ struct LeftoverTableTests {
     }
 
     @Test(
-        "Where the rows were copied under new keys, to which nothing refers, the old ones count",
+        "If the rows were copied under new keys that nothing refers to, the old keys are used",
         arguments: Crash.all([.copied]),
         ["", "CREATE TABLE reaction(chat INTEGER REFERENCES tableOld(id)); INSERT INTO reaction VALUES (5)"])
     func takesOldKeys(crash: Crash, more: String) throws {
@@ -92,7 +92,7 @@ struct LeftoverTableTests {
     }
 
     @Test(
-        "Where both hold rows of their own, both are kept once the configuration says so",
+        "If both tables hold rows of their own, both are kept once the configuration allows it",
         arguments: [
             "INSERT INTO chat(uid) VALUES ('new')", "UPDATE chat SET uid = 'ANA'", "UPDATE chat SET edited = 1",
         ])
@@ -109,7 +109,7 @@ struct LeftoverTableTests {
         #expect(again.withheld.map(\.table) == ["tableOld"])
     }
 
-    @Test("A tableOld goes once every row of it is in the table")
+    @Test("A tableOld whose rows are all in the table is dropped")
     func dropsCopied() throws {
         try write(Crash(from: 1, to: 2, point: .copied), keepsKeys: true)
         let report = try fixture.open()
@@ -119,7 +119,7 @@ struct LeftoverTableTests {
         #expect(report.migration.applied.contains { $0.kind == .dropTable && $0.table == "tableOld" })
     }
 
-    @Test("An index and a trigger of the empty table come back")
+    @Test("An index and a trigger of the empty table are kept")
     func keepsObjectsOfEmptyTable() throws {
         try write(
             Crash(from: 2, to: 2, point: .created),
@@ -132,7 +132,7 @@ struct LeftoverTableTests {
         #expect(try TableVersionsTests.chats(fixture) == TableVersionsTests.chats)
     }
 
-    @Test("A tableOld that a failure left does not hinder the rebuild of another table")
+    @Test("A tableOld left by a failure does not prevent the rebuild of another table")
     func upgradesOthers() throws {
         try write(Crash(from: 2, to: 3, point: .created))
         try fixture.open()
@@ -141,7 +141,7 @@ struct LeftoverTableTests {
 
     // MARK: Whose it is
 
-    @Test("A table that may belong to two is refused, until the configuration names its own")
+    @Test("A tableOld that may belong to two tables is refused until the configuration names its owner")
     func refusesAmbiguous() throws {
         let json = """
             { "dbName": "im.db", "dbVersion": 1, "tableVersions": {
@@ -181,7 +181,7 @@ struct LeftoverTableTests {
         #expect(try fixture.values("SELECT count(*) FROM tableOld") == ["1"])
     }
 
-    @Test("A table of the name with Old behind it counts only where the table is gone", arguments: [true, false])
+    @Test("A table with the suffix Old is taken back only if the table itself is missing", arguments: [true, false])
     func takesNamed(isGone: Bool) throws {
         try fixture.write { connection in
             try TableVersionsApp.writeDatabase(connection, release: 2)
@@ -198,7 +198,7 @@ struct LeftoverTableTests {
                 == (isGone ? [] : ["contactOld"]))
     }
 
-    @Test("What the app's upgrades left leading nowhere is mended where the table is declared")
+    @Test("Dangling references left by the app's upgrades are repaired if the table is declared")
     func mendsReferences() throws {
         try fixture.write { connection in
             try TableVersionsApp.writeDatabase(connection, release: 2)

@@ -25,7 +25,7 @@ struct TableVersionsTests {
     // MARK: Every version
 
     @Test(
-        "An app that keeps a version for each table goes from every older release to what a fresh install has",
+        "An app with a version for each table is migrated from every older release to a fresh install's schema",
         arguments: TableVersionsApp.releases)
     func migrates(release: Int) throws {
         try fixture.write { try TableVersionsApp.writeDatabase($0, release: release) }
@@ -44,7 +44,7 @@ struct TableVersionsTests {
         #expect(try fixture.open().migration.applied.isEmpty)
     }
 
-    @Test("An app that keeps a version for each table records the version of every table at a fresh install")
+    @Test("An app with a version for each table records the version of every table at a fresh install")
     func creates() throws {
         #expect(try fixture.open().outcome == .created)
         #expect(try fixture.values("SELECT name || version FROM tableVersion ORDER BY name").count == 4)
@@ -53,9 +53,7 @@ struct TableVersionsTests {
 
     // MARK: Versions
 
-    @Test(
-        "An app that keeps a version for each table refuses a table of a later version than the app's, whatever the others are"
-    )
+    @Test("An app with a version for each table refuses a table newer than the app, whatever the other versions are")
     func refusesDowngrade() throws {
         try fixture.write { connection in
             try TableVersionsApp.writeDatabase(connection, release: 2)
@@ -69,7 +67,7 @@ struct TableVersionsTests {
     }
 
     @Test(
-        "An app that keeps a version for each table refuses a version that is no number or negative",
+        "An app with a version for each table refuses a version that is negative or not a number",
         arguments: ["'one'", "NULL", "-1", "-0.5", "x'31'", "''"])
     func refusesBadRecord(value: String) throws {
         try fixture.write { connection in
@@ -85,15 +83,13 @@ struct TableVersionsTests {
         #expect(try fixture.digest() == before)
     }
 
-    @Test("An app that keeps a version for each table refuses a version table of another shape")
+    @Test("An app with a version for each table refuses a version table with other columns")
     func refusesOtherTable() throws {
         try fixture.write { try $0.execute("CREATE TABLE tableVersion(a, name)") }
         #expect(try storeError { try fixture.open() }?.code == .recordedVersion)
     }
 
-    @Test(
-        "An app that keeps a version for each table takes the highest of two versions of one table, and leaves other tables' rows alone"
-    )
+    @Test("An app with a version for each table uses the highest of two versions, and keeps other tables' rows")
     func takesHighest() throws {
         try fixture.write { connection in
             try TableVersionsApp.writeDatabase(connection, release: 2)
@@ -109,7 +105,7 @@ struct TableVersionsTests {
     }
 
     @Test(
-        "An app that keeps a version for each table compares versions as numbers, as the app did",
+        "An app with a version for each table compares versions as numbers, as its own code did",
         arguments: [(1.1, "1.10"), (1.9, "2"), (0, "0.50")])
     func comparesNumbers(recorded: Double, wanted: String) throws {
         let json = """
@@ -130,7 +126,7 @@ struct TableVersionsTests {
 
     // MARK: Its faults
 
-    @Test("A rebuilt table keeps its keys, so that references go on leading to their rows")
+    @Test("A rebuilt table keeps its keys, so references still lead to their rows")
     func keepsKeys() throws {
         try fixture.write { try TableVersionsApp.writeDatabase($0, release: 2) }
         try fixture.open()
@@ -144,7 +140,7 @@ struct TableVersionsTests {
         #expect(try fixture.values("SELECT max(id) FROM chat") == ["4294967301"])
     }
 
-    @Test("Foreign keys, triggers and views of other tables follow a rebuilt table, and lead nowhere else")
+    @Test("Foreign keys, triggers and views of other tables follow a rebuilt table, and nothing else")
     func keepsReferences() throws {
         try fixture.write { connection in
             try TableVersionsApp.writeDatabase(connection, release: 2)
@@ -177,7 +173,7 @@ struct TableVersionsTests {
                 == ["chat_by_user", "chat_uid"])
     }
 
-    @Test("A failure at any position of an upgrade of tables leaves everything as it was", arguments: [1, 2])
+    @Test("A failure at any position of a table upgrade leaves everything unchanged", arguments: [1, 2])
     func failsAnywhere(release: Int) throws {
         try fixture.write { try TableVersionsApp.writeDatabase($0, release: release) }
         let (changed, count) = try fixture.positionsThatChange()
@@ -185,7 +181,7 @@ struct TableVersionsTests {
         #expect(count > 6)
     }
 
-    @Test("A renamed column keeps its values by the mapping")
+    @Test("A renamed column keeps its values through the mapping")
     func keepsRenamedColumns() throws {
         try fixture.write { try TableVersionsApp.writeDatabase($0, release: 1) }
         try fixture.open()

@@ -57,7 +57,9 @@ struct VanishedTableTests {
         }
     }
 
-    @Test("They get the name of the table that alone can be meant", arguments: [false, true])
+    @Test(
+        "References to a missing tableOld are changed to the only table that they can refer to",
+        arguments: [false, true])
     func mends(isVacuumed: Bool) throws {
         try write(
             Self.contact, Self.attachment("tableOld"), Self.log, Self.objects, Self.chat, isVacuumed ? "VACUUM" : "")
@@ -77,7 +79,7 @@ struct VanishedTableTests {
         #expect(try fixture.opening().validate().notes.isEmpty)
     }
 
-    @Test("The one table that has the columns of a view is meant")
+    @Test("The only table with the columns of a view is the one that the view means")
     func fitsColumns() throws {
         try write(
             Self.contact, Self.chat,
@@ -94,7 +96,9 @@ struct VanishedTableTests {
         #expect(try fixture.values("SELECT body FROM chat WHERE uid = 't'") == ["later"])
     }
 
-    @Test("Where several can be meant, they are kept, and named in plan, report and validation")
+    @Test(
+        "If several tables are possible, the references are kept, and named in the plan, the report and the validation"
+    )
     func keepsAmbiguous() throws {
         try write(Self.log, Self.contact, Self.objects, Self.chat, Self.attachment("chat"))
         let subjects = ["the view latest", "the trigger noted", "the table log"]
@@ -113,7 +117,7 @@ struct VanishedTableTests {
         #expect(try fixture.values("SELECT count(*) FROM sqlite_master WHERE sql LIKE '%tableOld%'") == ["3"])
     }
 
-    @Test("A table that may have been the last to have the name is another that can be meant")
+    @Test("A table that may have been the last to have the name is another possible target")
     func keepsWhereOtherIsNewer() throws {
         try write(Self.attachment("tableOld"), Self.log, Self.objects, Self.chat, Self.contact)
         #expect(try fixture.open().warnings.count == 3)
@@ -121,7 +125,7 @@ struct VanishedTableTests {
         #expect(try parents(of: "log") == ["tableOld"])
     }
 
-    @Test("The name in text, or of a column, is none of the table's")
+    @Test("The name in a text or of a column is not a reference to the table")
     func leavesOthers() throws {
         try write(
             Self.contact, Self.chat, "CREATE TABLE other(tableOld TEXT); INSERT INTO other VALUES ('x');",

@@ -81,7 +81,7 @@ struct TemplateRefusalTests {
         return fixture
     }
 
-    @Test("A template that cannot be used refuses the upgrade of a legacy file", arguments: Fault.all)
+    @Test("An unusable template refuses the upgrade of a legacy file", arguments: Fault.all)
     func refusesLegacy(fault: Fault) throws {
         let shop = try TemporaryFolder()
         let fixture = try fixture(fault, shop)
@@ -96,7 +96,7 @@ struct TemplateRefusalTests {
         #expect(try fixture.digest() == before)
     }
 
-    @Test("A template that cannot be used refuses a fresh install", arguments: Fault.all)
+    @Test("An unusable template refuses a fresh install", arguments: Fault.all)
     func refusesFresh(fault: Fault) throws {
         let shop = try TemporaryFolder()
         let fixture = try fixture(fault, shop)
@@ -104,7 +104,7 @@ struct TemplateRefusalTests {
         #expect(try fixture.folder.names == [])
     }
 
-    @Test("A template that cannot be used refuses an encrypted database", arguments: Fault.all)
+    @Test("An unusable template refuses an encrypted database", arguments: Fault.all)
     func refusesEncrypted(fault: Fault) throws {
         let shop = try TemporaryFolder()
         var fixture = try PriorFixture("Template/NoteStore.json")
@@ -120,7 +120,7 @@ struct TemplateRefusalTests {
         #expect(try fixture.digest() == before)
     }
 
-    @Test("A database of a later version than the app's is refused")
+    @Test("A database newer than the app is refused")
     func refusesDowngrade() throws {
         let fixture = try PriorFixture("Template/NoteStore.json")
         try fixture.write { connection in
@@ -132,7 +132,7 @@ struct TemplateRefusalTests {
         #expect(try fixture.digest() == before)
     }
 
-    @Test("A user's record that is no version is refused", arguments: ["three", "-1", ""])
+    @Test("A user's record that is not a version is refused", arguments: ["three", "-1", ""])
     func refusesBadRecord(value: String) throws {
         let fixture = try PriorFixture("Template/NoteStore.json")
         try fixture.write { connection in

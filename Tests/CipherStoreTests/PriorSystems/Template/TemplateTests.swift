@@ -24,7 +24,7 @@ struct TemplateTests {
     // MARK: Every version
 
     @Test(
-        "An app that ships a template database goes from every older version to what a fresh install has",
+        "An app with a template database is migrated from every older version to a fresh install's schema",
         arguments: TemplateApp.versions)
     func migrates(version: Int) throws {
         try fixture.write { try TemplateApp.writeDatabase($0, version: version) }
@@ -41,7 +41,7 @@ struct TemplateTests {
         #expect(try fixture.open().migration.applied.isEmpty)
     }
 
-    @Test("An app that ships a template database begins a fresh install with the template's schema and rows")
+    @Test("An app with a template database starts a fresh install with the template's schema and rows")
     func creates() throws {
         let report = try fixture.open()
         #expect(report.outcome == .created)
@@ -55,7 +55,7 @@ struct TemplateTests {
         #expect(try rows(template).count == 10)
     }
 
-    @Test("An app that ships a template database reads the template and leaves it byte for byte")
+    @Test("An app with a template database reads the template and leaves it unchanged, byte for byte")
     func leavesTemplate() throws {
         let folder = Repository.examples.appending(path: "Template")
         let before = try FolderDigest(folder)
@@ -68,7 +68,7 @@ struct TemplateTests {
     // MARK: Seeds
 
     @Test(
-        "An app that ships a template database brings seed rows without touching the user's",
+        "An app with a template database adds seed rows without changing the user's",
         arguments: TemplateApp.versions)
     func bringsSeeds(version: Int) throws {
         try fixture.write { try TemplateApp.writeDatabase($0, version: version) }
@@ -86,7 +86,7 @@ struct TemplateTests {
         #expect(try fixture.values("SELECT code FROM change") == ["x"])
     }
 
-    @Test("An app that ships a template database does not bring a deleted seed back while the version stays")
+    @Test("An app with a template database does not restore a deleted seed while the version stays the same")
     func leavesDeletedSeeds() throws {
         try fixture.write { try TemplateApp.writeDatabase($0, version: 1) }
         try fixture.open()
@@ -95,7 +95,7 @@ struct TemplateTests {
         #expect(try fixture.values("SELECT count(*) FROM category WHERE code = 'home'") == ["0"])
     }
 
-    @Test("An app that ships a template database copies every kind of value exactly, whatever its size")
+    @Test("An app with a template database copies every kind of value exactly, whatever its size")
     func copiesExactly() throws {
         var fixture = fixture
         let file = try LegacyFile(named: "own.db") { connection in
@@ -117,7 +117,7 @@ struct TemplateTests {
 
     // MARK: What the template lacks
 
-    @Test("An app that ships a template database keeps the user's own tables and columns, and says so")
+    @Test("An app with a template database keeps the user's own tables and columns, and reports them")
     func withholds() throws {
         try fixture.write { connection in
             try TemplateApp.writeDatabase(connection, version: 1)
@@ -133,7 +133,7 @@ struct TemplateTests {
             ])
     }
 
-    @Test("An app that ships a template database follows renamed tables and columns by hint")
+    @Test("An app with a template database follows declared renames of tables and columns")
     func renames() throws {
         var fixture = fixture
         fixture.configuration.schema = .template(
@@ -156,7 +156,7 @@ struct TemplateTests {
     // MARK: Its faults
 
     @Test(
-        "An app that ships a template database is left exactly as it was by a failure at any position of the plan",
+        "An app with a template database is left unchanged by a failure at any position of the plan",
         arguments: [1, 2])
     func failsAnywhere(version: Int) throws {
         try fixture.write { try TemplateApp.writeDatabase($0, version: version) }
@@ -165,7 +165,7 @@ struct TemplateTests {
         #expect(count > 6)
     }
 
-    @Test("A row that does not fit refuses the upgrade, and the user's file stays")
+    @Test("A row that does not fit the template refuses the upgrade, and the user's file stays unchanged")
     func refusesUnfittingRows() throws {
         var fixture = fixture
         let file = try LegacyFile(named: "own.db") { connection in

@@ -41,7 +41,7 @@ struct DeclarationErrorTests {
     ]
 
     @Test(
-        "A declaration that cannot be used is a typed error that names the place, and changes nothing",
+        "An unusable declaration is a typed error that names the place, and changes nothing",
         arguments: broken)
     func namesPlace(broken: Broken) throws {
         let fixture = try MigrationFixture(
@@ -65,9 +65,7 @@ struct DeclarationErrorTests {
         #expect(try fixture.bytes() == before)
     }
 
-    @Test(
-        "A declaration is judged by SQLite: comments, quotes, parentheses and table constraints may stand in it"
-    )
+    @Test("A declaration is parsed by SQLite, with comments, quotes, parentheses and table constraints")
     func takesUnusualDefinitions() throws {
         let fixture = try MigrationFixture()
         try fixture.launch(
@@ -93,7 +91,7 @@ struct DeclarationErrorTests {
     ]
 
     @Test(
-        "A declared name that something else has in the database is refused, and nothing is changed", arguments: taken)
+        "A declared name that another object in the database has is refused, and nothing is changed", arguments: taken)
     func refusesTakenName(script: String) throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), script)
         let before = try fixture.bytes()

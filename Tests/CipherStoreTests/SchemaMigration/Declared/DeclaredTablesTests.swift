@@ -59,7 +59,7 @@ struct DeclaredTablesTests {
     }
 
     @Test(
-        "A schema of declared tables is reached from each older shape, encrypted or not, in both journal modes",
+        "Declared tables are created from each older schema, encrypted or not, in both journal modes",
         arguments: shapes,
         MigrationFixture.Form.all)
     func reachesSchema(shape: Shape, form: MigrationFixture.Form) throws {
@@ -80,7 +80,7 @@ struct DeclaredTablesTests {
         #expect(Set(columns) == Set(["id", "uid", "body", "read"].map(SQLName.init)))
     }
 
-    @Test("A schema of declared tables keeps the values of rows when columns are appended")
+    @Test("Declared tables keep the values of rows when columns are appended")
     func keepsRows() throws {
         let fixture = try MigrationFixture(.init(isEncrypted: true, journalMode: "WAL"), Self.shapes[2].script)
         try fixture.launch(Self.wanted, recorded: 23)
@@ -91,7 +91,7 @@ struct DeclaredTablesTests {
         #expect(content.contains("CHAT: \(Value.integer(9)), \(Value.null), \(Value.null), \(Value.integer(0))"))
     }
 
-    @Test("A schema of declared tables is planned on a read-only connection without changing a byte")
+    @Test("Declared tables are planned on a read-only connection without changing a byte")
     func plansWithoutSideEffects() throws {
         let fixture = try MigrationFixture(.init(isEncrypted: true, journalMode: "DELETE"), Self.shapes[2].script)
         let before = try fixture.bytes()
@@ -103,7 +103,7 @@ struct DeclaredTablesTests {
         #expect(try fixture.bytes() == before)
     }
 
-    @Test("A schema of declared tables changes definitions that differ, and withholds columns that it does not name")
+    @Test("Declared tables change differing definitions, and withhold the drop of undeclared columns")
     func notesDifferences() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),
@@ -123,7 +123,7 @@ struct DeclaredTablesTests {
         #expect(try fixture.launch(Self.wanted).applied.isEmpty)
     }
 
-    @Test("A schema of declared tables takes names with quotes, spaces, reserved words and other scripts")
+    @Test("Declared tables accept names with quotes, spaces, reserved words and other scripts")
     func takesHostileNames() throws {
         let names = [
             "sel\"ect", "it's", "a b", "order", "[x]", "`y`", "日本", "é", "a;b", "--", "/*", "%s", "x)", "🔒",
@@ -149,7 +149,7 @@ struct DeclaredTablesTests {
         #expect(left.map(SQLName.init) == [SQLName("sel\"ect"), SQLName(HistoryTable.name)])
     }
 
-    @Test("A schema of declared tables compiles collations that the configuration brings")
+    @Test("Declared tables can use collations from the configuration")
     func knowsCollations() throws {
         let backwards = Collation(name: "backwards") { left, right in
             right.lexicographicallyPrecedes(left) ? -1 : left.lexicographicallyPrecedes(right) ? 1 : 0

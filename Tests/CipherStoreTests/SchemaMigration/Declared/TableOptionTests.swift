@@ -30,7 +30,7 @@ struct TableOptionTests {
         """
 
     @Test(
-        "Options of declared tables reach the same schema from an older one as a fresh install",
+        "Options of declared tables lead from an older schema to the same one as a fresh install",
         arguments: MigrationFixture.Form.all)
     func reachesSchema(form: MigrationFixture.Form) throws {
         let configuration = try configuration(Self.options)
@@ -59,7 +59,7 @@ struct TableOptionTests {
         #expect(try older.launch(configuration).applied.isEmpty)
     }
 
-    @Test("Options of declared tables that are left out leave a table what it has")
+    @Test("Options of declared tables that are omitted leave a table unchanged")
     func inherits() throws {
         let script = """
             CREATE TABLE chat(id INTEGER PRIMARY KEY, body TEXT, day INTEGER, UNIQUE (body, day));
@@ -77,7 +77,7 @@ struct TableOptionTests {
         #expect(try fixture.schema()["chat"]?.contains("UNIQUE") == false)
     }
 
-    @Test("Options of declared tables may make a table strict", .enabled(if: Engine.current.hasStrictTables))
+    @Test("Options of declared tables can make a table strict", .enabled(if: Engine.current.hasStrictTables))
     func makesStrict() throws {
         let fixture = try MigrationFixture()
         try fixture.launch(try configuration(#"{"chat": {"strict": true}}"#))
@@ -87,7 +87,7 @@ struct TableOptionTests {
     }
 
     @Test(
-        "Options of declared tables that the engine does not know are refused by name",
+        "Options of declared tables that the engine does not support are refused by name",
         .enabled(if: !Engine.current.hasStrictTables))
     func refusesStrict() throws {
         let error = try storeError {
@@ -119,7 +119,7 @@ struct TableOptionTests {
         (#"{"chat": {}, "CHAT": {}}"#, "its options are specified twice"),
     ]
 
-    @Test("Options of declared tables that are wrong are refused by their place", arguments: faults)
+    @Test("Options of declared tables that are wrong are refused with their place", arguments: faults)
     func namesPlace(options: String, message: String) throws {
         let error = try storeError { try configuration(options) }
         #expect(error?.code == .configuration)
@@ -132,7 +132,7 @@ struct TableOptionTests {
         (#"{"tag": {"indexes": {"i": ["chat"]}}, "chat": {"indexes": {"I": ["day"]}}}"#, "tableOptions.tag.indexes.i"),
     ]
 
-    @Test("Options of declared tables that SQLite refuses are a typed error that names the place", arguments: refused)
+    @Test("Options of declared tables that SQLite rejects are a typed error that names the place", arguments: refused)
     func reportsSQL(options: String, place: String) throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE keep(x)")
         let before = try fixture.bytes()
@@ -150,7 +150,7 @@ struct TableOptionTests {
     ]
 
     @Test(
-        "Options of declared tables matter, and the order of columns does not: nothing is lost and nothing made anew",
+        "Options of declared tables apply and column order is ignored, so nothing is lost or rebuilt",
         arguments: orders)
     func ignoresOrder(tables: String) throws {
         let fixture = try MigrationFixture(

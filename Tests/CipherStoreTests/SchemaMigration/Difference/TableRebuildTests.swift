@@ -32,7 +32,7 @@ struct TableRebuildTests {
     ]
 
     @Test(
-        "A rebuilt table loses no row and leaves nothing dangling, with references, triggers and views around it",
+        "A rebuilt table loses no row and leaves no dangling reference, trigger or view",
         arguments: MigrationFixture.Form.all, [true, false])
     func keepsEverything(form: MigrationFixture.Form, foreignKeys: Bool) throws {
         let fixture = try MigrationFixture(form, Self.script)
@@ -69,7 +69,7 @@ struct TableRebuildTests {
         #expect(try fixture.launch(WantedSource(statements: Self.wanted)).applied.isEmpty)
     }
 
-    @Test("A rebuilt table gives the connection its settings back", arguments: [true, false])
+    @Test("A rebuilt table restores the settings of the connection", arguments: [true, false])
     func restoresSettings(isOn: Bool) throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.script)
         let pragmas = ["foreign_keys", "ignore_check_constraints", "legacy_alter_table"]
@@ -117,7 +117,7 @@ struct TableRebuildTests {
         #expect(try fixture.rows("SELECT id || ' ' || x FROM b") == ["3 2", "7 1"].map { "\(Value.text($0))" })
     }
 
-    @Test("A rebuilt table may become a WITHOUT ROWID table and an ordinary one again")
+    @Test("A rebuilt table can become a WITHOUT ROWID table and an ordinary one again")
     func changesRowIDs() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),
@@ -154,7 +154,7 @@ struct TableRebuildTests {
         #expect(try fixture.schema()["a_thrice"] != nil)
     }
 
-    @Test("A rebuilt table lets rows go on breaking a CHECK that they broke before")
+    @Test("A rebuilt table keeps rows that violated a CHECK before")
     func keepsBrokenChecks() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),
@@ -169,7 +169,7 @@ struct TableRebuildTests {
         }
     }
 
-    @Test("A rebuilt table takes a name for the new table that the database has not")
+    @Test("A rebuilt table uses a temporary name that is free in the database")
     func findsFreeName() throws {
         let taken =
             "CREATE TABLE cipherstore_new_a(z); CREATE TABLE other(z); CREATE INDEX CIPHERSTORE_NEW_A_2 ON other(z)"
@@ -181,7 +181,7 @@ struct TableRebuildTests {
         #expect(try fixture.rows("SELECT x FROM a").count == 1)
     }
 
-    @Test("A rebuilt table is refused where a constraint would swallow rows")
+    @Test("A rebuilt table is refused if a constraint would drop rows")
     func countsRows() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),
@@ -203,7 +203,7 @@ struct TableRebuildTests {
         #expect(try fixture.bytes() == before)
     }
 
-    @Test("A rebuilt table is rolled back where it would break a view or a trigger that worked")
+    @Test("A rebuilt table is rolled back if it would break a working view or trigger")
     func breaksNothing() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),

@@ -27,7 +27,7 @@ struct UndeclaredTableTests {
     }
 
     @Test(
-        "A table that the schema does not have is kept with its rows, which are counted, by default",
+        "An undeclared table is kept with its rows, which are counted, by default",
         arguments: MigrationFixture.Form.all)
     func keeps(form: MigrationFixture.Form) throws {
         let fixture = try MigrationFixture(form, Self.script)
@@ -39,7 +39,7 @@ struct UndeclaredTableTests {
     }
 
     @Test(
-        "A table that the schema does not have is dropped where the configuration allows it, and the plan says what is lost",
+        "An undeclared table is dropped if the configuration allows it, and the plan states what is lost",
         arguments: MigrationFixture.Form.all)
     func drops(form: MigrationFixture.Form) throws {
         let fixture = try MigrationFixture(form, Self.script)
@@ -107,7 +107,7 @@ struct UndeclaredTableTests {
     ]
 
     @Test(
-        "A table that the schema does not have is kept even then where something that stays needs it", arguments: kept)
+        "An undeclared table is kept even then if a remaining object needs it", arguments: kept)
     func keepsWhatIsNeeded(kept: Kept) throws {
         let fixture = try MigrationFixture(.init(isEncrypted: true, journalMode: "DELETE"), kept.script)
         let tables = try fixture.with {
@@ -125,9 +125,7 @@ struct UndeclaredTableTests {
         #expect(try fixture.launch(wanted).applied.isEmpty)
     }
 
-    @Test(
-        "A table that the schema does not have keeps the rows of others that refer to it, with foreign keys on before and after"
-    )
+    @Test("An undeclared table keeps rows of other tables that refer to it, with foreign keys on before and after")
     func keepsChildRows() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),

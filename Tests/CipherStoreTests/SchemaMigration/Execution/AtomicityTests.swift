@@ -48,7 +48,7 @@ struct AtomicityTests {
     }()
 
     @Test(
-        "A migration that fails at whichever operation leaves everything as it was",
+        "A migration that fails at any operation leaves everything unchanged",
         arguments: MigrationFixture.Form.all)
     func changesNothing(form: MigrationFixture.Form) throws {
         let fixture = try MigrationFixture(form, Self.script)
@@ -103,7 +103,7 @@ struct AtomicityTests {
     ]
 
     @Test(
-        "A migration that fails because a step would end the transaction says which one, before it does",
+        "A migration with a step that would end the transaction fails before it does, and names the step",
         arguments: ["COMMIT", "ROLLBACK"])
     func refusesCommit(sql: String) throws {
         let fixture = try MigrationFixture()
@@ -118,7 +118,7 @@ struct AtomicityTests {
         #expect(try fixture.content() == before)
     }
 
-    @Test("A migration that fails because SQLite ended the transaction and the step overlooked it says so")
+    @Test("A migration reports that SQLite ended the transaction, even if the step ignored this")
     func noticesRollback() throws {
         let fixture = try MigrationFixture()
         let before = try fixture.content()
@@ -139,7 +139,7 @@ struct AtomicityTests {
         #expect(try fixture.content() == before)
     }
 
-    @Test("A migration that fails in Swift is told by the type of its error, never by what that says")
+    @Test("A migration that fails in Swift reports the type of the error, never its text")
     func hidesErrors() throws {
         struct Secret: Error { let value = "4711" }
         let fixture = try MigrationFixture()

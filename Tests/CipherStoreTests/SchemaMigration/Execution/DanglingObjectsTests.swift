@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test(
-        "What was broken before may be broken for another reason after",
+        "An object that was broken before may be broken for another reason afterwards",
         arguments: [
             "CREATE VIEW v AS SELECT pinned, never FROM chat",
             "CREATE TRIGGER r AFTER INSERT ON chat BEGIN SELECT new.pinned, new.never; END",
@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test(
-        "What is newly broken is noticed, also beside what was broken before",
+        "A newly broken object is detected, even beside one that was broken before",
         arguments: [
             "CREATE VIEW v AS SELECT id FROM other; CREATE VIEW w AS SELECT id FROM never",
             "CREATE TRIGGER r AFTER INSERT ON chat BEGIN DELETE FROM other; END;"

@@ -8,7 +8,7 @@ import Testing
 
 struct ForeignKeyTests {
     @Test(
-        "Foreign keys in a migration that would refer to nothing roll it back, and are switched back on",
+        "Foreign keys that a migration would violate roll it back, and are turned on again",
         arguments: MigrationFixture.Form.all,
         [true, false])
     func refusesNewViolations(form: MigrationFixture.Form, wereOn: Bool) throws {
@@ -39,7 +39,7 @@ struct ForeignKeyTests {
     ]
 
     @Test(
-        "Foreign keys in a migration that referred to nothing before do not hinder it, nor do those that cannot be checked",
+        "Foreign keys that were violated before, or cannot be checked, do not prevent a migration",
         arguments: old)
     func toleratesOldViolations(script: String) throws {
         let fixture = try MigrationFixture(.init(isEncrypted: true, journalMode: "WAL"), script)
@@ -53,7 +53,7 @@ struct ForeignKeyTests {
             try fixture.launch(configuration, recorded: 1).applied.map(\.kind) == [.addColumn, .createTable, .stamp])
     }
 
-    @Test("Foreign keys in a migration that could be checked only afterwards do not hinder it either")
+    @Test("Foreign keys that can be checked only after a migration do not prevent it either")
     func toleratesNewlyCheckable() throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.old[3])
         let source = OnceSource(sql: "CREATE UNIQUE INDEX b_y ON b(y)")
@@ -61,9 +61,7 @@ struct ForeignKeyTests {
         #expect(report.event == .adopted)
     }
 
-    @Test(
-        "Foreign keys in a migration that led nowhere in one parent may lead nowhere in another, but not in another column"
-    )
+    @Test("Foreign keys violated in one parent may be violated in another parent, but not in another column")
     func comparesColumns() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),
@@ -84,7 +82,7 @@ struct ForeignKeyTests {
         #expect(try fixture.launch(configuration, recorded: 1).applied.map(\.kind) == [.rebuildTable, .stamp])
     }
 
-    @Test("Foreign keys in a migration are compared row by row: a repaired one does not make up for a new one")
+    @Test("Foreign keys are compared row by row: a repaired violation does not offset a new one")
     func comparesRows() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),

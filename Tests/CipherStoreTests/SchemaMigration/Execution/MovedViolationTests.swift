@@ -22,7 +22,7 @@ struct MovedViolationTests {
     private static let kid = "CREATE TABLE kid(id INTEGER, p INTEGER REFERENCES par(id))"
 
     @Test(
-        "Rows that referred to nothing before may go on so under another name, in another table or under another rowid",
+        "Rows that violated a foreign key may move to another name, table or rowid",
         arguments: [
             ["ALTER TABLE ch RENAME TO kid"], [kid, "INSERT INTO kid SELECT * FROM ch", "DROP TABLE ch"],
             [
@@ -42,7 +42,7 @@ struct MovedViolationTests {
     }
 
     @Test(
-        "Rows that referred to nothing before may go on so where the table becomes a WITHOUT ROWID table, or an ordinary one",
+        "Rows that violated a foreign key may stay when the table gains or loses WITHOUT ROWID",
         arguments: [true, false])
     func toleratesRowIDs(isWithout: Bool) throws {
         let fixture = try fixture()
@@ -59,7 +59,7 @@ struct MovedViolationTests {
     }
 
     @Test(
-        "Rows that referred to nothing before excuse no others",
+        "Rows that violated a foreign key do not excuse other violations",
         arguments: [
             ([kid, "INSERT INTO kid SELECT id, p + 1 FROM ch", "DROP TABLE ch"], "2 rows of kid with references"),
             (

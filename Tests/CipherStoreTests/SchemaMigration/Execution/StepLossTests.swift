@@ -48,7 +48,7 @@ struct StepLossTests {
     }
 
     @Test(
-        "A step of the app's own that loses something is refused with the figures, whatever it is written in, and nothing is changed",
+        "An app step that loses data is refused with the figures, in SQL or Swift, and nothing is changed",
         arguments: [
             (["DELETE FROM chat"], "deletes from chat 9 rows of 9"),
             (["DELETE FROM chat WHERE id IN (2, 4)"], "deletes from chat 2 rows of 9"),
@@ -147,7 +147,7 @@ struct StepLossTests {
         ]
 
     @Test(
-        "A step of the app's own that loses nothing runs, whatever it is written in",
+        "An app step that loses nothing runs, in SQL or Swift",
         arguments: [
             rebuild.map { $0.replacingOccurrences(of: "draft", with: "draft, mood") }
                 .map {
@@ -223,7 +223,7 @@ struct StepLossTests {
         return try fixture.launch(configuration, recorded: 1)
     }
 
-    @Test("A step of the app's own that moves rows one by one runs, though each statement is compiled once")
+    @Test("An app step that moves rows one by one runs, although each statement is compiled once")
     func movesOneByOne() throws {
         let report = try launch { connection in
             for id in 1...9 {
@@ -234,7 +234,7 @@ struct StepLossTests {
         #expect(report.event == .adopted)
     }
 
-    @Test("A step of the app's own that takes its copy back is refused")
+    @Test("An app step that rolls its copy back is refused")
     func rolledBackCopy() throws {
         let error = try storeError {
             _ = try launch { connection in
@@ -248,7 +248,7 @@ struct StepLossTests {
         #expect(error?.detail.contains("deletes from chat 9 rows of 9") == true, "\(String(describing: error))")
     }
 
-    @Test("A step of the app's own may touch a table with as many columns as SQLite takes")
+    @Test("An app step can change a table with as many columns as SQLite allows")
     func manyColumns() throws {
         let columns = (1...2000).map { "c\($0)" }.joined(separator: ", ")
         let legacy = Self.legacy + "; CREATE TABLE wide (\(columns)); INSERT INTO wide (c1, c2000) VALUES (1, 2)"
@@ -261,7 +261,7 @@ struct StepLossTests {
     }
 
     @Test(
-        "A step of the app's own in Swift may build a table anew and give a column another name",
+        "An app step in Swift can rebuild a table and rename a column",
         .enabled(if: Engine.current.sqliteVersionNumber >= 3_025_000))
     func rebuildAndRename() throws {
         let statements = [
@@ -274,7 +274,7 @@ struct StepLossTests {
         #expect(try fixture.launch(Self.configuration(statements, inSwift: true), recorded: 1).event == .adopted)
     }
 
-    @Test("A step of the app's own in Swift loses the rows that it deletes, whatever it adds afterwards")
+    @Test("An app step in Swift loses the rows that it deletes, whatever it adds afterwards")
     func replacedRows() throws {
         let closures: [@Sendable (Connection) throws -> Void] = [
             { try $0.executeScript("DELETE FROM tag; INSERT INTO tag VALUES (7, 'x'), (8, 'y'), (9, 'z')") },
@@ -299,7 +299,7 @@ struct StepLossTests {
         }
     }
 
-    @Test("A step of the app's own that only drops what is empty is refused by refuse alone")
+    @Test("An app step that drops only empty objects is refused only by the policy refuse")
     func empty() throws {
         for policy in DestructiveChanges.allCases {
             let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.legacy)
@@ -311,7 +311,7 @@ struct StepLossTests {
         }
     }
 
-    @Test("A step of the app's own is not asked what it takes from a new database")
+    @Test("An app step may lose anything in a new database")
     func freshInstall() throws {
         let fixture = try MigrationFixture()
         let report = try fixture.launch(
@@ -321,7 +321,7 @@ struct StepLossTests {
     }
 
     @Test(
-        "A step of the app's own is refused before the next one in Swift runs, for that may reach outside of the database"
+        "An app step is refused before the next Swift step runs, because that could have effects outside the database"
     )
     func refusedBeforeSwift() throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.legacy)
@@ -335,7 +335,7 @@ struct StepLossTests {
         #expect(FileManager.default.fileExists(atPath: mark))
     }
 
-    @Test("A step of the app's own is the upgrade's hook too, under a name of its own")
+    @Test("An app step can also be the upgrade hook, which has its own name")
     func hook() throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.legacy)
         var configuration = Configuration(databaseName: "app.db", version: 2)
@@ -366,7 +366,7 @@ struct StepLossTests {
     }()
 
     @Test(
-        "A step of the app's own is counted in tables and columns whose names are not UTF-8, too",
+        "An app step is also counted in tables and columns whose names are not UTF-8",
         arguments: [
             ("DELETE FROM odd WHERE id = 1", "deletes from odd 1 row of 2"),
             ("UPDATE odd SET id = NULL", "sets 2 values of odd.id to NULL"), ("UPDATE odd SET id = 7", nil),
@@ -380,7 +380,7 @@ struct StepLossTests {
         if let expected { #expect(error?.detail.contains(expected) == true, "\(String(describing: error))") }
     }
 
-    @Test("A step of the app's own is told of with the rows and NULLs of each table, before and after")
+    @Test("An app step is reported with the rows and NULLs of each table, before and after")
     func effects() throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.legacy)
         let configuration = Self.configuration(
@@ -401,7 +401,7 @@ struct StepLossTests {
         #expect(plan.operations.map(\.risk)[0...5] == [.losesData, .none, .none, .none, .losesData, .none])
     }
 
-    @Test("A step of the app's own that destructiveSteps names must be there")
+    @Test("An app step that destructiveSteps names must exist")
     func unknownName() throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.legacy)
         let error = try storeError {

@@ -44,7 +44,7 @@ struct PlanLintTests {
     ]
 
     @Test(
-        "What a plan would do to values is withheld by default, done where allowed, and refused with all findings",
+        "A plan's effect on values is withheld by default, applied if allowed, and refused with all findings",
         arguments: losses)
     func followsPolicy(change: Change) throws {
         func fixture() throws -> MigrationFixture {
@@ -77,7 +77,7 @@ struct PlanLintTests {
         #expect(try allowed.launch(WantedSource(statements: [change.wanted], policy: .allow)).applied.isEmpty)
     }
 
-    @Test("A plan asks nothing of an undeclared unique index that goes with its column")
+    @Test("A plan drops an undeclared unique index together with its column without asking")
     func dropsIndexWithColumn() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),
@@ -160,7 +160,7 @@ struct PlanLintTests {
             ] : [])
 
     @Test(
-        "What a plan would do to values is refused with the count before anything is changed, under every policy",
+        "A plan's impossible effect on values is refused with the count before any change, under every policy",
         arguments: impossible,
         DestructiveChanges.allCases)
     func refusesImpossible(change: Change, policy: DestructiveChanges) throws {
@@ -176,7 +176,7 @@ struct PlanLintTests {
     }
 
     @Test(
-        "A plan gives NULLs the default where the column becomes NOT NULL and has one",
+        "A plan replaces NULLs by the default if the column becomes NOT NULL and has one",
         arguments: ["'none'", "none", "\"none\"", "('no' || 'ne')"])
     func fillsNulls(value: String) throws {
         let fixture = try MigrationFixture(
@@ -184,7 +184,8 @@ struct PlanLintTests {
             "CREATE TABLE t(a TEXT, none); INSERT INTO t VALUES (NULL, 1), ('x', 2)")
         let report = try fixture.launch(
             WantedSource(statements: ["CREATE TABLE t(a TEXT NOT NULL DEFAULT \(value), none)"]))
-        #expect(report.findings.map(\.message) == ["gives 1 NULL of t.a the default, because it becomes NOT NULL"])
+        #expect(
+            report.findings.map(\.message) == ["replaces 1 NULL of t.a with the default, because it becomes NOT NULL"])
         #expect(try fixture.rows("SELECT a FROM t") == ["none", "x"].map { "\(Value.text($0))" })
     }
 
@@ -199,7 +200,7 @@ struct PlanLintTests {
     ]
 
     @Test(
-        "What a plan would do to values of a primary key is withheld as a whole where a part of it is",
+        "A plan withholds a primary key change completely if part of it is withheld",
         arguments: keyChanges)
     func withholdsWholeKey(present: String, wanted: String) throws {
         let fixture = try MigrationFixture(
@@ -218,7 +219,7 @@ struct PlanLintTests {
         #expect(key.map(\.name) == [present.contains("b TEXT PRIMARY KEY") ? "b" : "a"])
     }
 
-    @Test("What a plan would do to values is nothing where a column's type changes and every value could change back")
+    @Test("A plan loses no value if a column's type changes and every value could change back")
     func convertsValues() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),
@@ -229,9 +230,7 @@ struct PlanLintTests {
             try fixture.rows("SELECT a, b FROM t").first == "\(Value.text("9223372036854775807"))|\(Value.integer(7))")
     }
 
-    @Test(
-        "A plan takes an index along with a column, and keeps a column that a view, a trigger or a foreign key needs"
-    )
+    @Test("A plan drops an index with its column, and keeps a column that a view, trigger or foreign key needs")
     func knowsUsers() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),

@@ -15,7 +15,7 @@ struct DottedVersionTests {
     }
 
     @Test(
-        "A version of several numbers is recorded in the history as text, and leaves user_version alone",
+        "A version of several numbers is recorded in the history as text, and leaves user_version unchanged",
         arguments: MigrationFixture.Form.all)
     func records(form: MigrationFixture.Form) throws {
         let fixture = try MigrationFixture(form, Self.script)
@@ -36,7 +36,7 @@ struct DottedVersionTests {
         #expect(downgrade?.code == .downgrade)
     }
 
-    @Test("A version of several numbers can follow on a whole number, and a whole number on it")
+    @Test("A version of several numbers can follow a whole number, and the reverse")
     func changesKind() throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.script)
         let reports = try ["3", "3.1", "4", "4"].map { try fixture.launch(configuration($0), recorded: 2) }
@@ -45,7 +45,7 @@ struct DottedVersionTests {
         #expect(try fixture.with { try $0.value(Int.self, "PRAGMA user_version") } == 4)
     }
 
-    @Test("A version of several numbers that the history does not hold as one is named, and nothing is changed")
+    @Test("A version of several numbers that is damaged in the history is named, and nothing is changed")
     func refusesDamage() throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.script)
         let configuration = try configuration("1.2")
@@ -57,7 +57,7 @@ struct DottedVersionTests {
         #expect(try fixture.bytes() == before)
     }
 
-    @Test("A version of several numbers is written as text for machines, as it was given")
+    @Test("A version of several numbers is encoded as the text that it was created from")
     func encodes() throws {
         let versions = try ["26", "1.10.0", "0"].map { try #require(SchemaVersion($0)) }
         let data = try JSONEncoder().encode(versions)

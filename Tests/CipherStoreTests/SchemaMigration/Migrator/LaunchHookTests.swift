@@ -40,7 +40,7 @@ struct LaunchHookTests {
         }
     }
 
-    @Test("The hooks of a launch run by the kind of launch, and one of them every time", arguments: [true, false])
+    @Test("Launch hooks run according to the kind of launch, and one of them every time", arguments: [true, false])
     func kinds(isEncrypted: Bool) throws {
         let folder = try TemporaryFolder()
         let kinds = try [2, 2, 3, 3].map { (version: SchemaVersion) in
@@ -54,7 +54,7 @@ struct LaunchHookTests {
         #expect(older?.code == .downgrade)
     }
 
-    @Test("The hooks of a launch of an upgrade run for a legacy file", arguments: [0, 1])
+    @Test("Launch hooks of an upgrade run for a legacy file", arguments: [0, 1])
     func legacy(version: Int) throws {
         let file = try LegacyFile {
             try $0.executeScript(text: "CREATE TABLE chat (uid TEXT); PRAGMA user_version = \(version)")
@@ -65,7 +65,7 @@ struct LaunchHookTests {
         #expect(try log(file.folder, key: TestKeys.raw()) == ["from \(version) to 2", "every"])
     }
 
-    @Test("The hooks of a launch are a part of the plan, and do not run with it")
+    @Test("Launch hooks are part of the plan, but do not run with it")
     func planned() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE chat (uid TEXT)")
@@ -78,7 +78,7 @@ struct LaunchHookTests {
         #expect(try fixture.bytes() == before)
     }
 
-    @Test("The hooks of a launch undo everything with what they throw", arguments: ["from 1 to 2", "every"])
+    @Test("Launch hooks that throw roll back everything", arguments: ["from 1 to 2", "every"])
     func rollsBack(place: String) throws {
         let fixture = try MigrationFixture(.init(isEncrypted: true, journalMode: "WAL"), "CREATE TABLE chat (uid TEXT)")
         let before = try fixture.content()
@@ -88,7 +88,7 @@ struct LaunchHookTests {
         #expect(try fixture.content() == before)
     }
 
-    @Test("The hooks of a launch of a first install leave no file where they throw")
+    @Test("Launch hooks of a first install that throw leave no file")
     func failedInstall() throws {
         let folder = try TemporaryFolder()
         let error = try storeError { try open(configuration(version: 2, failingAt: "first"), in: folder) }

@@ -19,9 +19,7 @@ struct PlanTrialTests {
     private static let widened = DeclaredTable(
         name: "t", columns: [.init(name: "a", definition: "TEXT"), .init(name: "b", definition: "TEXT")])
 
-    @Test(
-        "A plan that the rest of the schema does not bear is refused before the file is encrypted, with the view that would break, and nothing is changed"
-    )
+    @Test("A plan that would break a view is refused with the view's name before the file is encrypted or changed")
     func refusesBrokenView() throws {
         let file = try Self.file("CREATE TABLE u(b TEXT); CREATE VIEW v AS SELECT b FROM t, u")
         let before = try FolderDigest(file.folder.url, ignoring: ["-shm"])
@@ -34,7 +32,7 @@ struct PlanTrialTests {
         #expect(try FolderDigest(file.folder.url, ignoring: ["-shm"]) == before)
     }
 
-    @Test("A plan that the rest of the schema does not bear does not mind what was broken before")
+    @Test("A plan is not refused because of objects that were already broken")
     func bearsOldFaults() throws {
         let file = try Self.file(
             "CREATE VIEW v AS SELECT * FROM gone; CREATE TRIGGER r AFTER DELETE ON t BEGIN DELETE FROM gone; END")

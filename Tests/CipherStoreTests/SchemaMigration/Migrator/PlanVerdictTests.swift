@@ -10,7 +10,7 @@ import Testing
 
 struct PlanVerdictTests {
     @Test(
-        "What plan says of a database and a configuration is what migrate does with them, and plan leaves every byte as it was",
+        "For any database and configuration migrate does what plan says, and plan leaves every byte unchanged",
         arguments: 0..<20)
     func verdicts(part: Int) throws {
         let count = ProcessInfo.processInfo.environment["CIPHERSTORE_SEEDS"].flatMap { Int($0) } ?? 16

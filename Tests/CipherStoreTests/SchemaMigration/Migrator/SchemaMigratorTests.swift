@@ -15,7 +15,7 @@ struct SchemaMigratorTests {
     // MARK: Nothing to do
 
     @Test(
-        "The schema migration writes nothing at the second launch: every file is the same to the byte",
+        "The schema migration writes nothing at the second launch: every file stays the same, to the byte",
         arguments: MigrationFixture.Form.all)
     func writesNothingTwice(form: MigrationFixture.Form) throws {
         let fixture = try MigrationFixture(form, Self.older + "; CREATE TABLE extra(x)")
@@ -30,7 +30,7 @@ struct SchemaMigratorTests {
         #expect(try fixture.bytes() == before)
     }
 
-    @Test("The schema migration does not wait for another connection's write lock when there is nothing to do")
+    @Test("The schema migration does not wait for another connection's write lock if there is nothing to do")
     func needsNoLock() throws {
         let fixture = try MigrationFixture()
         try fixture.launch(Self.wanted)
@@ -42,7 +42,7 @@ struct SchemaMigratorTests {
     }
 
     @Test(
-        "The schema migration stamps a database whose app keeps its schema itself", arguments: MigrationFixture.Form.all
+        "The schema migration stamps a database whose app manages its own schema", arguments: MigrationFixture.Form.all
     )
     func stampsUnmanaged(form: MigrationFixture.Form) throws {
         let fixture = try MigrationFixture(form, Self.older)
@@ -55,7 +55,7 @@ struct SchemaMigratorTests {
 
     // MARK: Versions
 
-    @Test("The schema migration trusts user_version only once it has recorded a version there")
+    @Test("The schema migration trusts user_version only after it has recorded a version there")
     func changesAuthority() throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.older)
         #expect(try fixture.launch(Self.wanted, recorded: SchemaVersion("24.5")).from == SchemaVersion("24.5"))
@@ -70,7 +70,7 @@ struct SchemaMigratorTests {
         #expect(entry.appliedAt.wholeMatch(of: /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/) != nil)
     }
 
-    @Test("The schema migration refuses a newer database by name and touches nothing", arguments: [false, true])
+    @Test("The schema migration refuses a newer database by name and changes nothing", arguments: [false, true])
     func refusesDowngrade(isAdopted: Bool) throws {
         let fixture = try MigrationFixture(.init(isEncrypted: true, journalMode: "WAL"), Self.older)
         if isAdopted { try fixture.launch(.declaring([:], version: 26), recorded: 23) }
@@ -92,7 +92,7 @@ struct SchemaMigratorTests {
         #expect(error?.code == .configuration)
     }
 
-    @Test("The schema migration repairs a database that has the version and not the shape, and says so in the history")
+    @Test("The schema migration repairs a database with the right version and the wrong schema, and records this")
     func repairs() throws {
         let fixture = try MigrationFixture()
         try fixture.launch(Self.wanted)
@@ -106,7 +106,7 @@ struct SchemaMigratorTests {
         #expect(report.findings.map(\.severity) == [.warning], "version 25 is recorded, and no table was there")
     }
 
-    @Test("The schema migration does not call a database without tables a fresh install when a version is recorded")
+    @Test("The schema migration does not treat a database without tables as a fresh install if a version is recorded")
     func noticesVanishedTables() throws {
         let fixture = try MigrationFixture()
         let report = try fixture.launch(Self.wanted, recorded: 23)
@@ -119,7 +119,7 @@ struct SchemaMigratorTests {
     // MARK: Other processes
 
     @Test(
-        "The schema migration plans again under the write lock when another process was faster",
+        "The schema migration plans again under the write lock if another process was faster",
         arguments: [true, false])
     func plansAgain(isEncrypted: Bool) throws {
         let fixture = try MigrationFixture(.init(isEncrypted: isEncrypted, journalMode: "WAL"), Self.older)
@@ -137,7 +137,7 @@ struct SchemaMigratorTests {
         #expect(try fixture.with { try HistoryTable.latestEvents($0).count } == 1)
     }
 
-    @Test("The schema migration refuses when another process made the database newer in between")
+    @Test("The schema migration is refused if another process made the database newer in between")
     func noticesNewerVersion() throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "WAL"), Self.older)
         let error = try storeError {
@@ -151,7 +151,7 @@ struct SchemaMigratorTests {
         #expect(error?.code == .downgrade)
     }
 
-    @Test("The schema migration says busy where another connection writes")
+    @Test("The schema migration reports busy while another connection writes")
     func saysBusy() throws {
         let fixture = try MigrationFixture()
         let writer = try fixture.open()
@@ -161,7 +161,7 @@ struct SchemaMigratorTests {
         }
     }
 
-    @Test("The schema migration refuses to run inside of the caller's transaction")
+    @Test("The schema migration refuses to run inside the caller's transaction")
     func refusesTransaction() throws {
         let fixture = try MigrationFixture()
         let error = try storeError {
@@ -177,7 +177,7 @@ struct SchemaMigratorTests {
     // MARK: Failures
 
     @Test(
-        "The schema migration leaves the content as it was when an operation fails half way",
+        "The schema migration leaves the contents unchanged if an operation fails halfway",
         arguments: MigrationFixture.Form.all)
     func rollsBack(form: MigrationFixture.Form) throws {
         let fixture = try MigrationFixture(form, Self.older)
@@ -201,7 +201,7 @@ struct SchemaMigratorTests {
         #expect(try fixture.content() == before)
     }
 
-    @Test("The schema migration names the CHECK of a new column that the rows break, and changes nothing")
+    @Test("The schema migration names a new column's CHECK that the rows violate, and changes nothing")
     func reportsBrokenCheck() throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.older)
         let before = try fixture.bytes()
@@ -215,7 +215,7 @@ struct SchemaMigratorTests {
         #expect(try fixture.bytes() == before)
     }
 
-    @Test("The schema migration rolls back when the plan for the result is not empty")
+    @Test("The schema migration rolls back if the plan for the result is not empty")
     func verifies() throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.older)
         let before = try fixture.content()
@@ -230,7 +230,7 @@ struct SchemaMigratorTests {
     }
 
     @Test(
-        "The schema migration keeps a foreign table of the history's name, and says so",
+        "The schema migration keeps a foreign object with the history's name, and reports it",
         arguments: [
             "CREATE TABLE cipherstore_history(x)", "CREATE TABLE CipherStore_History(id TEXT, event TEXT)",
             "CREATE VIEW cipherstore_history AS SELECT 1",
@@ -250,7 +250,7 @@ struct SchemaMigratorTests {
 
     // MARK: Reports
 
-    @Test("The schema migration can be reported and planned as JSON")
+    @Test("The schema migration encodes its report and its plan as JSON")
     func encodes() throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.older)
         let plan = try fixture.with(.readOnly) {

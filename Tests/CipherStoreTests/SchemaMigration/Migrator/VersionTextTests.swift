@@ -8,7 +8,7 @@ import Testing
 
 /// Versions as they were given, and numbers as they are.
 struct VersionTextTests {
-    @Test("A version keeps the text that it was given", arguments: ["1.10.0", "2.0.0", "0.0", "01.2", "24"])
+    @Test("A version keeps its original text", arguments: ["1.10.0", "2.0.0", "0.0", "01.2", "24"])
     func keepsText(text: String) throws {
         let version = try #require(SchemaVersion(text))
         #expect(version.description == text)
@@ -25,7 +25,7 @@ struct VersionTextTests {
         #expect(SchemaVersion(2).hashValue == SchemaVersion("2.0")?.hashValue)
     }
 
-    @Test("The history, the report and the plan have the version as the configuration has it")
+    @Test("The history, the report and the plan show the version as the configuration writes it")
     func recordsText() throws {
         let fixture = try PriorFixture("AppVersions/AppVersions.json")
         try fixture.write { try LegacyStepsApp.appVersions.write(appVersion: "1.0.0", updates: [], to: $0) }
@@ -39,7 +39,7 @@ struct VersionTextTests {
     }
 
     @Test(
-        "An integer that REAL cannot hold is changed by it, the largest included",
+        "An integer that REAL cannot represent counts as changed, including the largest one",
         arguments: [Int64.max, Int64.max - 1, 9_007_199_254_740_993])
     func countsInexactIntegers(number: Int64) throws {
         let folder = try TemporaryFolder()

@@ -26,7 +26,7 @@ struct SchemaDescriptionTests {
     }
 
     @Test(
-        "The description of a schema does not depend on formatting, on quotes, or on how a column came into its table")
+        "The description of a schema does not depend on formatting, quotes or how a column was added")
     func formatting() throws {
         let other = """
             create table "Chat" ( "id" integer primary key autoincrement, -- a comment
@@ -63,12 +63,12 @@ struct SchemaDescriptionTests {
         ("DROP INDEX by_uid; CREATE INDEX by_uid ON chat(uid)", ["index by_uid differs"]),
     ]
 
-    @Test("The description of a schema tells what drifted, object by object", arguments: drifts)
+    @Test("The description of a schema reports drift, object by object", arguments: drifts)
     func drift(_ drift: (String, [String])) throws {
         #expect(try sentences(Self.schema + drift.0) == drift.1)
     }
 
-    @Test("The description of a schema leaves out what is SQLite's, CipherStore's and a virtual table's own")
+    @Test("The description of a schema omits objects of SQLite, of CipherStore and of virtual tables")
     func leavesOut() throws {
         let script = """
             CREATE TABLE a(x INTEGER PRIMARY KEY AUTOINCREMENT);
@@ -78,7 +78,7 @@ struct SchemaDescriptionTests {
         #expect(try describe(script).objects.map(\.name) == ["a", "f", "r", "f_log"])
     }
 
-    @Test("The description of a schema is the same after it was written and read")
+    @Test("The description of a schema is the same after it is written and read")
     func coding() throws {
         let schema = try describe(Self.schema)
         let record = SchemaRecord(schema: schema, steps: [SchemaStep(version: 3, name: "b", sql: ["SELECT 1"])])

@@ -23,7 +23,7 @@ struct RenameCollisionTests {
     private static let tables = ["CREATE TABLE chat(id INTEGER PRIMARY KEY AUTOINCREMENT, body TEXT)"]
 
     @Test(
-        "A rename by hint of which both names are there moves the rows of the old table where the new one is empty",
+        "A declared rename moves the rows of the old table if both tables exist and the new one is empty",
         arguments: DestructiveChanges.allCases)
     func movesRows(policy: DestructiveChanges) throws {
         let fixture = try fixture(
@@ -60,7 +60,7 @@ struct RenameCollisionTests {
     ]
 
     @Test(
-        "A rename by hint of which both names are there keeps both tables where the new one has something of its own, and reports it",
+        "A declared rename keeps both tables and reports this if the new one has content of its own",
         arguments: keptTables,
         DestructiveChanges.allCases)
     func keepsTables(script: String, policy: DestructiveChanges) throws {
@@ -77,9 +77,7 @@ struct RenameCollisionTests {
         #expect(try fixture.launch(source).applied.isEmpty)
     }
 
-    @Test(
-        "A rename by hint of which both names are there is done before where the old name is another table's now, even if the new table is empty"
-    )
+    @Test("A declared rename is treated as done if another table now has its old name, even if the new table is empty")
     func keepsChains() throws {
         let script = "CREATE TABLE b(x); CREATE TABLE c(x); INSERT INTO b VALUES (1)"
         let fixture = try fixture(script)
@@ -90,7 +88,7 @@ struct RenameCollisionTests {
     }
 
     @Test(
-        "A rename by hint of which both names are there takes the values of the old column where the new one is empty",
+        "A declared rename takes the values of the old column if both columns exist and the new one is empty",
         arguments: DestructiveChanges.allCases)
     func takesValues(policy: DestructiveChanges) throws {
         let fixture = try fixture(
@@ -116,7 +114,7 @@ struct RenameCollisionTests {
     static let keptColumns = ["UPDATE t SET b = 'mine'", "CREATE VIEW v AS SELECT a FROM t"]
 
     @Test(
-        "A rename by hint of which both names are there keeps the old column where the new one has values or a view names the old one, and reports it",
+        "A declared rename keeps the old column, and reports it, if the new one has values or a view needs it",
         arguments: keptColumns, DestructiveChanges.allCases)
     func keepsColumns(script: String, policy: DestructiveChanges) throws {
         let fixture = try fixture("CREATE TABLE t(a TEXT, b TEXT); INSERT INTO t VALUES ('one', NULL); \(script)")

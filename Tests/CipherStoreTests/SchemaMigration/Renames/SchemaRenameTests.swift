@@ -34,7 +34,7 @@ struct SchemaRenameTests {
     }
 
     @Test(
-        "A rename by hint of columns keeps values, and is followed by indexes, triggers and views",
+        "A declared rename of columns keeps values, and is followed by indexes, triggers and views",
         arguments: MigrationFixture.Form.all)
     func renamesColumns(form: MigrationFixture.Form) throws {
         let fixture = try MigrationFixture(form, Self.script)
@@ -66,7 +66,7 @@ struct SchemaRenameTests {
     }
 
     @Test(
-        "A rename by hint of tables keeps rows and sequence, and is followed by references, triggers and views",
+        "A declared rename of tables keeps rows and sequence, and is followed by references, triggers and views",
         arguments: MigrationFixture.Form.all)
     func renamesTables(form: MigrationFixture.Form) throws {
         let fixture = try MigrationFixture(form, Self.script)
@@ -93,7 +93,7 @@ struct SchemaRenameTests {
         #expect(try fixture.launch(source).applied.isEmpty)
     }
 
-    @Test("A rename by hint goes together with other changes of the same table, and of its name")
+    @Test("A declared rename can be combined with other changes and a rename of the same table")
     func combines() throws {
         let fixture = try MigrationFixture(.init(isEncrypted: true, journalMode: "DELETE"), Self.script)
         let source = wanted(
@@ -111,7 +111,7 @@ struct SchemaRenameTests {
         #expect(try fixture.launch(source).applied.isEmpty)
     }
 
-    @Test("A rename by hint of a table tells it from columns of the same name")
+    @Test("A declared rename of a table does not affect columns with the same name")
     func tellsColumns() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),
@@ -137,7 +137,7 @@ struct SchemaRenameTests {
         #expect(try fixture.launch(source).applied.isEmpty)
     }
 
-    @Test("A rename by hint may form a chain, which is done from its end")
+    @Test("A declared rename can form a chain, which is applied from its end")
     func renamesChains() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 2)")
@@ -147,7 +147,7 @@ struct SchemaRenameTests {
         #expect(try fixture.launch(source).applied.isEmpty)
     }
 
-    @Test("A rename by hint of a column that the database never had just adds it, and says so")
+    @Test("A declared rename of a column that never existed adds the new column, and reports this")
     func addsUnknown() throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE t(a)")
         let report = try fixture.launch(wanted(["CREATE TABLE t(a, c)"], columns: ["t": ["c": "b"]]))
@@ -183,7 +183,8 @@ struct SchemaRenameTests {
     ]
 
     @Test(
-        "A rename by hint that cannot be is a typed error that names the place, and changes nothing", arguments: faults)
+        "A declared rename that is impossible is a typed error that names the place, and changes nothing",
+        arguments: faults)
     func refusesFaults(fault: Fault) throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE t(a, b); CREATE TABLE u(x)")
@@ -200,7 +201,7 @@ struct SchemaRenameTests {
     // MARK: Beside what is broken
 
     @Test(
-        "A rename by hint is made beside a view and a trigger that were broken before, which stay as they are",
+        "A declared rename is applied beside broken views and triggers, which stay unchanged",
         arguments: ["", "CREATE TABLE other(content)"])
     func renamesBesideBroken(more: String) throws {
         let broken = """
@@ -232,7 +233,7 @@ struct SchemaRenameTests {
         #expect(try fixture.launch(source).titles == [])
     }
 
-    @Test("A rename by hint keeps the triggers of a view that is made anew for it")
+    @Test("A declared rename keeps the triggers of a view that it recreates")
     func keepsTriggersOfViews() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),
@@ -249,7 +250,7 @@ struct SchemaRenameTests {
         #expect(try fixture.rows("SELECT what FROM log") == ["\(Value.text("deleted"))"])
     }
 
-    @Test("A rename by hint of a table or a column lets rows go on referring to nothing")
+    @Test("A declared rename of a table or a column keeps rows with dangling references")
     func toleratesOldViolations() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),

@@ -27,7 +27,7 @@ struct AppliedMigrationsTests {
     }
 
     @Test(
-        "The version is how many of the first migrations are applied, in whatever order the table has them",
+        "The version is the number of leading migrations that are applied, in any order in the table",
         arguments: [([], 0), (["a"], 1), (["a", "b"], 2), (["c", "a", "b"], 3)] as [([String], Int)])
     func prefix(names: [String], expected: Int) throws {
         try apply(names)
@@ -39,7 +39,7 @@ struct AppliedMigrationsTests {
     }
 
     @Test(
-        "Migrations that are not the first ones are refused with the one that is missing",
+        "If the applied migrations are not the first ones, the error names the missing one",
         arguments: [
             (["a", "c"], "but not \"b\""), (["b", "c"], "but not \"a\""),
             (["a", "s3cret"], "lacks the migration \"b\""),
@@ -62,7 +62,7 @@ struct AppliedMigrationsTests {
     }
 
     @Test(
-        "A migration that took the place of others stands for them",
+        "A migration that replaced others stands for them",
         arguments: [
             (["all"], 3), (["a", "b"], 2), (["all", "d"], 4), (["all", "a", "d"], 4), (["d"], 4), (["a", "all"], 3),
         ] as [([String], Int)])
@@ -84,7 +84,7 @@ struct AppliedMigrationsTests {
     }
 
     @Test(
-        "What is no table of names is refused",
+        "A table without names of migrations is refused",
         arguments: [
             ("CREATE TABLE grdb_migrations AS SELECT NULL AS identifier", "not the name of a migration"),
             ("CREATE TABLE grdb_migrations AS SELECT 1.5 AS identifier", "not the name of a migration"),
@@ -100,7 +100,7 @@ struct AppliedMigrationsTests {
     }
 
     @Test(
-        "A list that cannot be meant is an error of the configuration",
+        "An impossible list of migrations is a configuration error",
         arguments: [
             ([], [:], "identifiers: names no migration"), (["a", "b", "a"], [:], "identifiers: names \"a\" twice"),
             (["a"], ["m": []], "merged: \"m\" replaces no migration"),

@@ -28,7 +28,7 @@ struct RecordedVersionReaderTests {
         return error
     }
 
-    @Test("PRAGMA user_version is the version", arguments: [0, 1, 24, 2_147_483_647])
+    @Test("PRAGMA user_version is read as the version", arguments: [0, 1, 24, 2_147_483_647])
     func userVersion(number: Int) throws {
         try connection.executeScript(text: "PRAGMA user_version = \(number)")
         #expect(try read(.userVersion) == SchemaVersion(number))
@@ -40,7 +40,7 @@ struct RecordedVersionReaderTests {
     }
 
     @Test(
-        "A column's value is a version in every form that apps have used",
+        "A column's value is read as a version in every form that apps have used",
         arguments: [
             ("3", 0, SchemaVersion(3)), ("4", -1, 3), ("0", 0, 0), ("3.0", 0, 3), ("1.4", 0, SchemaVersion("1.4")),
             ("'3'", 0, 3), ("'4'", -1, 3), ("'1.0.0'", 0, 1), ("'1.10.2'", 0, SchemaVersion("1.10.2")),
@@ -52,7 +52,7 @@ struct RecordedVersionReaderTests {
         #expect(try read(.table(.init(table: "v", column: "n", offset: offset))) == expected)
     }
 
-    @Test("A table whose text has more white space than SQLite writes is one")
+    @Test("A table definition with unusual white space is read as a table")
     func whiteSpace() throws {
         try connection.executeScript(
             """
@@ -63,7 +63,7 @@ struct RecordedVersionReaderTests {
     }
 
     @Test(
-        "What runs when it is read is no record, whatever its name",
+        "A view or a virtual table is not accepted as a record, whatever its name",
         arguments: [
             "CREATE VIEW v AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n FROM c) SELECT n FROM c",
             "CREATE VIRTUAL TABLE v USING fts4(n); INSERT INTO v VALUES ('3')",
@@ -75,7 +75,7 @@ struct RecordedVersionReaderTests {
     }
 
     @Test(
-        "A value that is no version is refused and not shown",
+        "A value that is not a version is refused and not shown",
         arguments: [
             ("'s3cret'", 0), ("-1", 0), ("0", -1), ("-1.5", 0), ("''", 0), ("' 3'", 0), ("'-3'", 0), ("NULL", 0),
             ("x'33'", 0), ("9e999", 0), ("1e300", 0), ("9223372036854775807", 1), ("'1.2'", -1), ("1.4", 1),
@@ -90,7 +90,7 @@ struct RecordedVersionReaderTests {
     }
 
     @Test(
-        "Where versions have dots, a column that keeps them as numbers is named with what to do",
+        "If versions have dots, a column that stores them as numbers is refused with its name and advice",
         arguments: ["REAL", "NUMERIC", "DECIMAL(5,2)", "DOUBLE", "INTEGER"])
     func fractions(type: String) throws {
         try connection.executeScript(text: "CREATE TABLE v(n \(type)); INSERT INTO v VALUES ('1.10')")
@@ -107,7 +107,7 @@ struct RecordedVersionReaderTests {
         }
     }
 
-    @Test("Where versions have dots, a number without quotes beside the database is refused")
+    @Test("If versions have dots, a number without quotes beside the database is refused")
     func fractionBeside() throws {
         try folder.write(#"{"version": 1.10}"#, to: "kept.json")
         let place = RecordedVersion.propertyList(file: "kept.json", key: "version")
@@ -144,7 +144,7 @@ struct RecordedVersionReaderTests {
     }
 
     @Test(
-        "Of the records of apps that update in steps the first that is there counts",
+        "For an app that updates in steps, the first record that exists is used",
         arguments: [
             ("PRAGMA user_version = 0", nil), ("PRAGMA user_version = 5", 5),
             ("PRAGMA user_version = 5; CREATE TABLE db_version (db_version_num); INSERT INTO db_version VALUES (4)", 3),
@@ -168,7 +168,7 @@ struct RecordedVersionReaderTests {
     }
 
     @Test(
-        "A column that is missing is named, and never taken for text",
+        "A missing column is named in the error, and its name is never read as text",
         arguments: [("num", [:]), ("n", ["kind": "kind"])] as [(String, [String: String])])
     func missingColumn(column: String, filter: [String: String]) throws {
         try connection.executeScript("CREATE TABLE v(n); INSERT INTO v VALUES (1)")
@@ -177,7 +177,7 @@ struct RecordedVersionReaderTests {
     }
 
     @Test(
-        "A property list beside the database holds the version",
+        "The version can be recorded in a property list beside the database",
         arguments: [
             (#"{"version": 24}"#, SchemaVersion(24)), (#"{"version": "1.2.0"}"#, SchemaVersion("1.2")),
             (#"{"version": 1.4}"#, SchemaVersion("1.4")), (#"{"other": true}"#, nil),
@@ -205,7 +205,7 @@ struct RecordedVersionReaderTests {
         #expect(error?.description.contains("s3cret") == false)
     }
 
-    @Test("A property list elsewhere is refused", arguments: ["../kept.plist", "", "app.db", "link"])
+    @Test("A property list in another folder is refused", arguments: ["../kept.plist", "", "app.db", "link"])
     func elsewhere(file: String) throws {
         try connection.executeScript("CREATE TABLE t(a)")
         try FileManager.default.createSymbolicLink(

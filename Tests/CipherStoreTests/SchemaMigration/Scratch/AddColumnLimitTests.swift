@@ -34,7 +34,7 @@ struct AddColumnLimitTests {
             ? [Limit(definition: "INTEGER AS (id + 1) STORED", isFineWhenEmpty: true)] : [])
 
     @Test(
-        "A column that SQLite may not append comes with a rebuild, which keeps the rows", arguments: limits,
+        "A column that SQLite cannot append is added by a rebuild, which keeps the rows", arguments: limits,
         [false, true])
     func rebuilds(limit: Limit, holdsRows: Bool) throws {
         let fixture = try MigrationFixture(
@@ -70,7 +70,7 @@ struct AddColumnLimitTests {
     ]
 
     @Test(
-        "A column that SQLite may not append is told from one that it may, rows or not", arguments: fine, [false, true])
+        "A column that SQLite can append is appended, with rows and without", arguments: fine, [false, true])
     func appends(definition: String, holdsRows: Bool) throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: true, journalMode: "WAL"),
@@ -81,7 +81,7 @@ struct AddColumnLimitTests {
     }
 
     @Test(
-        "A column that SQLite may not append is told from one that it may in strict tables",
+        "A column that SQLite can append is appended in strict tables too",
         .enabled(if: Engine.current.hasStrictTables))
     func appendsToStrictTables() throws {
         let fixture = try MigrationFixture(
@@ -95,7 +95,7 @@ struct AddColumnLimitTests {
     }
 
     @Test(
-        "A column that SQLite may not append may be generated from others",
+        "A generated column is appended if SQLite can append it",
         .enabled(if: Engine.current.hasGeneratedColumns))
     func appendsGeneratedColumns() throws {
         let fixture = try MigrationFixture(

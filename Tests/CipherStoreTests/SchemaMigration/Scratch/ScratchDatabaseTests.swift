@@ -37,9 +37,7 @@ struct ScratchDatabaseTests {
         return rows
     }
 
-    @Test(
-        "A scratch database after a schema of several hundred objects holds all of it, in the schema table and in what SQLite knows"
-    )
+    @Test("A scratch database of a schema with several hundred objects contains all of them")
     func isWhole() throws {
         try Self.source("CREATE VIRTUAL TABLE f USING fts4(a)").with(.readOnly) { source in
             let scratch = try ScratchDatabase(after: source, SQLExtensions())
@@ -52,9 +50,7 @@ struct ScratchDatabaseTests {
         }
     }
 
-    @Test(
-        "A scratch database after a schema of several hundred objects takes a rename that reaches what was made before and after"
-    )
+    @Test("A scratch database of a large schema supports renames that affect older and newer objects")
     func renames() throws {
         try Self.source().with(.readOnly) { source in
             let connection = try ScratchDatabase(after: source, SQLExtensions()).connection
@@ -71,9 +67,7 @@ struct ScratchDatabaseTests {
         }
     }
 
-    @Test(
-        "A scratch database after a schema of several hundred objects lacks what the app's own collation is needed for, and nothing else"
-    )
+    @Test("A scratch database of a large schema lacks only what needs the app's own collation")
     func lacksOwn() throws {
         let fixture = try Self.source()
         let own = Collation(name: "own") { $0.count - $1.count }
@@ -95,7 +89,7 @@ struct ScratchDatabaseTests {
     }
 
     @Test(
-        "A scratch database after a schema of several hundred objects lacks what fails only as it is made, and nothing else",
+        "A scratch database of a large schema lacks only what fails when it is created",
         .enabled(if: Engine.current.wasBuilt(with: "ENABLE_FTS5")))
     func lacksFailing() throws {
         // A new virtual table has two rows there, and this one has one.

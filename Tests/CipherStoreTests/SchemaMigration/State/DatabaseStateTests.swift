@@ -8,7 +8,7 @@ import Testing
 
 struct DatabaseStateTests {
     @Test(
-        "The state of a database is read anew each time, also when another connection changed it",
+        "The state of a database is read again each time, also after another connection changed it",
         arguments: MigrationFixture.Form.all)
     func isReadAnew(form: MigrationFixture.Form) throws {
         let fixture = try MigrationFixture(form, "CREATE TABLE a(x); CREATE TABLE b(x); CREATE TABLE c(x)")
@@ -45,7 +45,7 @@ struct DatabaseStateTests {
         }
     }
 
-    @Test("The state of a database knows virtual tables whose module is not loaded, and does not ask them anything")
+    @Test("The state of a database includes virtual tables with unloaded modules, without querying them")
     func toleratesUnknownModules() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),

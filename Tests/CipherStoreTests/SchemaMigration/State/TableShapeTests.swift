@@ -12,7 +12,7 @@ struct TableShapeTests {
     ]
 
     @Test(
-        "The shape of a table has the keys that SQLite tells of, however their words are written",
+        "The shape of a table has the keys that SQLite reports, however they are written",
         arguments: definitions)
     func hasKeys(definition: String) throws {
         let file = try LegacyFile { try $0.executeScript(text: "CREATE TABLE t(\(definition))") }

@@ -25,7 +25,7 @@ struct AppVersionStepsTests {
     // MARK: The whole way
 
     @Test(
-        "An app whose steps are its own versions is encrypted and current from every older version, and from those between",
+        "An app with steps by app version is encrypted and current from every older version and from those between",
         arguments: [("1.0.0", 0), ("1.0", 0), ("1.2.0", 1), ("1.5.7", 1), ("1.9.2", 2), ("1.9.10", 2)])
     func migrates(version: String, count: Int) throws {
         let fixture = try fixture(version, updates: Array(Self.all.prefix(count)))
@@ -49,9 +49,7 @@ struct AppVersionStepsTests {
         #expect(!again.isUpdate)
     }
 
-    @Test(
-        "An app whose steps are its own versions does the work of every launch at every launch, and writes no history for it"
-    )
+    @Test("An app with steps by app version runs the launch statements at every launch without a history entry")
     func everyLaunch() throws {
         let fixture = try fixture("1.9.2", updates: ["1.2.0", "1.9.2"])
         for _ in 1...3 {
@@ -67,9 +65,7 @@ struct AppVersionStepsTests {
         #expect(try fixture.read { try HistoryTable.latestEvents($0).map(\.event) } == ["adopted", "encrypted"])
     }
 
-    @Test(
-        "An app whose steps are its own versions needs no step for each version, also where the app's is written as one number"
-    )
+    @Test("An app with steps by app version needs no step for each version, even if its version is one number")
     func naturalGaps() throws {
         let files = [
             "sql_default.plist": #"["CREATE TABLE t (x)"]"#, "sql_update_4.plist": #"["ALTER TABLE t ADD COLUMN y"]"#,
@@ -83,7 +79,7 @@ struct AppVersionStepsTests {
     // MARK: Half-done states
 
     @Test(
-        "An app whose steps are its own versions has an unknown version if it has tables and no record, and is not a first install",
+        "An app with steps by app version is of unknown version if it has tables and no record",
         arguments: [true, false])
     func refusesUnknown(hasTable: Bool) throws {
         var fixture = try fixture("1.2.0", updates: ["1.2.0"])
@@ -101,9 +97,7 @@ struct AppVersionStepsTests {
         #expect(try fixture.read(LegacyStepsApp.schema) == wanted)
     }
 
-    @Test(
-        "An app whose steps are its own versions takes the version to assume from the configuration's file, and only where it must"
-    )
+    @Test("An app with steps by app version uses the assumed version from the file, and only if necessary")
     func assumesFromFile() throws {
         let files = [
             "sql_default.plist": #"["CREATE TABLE t (x)"]"#, "sql_update_1.2.plist": #"["CREATE TABLE u (y)"]"#,
@@ -117,7 +111,7 @@ struct AppVersionStepsTests {
         #expect(try fresh.open().launch == .firstInstall)
     }
 
-    @Test("An app whose steps are its own versions goes on where a table was being rebuilt, and loses no row")
+    @Test("An app with steps by app version continues an unfinished rebuild, and loses no row")
     func finishesRebuild() throws {
         let fixture = try fixture("1.9.2", updates: ["1.2.0", "1.9.2"])
         try fixture.write { (connection) throws in
@@ -137,7 +131,7 @@ struct AppVersionStepsTests {
     }
 
     @Test(
-        "An app whose steps are its own versions has made up for a column that failed, also where a later step rebuilds its table",
+        "An app with steps by app version adds a column that failed, even if a later step rebuilds its table",
         arguments: [1, 2])
     func repairsBeforeRebuild(count: Int) throws {
         let fixture = try fixture(Self.all[count - 1], updates: Array(Self.all.dropFirst().prefix(count - 1)))
@@ -167,9 +161,7 @@ struct AppVersionStepsTests {
         return fixture
     }
 
-    @Test(
-        "An app whose steps are its own versions keeps the proof that a step was begun where a column of an earlier one is missing too"
-    )
+    @Test("An app with steps by app version keeps the proof of a begun step if an earlier column is missing too")
     func repairsBegunRebuild() throws {
         let error = try rebuilding("CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)").refusal()
         #expect(error.detail.contains("it is unknown whether sql_update_3.plist[1] has run"), "\(error.detail)")
@@ -178,9 +170,7 @@ struct AppVersionStepsTests {
         #expect(try fixture.read { try $0.value(String.self, "SELECT n FROM t") } == "50")
     }
 
-    @Test(
-        "An app whose steps are its own versions runs a rebuild of a table that has a column otherwise than its version"
-    )
+    @Test("An app with steps by app version rebuilds a table with a differently defined column")
     func rebuildsOtherDefinition() throws {
         let fixture = try rebuilding(
             "CREATE TABLE old (x); CREATE TABLE t (id INTEGER PRIMARY KEY, n BIGINT, a VARCHAR)")
@@ -189,7 +179,7 @@ struct AppVersionStepsTests {
         #expect(try fixture.read { try $0.value(String.self, "SELECT n FROM t") } == "50")
     }
 
-    @Test("An app whose steps are its own versions copies rows where the table for them is still empty")
+    @Test("An app with steps by app version copies rows if their new table is still empty")
     func copiesIntoEmpty() throws {
         let fixture = try fixture("1.9.2", updates: ["1.2.0", "1.9.2"])
         try fixture.write { (connection) throws in
@@ -199,9 +189,7 @@ struct AppVersionStepsTests {
         #expect(try fixture.read { try $0.values(String.self, "SELECT name FROM contact") } == ["Ana", "Bo"])
     }
 
-    @Test(
-        "An app whose steps are its own versions rebuilds a table under a view that its steps do not know where the step asks for it"
-    )
+    @Test("An app with steps by app version rebuilds a table under an unknown view if the step requests it")
     func rebuildsUnderView() throws {
         let rebuild = [
             "CREATE TABLE u (x TEXT)", "INSERT INTO u SELECT x FROM t", "DROP TABLE t", "ALTER TABLE u RENAME TO t",
@@ -229,7 +217,7 @@ struct AppVersionStepsTests {
         }
     }
 
-    @Test("An app whose steps are its own versions is refused where it is unknown whether rows were copied")
+    @Test("An app with steps by app version is refused if it is unknown whether rows were copied")
     func refusesUnclearCopy() throws {
         let fixture = try fixture("1.9.2", updates: ["1.2.0", "1.9.2"])
         try fixture.write { (connection) throws in
@@ -241,9 +229,7 @@ struct AppVersionStepsTests {
         #expect(error.detail.contains("sql_update_1.10.0.plist[1]"))
     }
 
-    @Test(
-        "An app whose steps are its own versions is refused where a table that a step renames stands beside nothing of the new name"
-    )
+    @Test("An app with steps by app version is refused if a renamed table has its old name only")
     func refusesLeftover() throws {
         let files = [
             "sql_default.plist": #"["CREATE TABLE t (x)"]"#,
@@ -260,7 +246,7 @@ struct AppVersionStepsTests {
     }
 
     @Test(
-        "An app whose steps are its own versions that cannot be opened is no first install",
+        "An app with steps by app version whose file cannot be opened is no first install",
         arguments: ["not a database, not at all", "SQLite format 3\0"])
     func refusesDamage(start: String) throws {
         let fixture = try StepsFixture(example: Self.example)

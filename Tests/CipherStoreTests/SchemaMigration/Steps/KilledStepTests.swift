@@ -106,7 +106,7 @@ struct KilledStepTests {
     }
 
     @Test(
-        "After a kill behind any statement a step ends as if it had not been killed, or is refused before anything is recorded",
+        "A step killed after any statement completes later, or is refused before anything is recorded",
         arguments: System.allCases, steps)
     func ends(system: System, step: Step) throws {
         let whole = try fixture(system, step, until: 0)
@@ -134,7 +134,7 @@ struct KilledStepTests {
         }
     }
 
-    @Test("A later release says which statements may run again", arguments: System.allCases)
+    @Test("A later release can name the statements that may run again", arguments: System.allCases)
     func answers(system: System) throws {
         let step = Step(
             testDescription: "", statements: ["INSERT INTO line VALUES ('new')", "ALTER TABLE item ADD COLUMN a"])
@@ -154,7 +154,7 @@ struct KilledStepTests {
         }
     }
 
-    @Test("A row that every step writes alike tells nothing of the step", arguments: System.allCases)
+    @Test("A row that every step writes equally is no evidence for one step", arguments: System.allCases)
     func runsAlike(system: System) throws {
         let line = "INSERT INTO line VALUES ('upgraded')"
         let fixture = try StepsFixture(
@@ -173,7 +173,7 @@ struct KilledStepTests {
         }
     }
 
-    @Test("A repeatable statement that no step has is an error of the configuration")
+    @Test("A repeatable statement that no step contains is a configuration error")
     func refusesUnknown() throws {
         let fixture = try StepsFixture(
             ["sql_default.plist": Self.text(Self.schema), "sql_update_2.plist": "[]", "sql_update_3.plist": "[]"])

@@ -27,7 +27,7 @@ struct NumberedStepsTests {
     // MARK: The whole way
 
     @Test(
-        "An app of numbered steps is encrypted and current from every older version, with its rows",
+        "An app with numbered steps is encrypted and current from every older version, with its rows",
         arguments: [1, 2, 3])
     func migrates(version: Int) throws {
         let fixture = try fixture(version: version)
@@ -48,7 +48,7 @@ struct NumberedStepsTests {
         #expect(again.migration.applied.isEmpty)
     }
 
-    @Test("An app of numbered steps takes the record for the next update to run")
+    @Test("An app with numbered steps uses its record as the number of the next update")
     func adoptsRecord() throws {
         let fixture = try fixture(version: 2)
         let plan = try fixture.plan()
@@ -60,7 +60,7 @@ struct NumberedStepsTests {
             ])
     }
 
-    @Test("An app of numbered steps runs the baseline and then every update on a new database")
+    @Test("An app with numbered steps runs the baseline and then every update on a new database")
     func firstInstall() throws {
         let fixture = try StepsFixture(example: Self.example)
         let plan = try fixture.plan()
@@ -70,7 +70,8 @@ struct NumberedStepsTests {
     }
 
     @Test(
-        "An app of numbered steps can be in Swift, where each step runs once and in order", arguments: [nil, 1, 2, 3])
+        "An app with numbered steps can have them in Swift, where each runs once and in order",
+        arguments: [nil, 1, 2, 3])
     func swiftSteps(version: Int?) throws {
         let steps = MigrationSteps(
             baseline: .sql(["CREATE TABLE log (line TEXT)"]),
@@ -90,7 +91,7 @@ struct NumberedStepsTests {
     // MARK: Faults and half-done states
 
     @Test(
-        "An app of numbered steps has made up for what failed although the version moved on",
+        "An app with numbered steps repairs what failed earlier, although the version moved on",
         arguments: [
             ["sql_update_2[0]"], ["sql_update_3[0]"], ["sql_update_3[1]", "sql_update_3[2]"],
             ["sql_update_2[0]", "sql_update_3[0]", "sql_update_3[1]", "sql_update_3[2]"],
@@ -117,7 +118,7 @@ struct NumberedStepsTests {
     }
 
     @Test(
-        "An app of numbered steps finishes a step that was begun",
+        "An app with numbered steps completes a step that was begun",
         arguments: [["sql_update_3[1]", "sql_update_3[2]"], ["sql_update_3[0]"]])
     func finishes(notRun: [String]) throws {
         let fixture = try StepsFixture(example: Self.example)
@@ -155,7 +156,7 @@ struct NumberedStepsTests {
     }
 
     @Test(
-        "An app of numbered steps is refused where it is unknown whether a statement that changes rows ran",
+        "An app with numbered steps is refused if it is unknown whether a statement that changes rows ran",
         arguments: [
             "UPDATE chat SET sentAt = sentAt * 1000", "update chat set sentAt = 1 where id = 1",
             "DELETE FROM chat WHERE id = (SELECT max(id) FROM chat)", "REPLACE INTO chat VALUES (1, 5, NULL)",
@@ -172,7 +173,7 @@ struct NumberedStepsTests {
         #expect(try storeError { try fixture.plan() }?.detail == error.detail)
     }
 
-    @Test("An app of numbered steps leaves rows alone that a begun step changed before what is proven to have run")
+    @Test("An app with numbered steps keeps rows that a begun step changed before a statement known to have run")
     func leavesOutRowStatements() throws {
         let fixture = try begun(
             [
@@ -195,7 +196,7 @@ struct NumberedStepsTests {
         }
     }
 
-    @Test("An app of numbered steps runs what could not run before, since what it needs was missing")
+    @Test("An app with numbered steps runs a statement that failed before because its table or column was missing")
     func runsWhatFailed() throws {
         let fixture = try begun(
             [
@@ -206,14 +207,14 @@ struct NumberedStepsTests {
         #expect(try fixture.read { try $0.values(Int.self, "SELECT edited FROM chat") } == [1, 1])
     }
 
-    @Test("An app of numbered steps is begun from its first statement where nothing of it shows any effect")
+    @Test("An app with numbered steps starts a step from its first statement if nothing shows that it was begun")
     func notBegun() throws {
         let fixture = try begun(["UPDATE chat SET sentAt = sentAt * 1000", "CREATE INDEX ix ON chat (sentAt)"], "")
         _ = try fixture.open()
         #expect(try fixture.read { try $0.value(Int.self, "SELECT sentAt FROM chat") } == 1_700_000)
     }
 
-    @Test("An app of numbered steps runs nothing twice where all of a step ran and only its version was not stored")
+    @Test("An app with numbered steps runs nothing twice if a step ran and only its version was not stored")
     func storesVersion() throws {
         let fixture = try StepsFixture(example: Self.example)
         try fixture.write { (connection) throws in
@@ -228,7 +229,7 @@ struct NumberedStepsTests {
     }
 
     @Test(
-        "An app of numbered steps is refused where only a part of the rows is there, or rows whose number SQLite gave")
+        "An app with numbered steps is refused if only some rows exist, or rows with keys from SQLite")
     func refusesOtherRows() throws {
         for (insert, rows) in [
             ("INSERT INTO s VALUES (1, 'a'), (2, 'b')", "INSERT INTO s VALUES (1, 'a')"),
@@ -243,7 +244,7 @@ struct NumberedStepsTests {
         }
     }
 
-    @Test("An app of numbered steps takes rows of a step's own table for a proof of what stands before them")
+    @Test("An app with numbered steps accepts rows of a step's own table as proof that earlier statements ran")
     func provesByRows() throws {
         let table = "CREATE TABLE s (id INTEGER PRIMARY KEY, name TEXT UNIQUE)"
         let insert = "INSERT INTO s (name) VALUES ('a'), ('b')"
@@ -255,7 +256,7 @@ struct NumberedStepsTests {
         #expect(try fixture.read { try $0.values(Int.self, "SELECT id FROM s") } == [5, 8])
     }
 
-    @Test("An app of numbered steps is refused where a column of a begun step is there and is another")
+    @Test("An app with numbered steps is refused if a column of a begun step exists and differs")
     func refusesOtherColumn() throws {
         let fixture = try fixture(version: 2)
         try fixture.write { try $0.execute("ALTER TABLE user_info ADD COLUMN sex BLOB NOT NULL DEFAULT x''") }
@@ -265,7 +266,7 @@ struct NumberedStepsTests {
         #expect(error.detail.contains("user_info.sex"))
     }
 
-    @Test("An app of numbered steps is refused where a column of the baseline is missing")
+    @Test("An app with numbered steps is refused if a column of the baseline is missing")
     func refusesMissingColumn() throws {
         let fixture = try StepsFixture(example: Self.example)
         try fixture.write {
@@ -280,7 +281,7 @@ struct NumberedStepsTests {
         #expect(error.detail.contains("user_info.name"))
     }
 
-    @Test("An app of numbered steps keeps a table that a step should have dropped, and says so")
+    @Test("An app with numbered steps keeps a table that a step should have dropped, and reports it")
     func keepsLeftover() throws {
         let files = [
             "sql_default.plist": #"["CREATE TABLE t (x)"]"#,
@@ -297,7 +298,7 @@ struct NumberedStepsTests {
         #expect(try fixture.read { try $0.value(Int.self, "SELECT x FROM t") } == 5)
     }
 
-    @Test("An app of numbered steps makes a new schema in a database that holds nothing but an empty record")
+    @Test("An app with numbered steps creates a new schema in a database with only an empty record")
     func emptyRecord() throws {
         let fixture = try StepsFixture(example: Self.example)
         try fixture.write { try $0.execute("CREATE TABLE db_version (db_version_num INTEGER)") }
@@ -306,7 +307,7 @@ struct NumberedStepsTests {
         #expect(try fixture.read(LegacyStepsApp.schema) == wanted)
     }
 
-    @Test("An app of numbered steps says that tables are gone where a version is recorded and none is there")
+    @Test("An app with numbered steps reports missing tables if a version is recorded and none exists")
     func vanishedTables() throws {
         let fixture = try StepsFixture(example: Self.example)
         try fixture.write {
@@ -321,7 +322,7 @@ struct NumberedStepsTests {
     // MARK: Records
 
     @Test(
-        "An app of numbered steps with a record that is none, or without one beside its tables, is refused",
+        "An app with numbered steps is refused if its record is invalid, or missing beside its tables",
         arguments: ["'soon'", "-3", "NULL", "0", nil])
     func refusesRecord(value: String?) throws {
         let fixture = try StepsFixture(example: Self.example)
@@ -336,14 +337,14 @@ struct NumberedStepsTests {
         #expect(try storeError { try fixture.plan() }?.code == .recordedVersion)
     }
 
-    @Test("An app of numbered steps that is newer than the app is refused")
+    @Test("An app with numbered steps is refused if its database is newer than the app")
     func refusesDowngrade() throws {
         let fixture = try fixture(version: 4)
         try fixture.write { try $0.execute("UPDATE db_version SET db_version_num = 9") }
         #expect(try fixture.refusal().code == .downgrade)
     }
 
-    @Test("An app of numbered steps without a record goes on from the version that is assumed")
+    @Test("An app with numbered steps but no record continues from the assumed version")
     func assumes() throws {
         var fixture = try fixture(version: 2)
         try fixture.write { try $0.execute("DROP TABLE db_version") }

@@ -40,7 +40,7 @@ struct StepDefinitionTests {
     }
 
     @Test(
-        "A database that defines something otherwise than its recorded version keeps the table and says what differs",
+        "A database that differs from its recorded version keeps the table, and the difference is reported",
         arguments: [
             ("k TEXT NOT NULL DEFAULT 'A'", "k BLOB NOT NULL DEFAULT 'A'", "t.k"),
             ("k TEXT NOT NULL DEFAULT 'A'", "k TEXT DEFAULT 'A'", "t.k"),
@@ -68,7 +68,7 @@ struct StepDefinitionTests {
     }
 
     @Test(
-        "A database that defines something otherwise than its recorded version says nothing of formatting, and of columns and objects that the steps do not know",
+        "A database that differs only in formatting or in the user's own objects causes no report",
         arguments: [
             ("CREATE TABLE t (", "CREATE TABLE \"t\" ( /* its */\n"), ("id INTEGER", "[id] integer"),
             (", UNIQUE (k)", ", own TEXT UNIQUE REFERENCES parent (id) CHECK (own <> ''), UNIQUE (k)"),
@@ -83,9 +83,7 @@ struct StepDefinitionTests {
         #expect(plan.operations.map(\.kind) == [.sql, .stamp])
     }
 
-    @Test(
-        "A database that defines something otherwise than its recorded version has indexes, views and triggers made anew, and loses no trigger of a view"
-    )
+    @Test("A database with differing indexes, views and triggers gets them rebuilt, and keeps a view's triggers")
     func remakesObjects() throws {
         let own = "CREATE TRIGGER own INSTEAD OF DELETE ON v BEGIN SELECT 2; END"
         let fixture = try fixture([
@@ -104,9 +102,7 @@ struct StepDefinitionTests {
         #expect(try sql(fixture) == [Self.objects[0], own, Self.objects[2], Self.objects[1]])
     }
 
-    @Test(
-        "A database that defines something otherwise than its recorded version leaves what a begun step has made of an index"
-    )
+    @Test("A database keeps an index as a begun step has made it")
     func keepsLaterIndex() throws {
         let fixture = try StepsFixture(
             [

@@ -17,7 +17,7 @@ struct StepErrorTests {
     // MARK: Files
 
     @Test(
-        "Steps that cannot be used are named when the configuration is read",
+        "Steps that are unusable are named when the configuration is read",
         arguments: [
             ("sql_update_2.plist", nil, "sql_update_2.plist, the step to version 2, is missing"),
             ("sql_update_3.plist", nil, "sql_update_3.plist, the step to version 3, is missing"),
@@ -50,14 +50,14 @@ struct StepErrorTests {
     }
 
     @Test(
-        "Steps that cannot be used are named where the section is wrong",
+        "Steps in a wrong section of the configuration are refused with the place",
         arguments: [
             (#"{}"#, #"updates: the key "directory" is missing"#),
             (#"{"directory": 3}"#, "updates.directory: must be text"),
             (#"{"directory": ""}"#, "updates.directory: is empty"),
             (#"{"direktory": "x"}"#, #"did you mean "directory"?"#),
             (#"{"directory": "nowhere"}"#, "the folder of the updates could not be read"),
-            (#"{"directory": "steps"}, "dbTables": []"#, "a configuration has one schema source"),
+            (#"{"directory": "steps"}, "dbTables": []"#, "a configuration has only one schema source"),
         ])
     func section(text: String, expected: String) throws {
         let json = #"{"dbName": "app.db", "dbVersion": 3, "updates": \#(text)}"#
@@ -66,7 +66,7 @@ struct StepErrorTests {
         #expect(error?.description.contains(expected) == true, "\(error?.description ?? "no error")")
     }
 
-    @Test("Steps in Swift that cannot be used are named too")
+    @Test("Steps in Swift that are unusable are named too")
     func swift() throws {
         func refusal(_ steps: MigrationSteps, _ version: SchemaVersion) throws -> String? {
             let fixture = try MigrationFixture()
@@ -107,7 +107,7 @@ struct StepErrorTests {
     }
 
     @Test(
-        "Steps that cannot be used are named with file and place before anything is changed",
+        "Steps that are unusable are named with file and place before anything is changed",
         arguments: [
             "CREATE TABEL u (x)", "INSERT INTO nowhere VALUES (1)", "UPDATE t SET nothing = 1", "SELECT 'open",
             "ALTER TABLE t ADD COLUMN n TEXT", "INSERT INTO t VALUES (?)", "CREATE TABLE u (x); CREATE TABLE u (x)",
@@ -123,7 +123,7 @@ struct StepErrorTests {
         #expect(try storeError { try fixture.plan() }?.detail == error.detail)
     }
 
-    @Test("Steps that cannot be used leave no file where the database would be new")
+    @Test("Steps that fail on a new database leave no file")
     func brokenInstall() throws {
         var files = Self.files
         files["sql_update_3.plist"] = #"["INSERT INTO t (id) VALUES (1), (1)"]"#
@@ -136,7 +136,7 @@ struct StepErrorTests {
         #expect(try fixture.folder.names == ["app.json", "steps"])
     }
 
-    @Test("Steps are compared also where they are many")
+    @Test("Steps are compared even if there are many")
     func manySteps() throws {
         let tables = (1...40).map { "CREATE TABLE t\($0) (id INTEGER PRIMARY KEY, a TEXT, b TEXT, c TEXT)" }
         let columns = (1...40).map { "ALTER TABLE t\($0) ADD COLUMN d TEXT" }
@@ -152,7 +152,7 @@ struct StepErrorTests {
     }
 
     @Test(
-        "Steps may not leave the transaction",
+        "Steps must not leave the transaction",
         arguments: [
             ("BEGIN", "BEGIN"), ("begin immediate; SELECT 1", "BEGIN"), ("COMMIT", "COMMIT"), ("END", "COMMIT"),
             ("ROLLBACK", "ROLLBACK"), ("SAVEPOINT a", "SAVEPOINT"), ("RELEASE a", "SAVEPOINT"),
@@ -169,7 +169,7 @@ struct StepErrorTests {
     }
 
     @Test(
-        "Steps in Swift may not leave the transaction either, and may nest",
+        "Steps in Swift must not leave the transaction either, and can nest transactions",
         arguments: ["COMMIT", "ROLLBACK", "ATTACH ':memory:' AS x"])
     func swiftLeavesTransaction(sql: String) throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), "PRAGMA user_version = 1")
@@ -207,7 +207,7 @@ struct StepErrorTests {
     }
 
     @Test(
-        "Steps make and write virtual tables, whose modules ask pragmas of their own",
+        "Steps can create and write virtual tables whose modules run pragmas",
         arguments: ["rtree(a, b, c)"] + (Engine.current.wasBuilt(with: "ENABLE_FTS5") ? ["fts5(n)"] : []))
     func virtualTables(module: String) throws {
         var files = Self.files
@@ -227,7 +227,7 @@ struct StepErrorTests {
         #expect(try legacy.read { try $0.value(Int.self, "SELECT count(*) FROM v") } == 0)
     }
 
-    @Test("Steps hold several statements, triggers, comments, pragmas of the transaction")
+    @Test("Steps can contain several statements, triggers, comments and the allowed pragmas")
     func accepted() throws {
         let texts = [
             "-- nothing but a comment", "", " ; ;", "PRAGMA foreign_keys = OFF; PRAGMA user_version = 77;",

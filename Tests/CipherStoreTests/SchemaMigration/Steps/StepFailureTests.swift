@@ -33,7 +33,7 @@ struct StepFailureTests {
     }
 
     @Test(
-        "A step that fails only on the rows leaves the database as it was, wherever it stands", arguments: 0...6,
+        "A step that fails only because of the rows leaves the database unchanged, wherever it fails", arguments: 0...6,
         MigrationFixture.Form.all)
     func rollsBack(position: Int, form: MigrationFixture.Form) throws {
         let fixture = try MigrationFixture(form, Self.legacy)
@@ -48,7 +48,7 @@ struct StepFailureTests {
         #expect(after == before, "\(after.differences(from: before))")
     }
 
-    @Test("A step that fails only on the rows does not hinder the next launch, which has it corrected")
+    @Test("A step that fails only because of the rows does not prevent the next launch, which has a corrected step")
     func correctedLater() throws {
         let file = try LegacyFile { try $0.executeScript(text: Self.legacy + "PRAGMA user_version = 1") }
         func open(_ statements: [String]) throws -> OpenReport {

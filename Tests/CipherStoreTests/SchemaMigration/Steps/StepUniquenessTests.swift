@@ -26,7 +26,7 @@ struct StepUniquenessTests {
     }
 
     @Test(
-        "A unique index of a pending step that the rows would not take is refused before the file is encrypted, and nothing is changed",
+        "A pending step's unique index that the rows violate is refused before anything is encrypted or changed",
         arguments: [
             (#"["CREATE UNIQUE INDEX t_n ON t(n)"]"#, "1 value of t"),
             (
@@ -43,7 +43,7 @@ struct StepUniquenessTests {
     }
 
     @Test(
-        "A unique index of a pending step is made where the rows take it, or are made to",
+        "A pending step's unique index is created if the rows allow it, or a step makes them allow it",
         arguments: [
             #"["CREATE UNIQUE INDEX t_n ON t(id, n)"]"#,
             #"["CREATE UNIQUE INDEX t_n ON t(n) WHERE id > 3"]"#,

@@ -5,7 +5,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-@Suite("What a step took away in vain")
+@Suite("Drops of a step that failed")
 struct SwallowedDropTests {
     /// A database at version 3 whose step 2 could not drop what it names.
     private func fixture(_ baseline: [String], drops: [String], found: [String]? = nil) throws -> StepsFixture {
@@ -33,7 +33,7 @@ struct SwallowedDropTests {
         }
     }
 
-    @Test("A unique index goes, for it would go on refusing rows")
+    @Test("A unique index that should have been dropped is dropped, because it would continue to refuse rows")
     func dropsUniqueIndex() throws {
         let fixture = try fixture(["CREATE UNIQUE INDEX ti ON t(n)"], drops: ["DROP INDEX ti"])
         let plan = try fixture.plan()
@@ -44,7 +44,7 @@ struct SwallowedDropTests {
     }
 
     @Test(
-        "Others are kept with a note",
+        "Other objects that should have been dropped are kept with a note",
         arguments: [
             (["CREATE INDEX ti ON t(n)"], "DROP INDEX ti", nil, "index ti"),
             (["CREATE UNIQUE INDEX ti ON t(n)"], "DROP INDEX ti", ["CREATE UNIQUE INDEX ti ON t(n, id)"], "index ti"),
@@ -59,7 +59,7 @@ struct SwallowedDropTests {
         #expect(try names(fixture).count == 1)
     }
 
-    @Test("What goes with its table, or comes back later, is not meant")
+    @Test("An object that goes with its table or is created again later is not affected")
     func leavesOthers() throws {
         let made = ["CREATE TABLE o(x)", "CREATE UNIQUE INDEX oi ON o(x)"]
         let fixture = try fixture(made, drops: ["DROP TABLE o"])

@@ -24,9 +24,7 @@ struct AccountFolderTests {
         #expect(try AccountFolder.name(of: pair.account) == pair.folder)
     }
 
-    @Test(
-        "The name of an account's folder is another one for every account, on disks that ignore letter case and Unicode's forms too"
-    )
+    @Test("The name of an account's folder is unique, even on disks that ignore letter case and Unicode normalization")
     func isInjective() throws {
         let long = String(repeating: "a", count: 300)
         let pieces = ["a", "A", "%", "4", "1", "-", ".", "/", "é", "e\u{301}", "\0", "日"]

@@ -9,7 +9,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-@Suite("The stores of several accounts", .timeLimit(.minutes(20)))
+@Suite("Stores of several accounts", .timeLimit(.minutes(20)))
 struct AccountStoresTests {
     private let folder: TemporaryFolder
     private let configuration = Configuration.declaring(["chat": ["uid": "TEXT", "body": "TEXT"]])
@@ -48,7 +48,7 @@ struct AccountStoresTests {
         try await store.write { try $0.execute("INSERT INTO chat(uid) VALUES (\(user))") }
     }
 
-    @Test("A second account is a first install of its own, with a file, a version and a key of its own")
+    @Test("A second account is a separate first install, with its own file, version and key")
     func secondAccount() async throws {
         try writeLegacy("anna")
         let accounts = accounts()
@@ -71,7 +71,7 @@ struct AccountStoresTests {
         }
     }
 
-    @Test("Switching closes one account and opens the next; the same account stays as it is")
+    @Test("Switching closes one account and opens the next, and the same account stays open")
     func switching() async throws {
         let accounts = accounts()
         let anna = try await accounts.switch(to: "anna")
@@ -88,7 +88,7 @@ struct AccountStoresTests {
         await accounts.closeAll()
     }
 
-    @Test("Switches at the same time come one after another, and leave one account open")
+    @Test("Simultaneous switches run one after another, and leave one account open")
     func switchesAtOnce() async throws {
         let accounts = accounts()
         let names = ["a", "b", "c", "d"]
@@ -158,7 +158,7 @@ struct AccountStoresTests {
         func insert(_ account: String) -> Bool { lock.withLock { accounts.insert(account).inserted } }
     }
 
-    @Test("Calls for one account at the same time share its store, and one that was closed elsewhere is opened again")
+    @Test("Simultaneous calls for one account share its store, and a store closed elsewhere is opened again")
     func sharedStore() async throws {
         let accounts = accounts()
         async let first = accounts.open("anna")
@@ -172,7 +172,7 @@ struct AccountStoresTests {
         await accounts.closeAll()
     }
 
-    @Test("A cancelled opening ends where nobody else waits for it, and goes on for who does")
+    @Test("A cancelled opening ends if no other call waits for it, and continues for those that do")
     func cancelledOpening() async throws {
         for isShared in [false, true] {
             let account = isShared ? "shared" : "alone"
@@ -205,7 +205,7 @@ struct AccountStoresTests {
         }
     }
 
-    @Test("Removing an account removes its files and its folder, and it begins anew")
+    @Test("Removing an account removes its files and its folder, and the account then starts anew")
     func removal() async throws {
         let accounts = accounts()
         try await insert("anna", accounts.open("anna"))
@@ -227,7 +227,7 @@ struct AccountStoresTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path("ben")) == ["notes.txt"])
     }
 
-    @Test("An account that somebody else has open is not removed")
+    @Test("An account that another connection has open is not removed")
     func removalInUse() async throws {
         let accounts = accounts()
         try await insert("anna", accounts.open("anna"))
@@ -240,7 +240,7 @@ struct AccountStoresTests {
         await accounts.closeAll()
     }
 
-    @Test("Accounts can have the files that an app gave them; two cannot have one")
+    @Test("Accounts can have the files that the app chooses, but two accounts cannot share one")
     func ownLocations() async throws {
         let directory = folder.url
         let accounts = AccountStores(
@@ -259,7 +259,7 @@ struct AccountStoresTests {
 
     // MARK: Suspension
 
-    @Test("Suspending all accounts suspends each, ends an opening first, and opens no other until they are resumed")
+    @Test("Suspending all accounts suspends each one, after any running opening, and opens none until they are resumed")
     func suspension() async throws {
         try writeLegacy("ben")
         let accounts = accounts()
@@ -295,7 +295,7 @@ struct AccountStoresTests {
         await accounts.closeAll()
     }
 
-    @Test("A limit cancels the openings of accounts, which begin anew after the sleep")
+    @Test("A time limit cancels the openings of accounts, which start again after the suspension")
     func suspensionLimit() async throws {
         try writeLegacy("ben")
         let accounts = accounts()

@@ -12,7 +12,7 @@ struct BackfillKillTests {
     }
 
     @Test(
-        "After a kill in or behind any batch every row is visited once", .enabled(if: subject.isThere),
+        "After a kill in or after any batch, every row is visited once", .enabled(if: subject.isThere),
         arguments: ["in", "behind"], [1, 2, 4])
     func kill(place: String, batch: Int) throws {
         let folder = try TemporaryFolder()

@@ -58,7 +58,7 @@ struct BackfillTests {
     }
 
     @Test(
-        "A backfill visits every row once in batches, tells how far it is, and runs no more",
+        "A backfill visits every row once in batches, reports its progress, and does not run again",
         arguments: [1, 7, 100, 101, 500])
     func visitsEveryRow(batch: Int) async throws {
         let store = try await open()
@@ -84,7 +84,7 @@ struct BackfillTests {
         func add(_ progress: BackfillProgress) { lock.withLock { list.append(progress) } }
     }
 
-    @Test("A backfill that fails undoes its batch, says so in the history, and goes on from there")
+    @Test("A backfill that fails rolls its batch back, records this in the history, and continues from there")
     func failing() async throws {
         let store = try await open()
         try await fill(store, 0..<100)
@@ -101,7 +101,7 @@ struct BackfillTests {
         #expect(try await state(store) == "finished")
     }
 
-    @Test("A backfill that is cancelled between batches keeps what is done, and is no failure")
+    @Test("A backfill that is cancelled between batches keeps what is done, and is not a failure")
     func cancellation() async throws {
         let store = try await open()
         try await fill(store, 0..<100)
@@ -125,7 +125,7 @@ struct BackfillTests {
         #expect(try await visits(store) == [1: 100])
     }
 
-    @Test("A backfill that is cancelled amidst a batch undoes it")
+    @Test("A backfill that is cancelled during a batch rolls the batch back")
     func cancellationInBatch() async throws {
         let store = try await open()
         try await fill(store, 0..<100)
@@ -146,7 +146,7 @@ struct BackfillTests {
         #expect(try await state(store) == "unfinished")
     }
 
-    @Test("A backfill meets rows that are inserted behind the place that it reached, and not those before it")
+    @Test("A backfill visits rows inserted after its current position, and not those before it")
     func insertedMeanwhile() async throws {
         let store = try await open()
         try await fill(store, 100..<200)
@@ -169,7 +169,7 @@ struct BackfillTests {
         #expect(try await visits(store).isEmpty)
     }
 
-    @Test("A backfill goes through a table without rowid by its primary key, whatever the key holds")
+    @Test("A backfill processes a table without rowid by its primary key, whatever values the key has")
     func withoutRowID() async throws {
         let store = try await open(
             """
@@ -186,7 +186,7 @@ struct BackfillTests {
         #expect(try await visits(store) == [1: 7, 0: 3])
     }
 
-    @Test("A backfill finds the rowid under the name that no column has taken")
+    @Test("A backfill uses the name of the rowid that no column has")
     func hiddenRowID() async throws {
         let store = try await open("CREATE TABLE t(rowid TEXT, _rowid_ TEXT, visits INTEGER)")
         try await store.write { connection in
@@ -199,7 +199,7 @@ struct BackfillTests {
         #expect(try await visits(store) == [-1: 5])
     }
 
-    @Test("A backfill goes on under the new name of a table that was renamed", arguments: [false, true])
+    @Test("A backfill continues under the new name of a renamed table", arguments: [false, true])
     func renamedTable(isFinished: Bool) async throws {
         let store = try await open()
         try await fill(store, 1...100)
@@ -224,7 +224,7 @@ struct BackfillTests {
         await #expect(throws: StoreError.self) { try await store.backfill("b", of: "gone", other) }
     }
 
-    @Test("A backfill that cannot be is refused and leaves nothing behind")
+    @Test("A backfill that is impossible is refused and leaves nothing behind")
     func refusals() async throws {
         let store = try await open(
             "CREATE TABLE t(id INTEGER PRIMARY KEY); CREATE TABLE w(a PRIMARY KEY) WITHOUT ROWID; CREATE VIEW v AS SELECT 1"
@@ -243,7 +243,7 @@ struct BackfillTests {
         #expect(other.detail.contains("belongs to t, not to w"))
     }
 
-    @Test("A backfill is shared by two tasks, and still visits every row once")
+    @Test("A backfill that two tasks run together still visits every row once")
     func twoTasks() async throws {
         let store = try await open()
         try await fill(store, 0..<300)

@@ -18,7 +18,7 @@ struct ConfigurationErrorTests {
     }
 
     @Test(
-        "A wrong value at the top is refused by name",
+        "A wrong value at the top level is refused by name",
         arguments: [
             (#""dbName": "a.db""#, "app.json: the key \"dbVersion\" is missing"),
             (#""dbVersion": 1"#, "app.json: the key \"dbName\" is missing"),
@@ -39,7 +39,7 @@ struct ConfigurationErrorTests {
             (#""dbName": "a.db", "dbVersion": 1, "tableVersions": 1"#, "tableVersions: must be a dictionary"),
             (
                 #""dbName": "a.db", "dbVersion": 1, "dbTables": [], "template": {}"#,
-                "template: a configuration has one schema source"
+                "template: a configuration has only one schema source"
             ),
             (#""dbName": "a.db", "dbVersion": 1, "dbTabels": []"#, "unknown key \"dbTabels\"; did you mean \"dbTables"),
             (#""dbName": "a.db", "dbVersion": 1, "colour": 1"#, "unknown key \"colour\"; known keys are dbName, db"),
@@ -53,7 +53,7 @@ struct ConfigurationErrorTests {
     }
 
     @Test(
-        "A wrong value of the encryption is refused by name",
+        "A wrong value of the encryption section is refused by name",
         arguments: [
             (#"[]"#, "encryption: must be a dictionary, not a list"),
             (#"{"enabled": 1}"#, "encryption.enabled: must be true or false, not a whole number"),
@@ -98,7 +98,7 @@ struct ConfigurationErrorTests {
     }
 
     @Test(
-        "What an older engine cannot write is refused",
+        "A format that an older engine cannot write is refused",
         arguments: [
             (
                 #"{"cipherCompatibility": 4}"#,
@@ -116,7 +116,7 @@ struct ConfigurationErrorTests {
     }
 
     @Test(
-        "A wrong place of the version is refused by name",
+        "A wrong place of the recorded version is refused by name",
         arguments: [
             (#"{}"#, "recordedVersion: the key \"source\" is missing"),
             (
@@ -161,7 +161,7 @@ struct ConfigurationErrorTests {
     }
 
     @Test(
-        "A wrong table is refused by its place",
+        "A wrong table is refused with its place",
         arguments: [
             (#"{}"#, "dbTables: must be a list, not a dictionary"),
             (#"[]"#, "dbTables: lists no tables"),
@@ -196,7 +196,7 @@ struct ConfigurationErrorTests {
     }
 
     @Test(
-        "A definition that keeps to its column is accepted",
+        "A definition that stays within its column is accepted",
         arguments: [
             "", "TEXT", "DECIMAL(10, 2) DEFAULT 0", "TEXT DEFAULT ',;--)'", "TEXT DEFAULT 'it''s'",
             "TEXT CHECK (x IN ('a', 'b'))", "INTEGER REFERENCES [other, table](id)", "TEXT /* , ; */ NOT NULL",

@@ -28,7 +28,7 @@ struct ConfigurationFaultTests {
     }
 
     @Test(
-        "A key that is given twice is refused, however it is written and however deep it stands",
+        "A duplicate key is refused, however it is written and however deep it is nested",
         arguments: [
             (
                 json(#"{"enabled": true, "enabled": false}"#),
@@ -56,7 +56,7 @@ struct ConfigurationFaultTests {
         #expect(detail(Data(file.utf8)).contains(expected))
     }
 
-    @Test("A key that a binary property list gives twice is refused by the way to it")
+    @Test("A duplicate key in a binary property list is refused with its path")
     func repeatedBinaryKey() throws {
         var bytes = [UInt8](
             BinaryPropertyListWriter.data(
@@ -67,7 +67,7 @@ struct ConfigurationFaultTests {
     }
 
     @Test(
-        "A fault of the syntax is told with its line and column",
+        "A syntax error is reported with its line and column",
         arguments: [
             (
                 "{\"dbName\": \"a.db\",\n \"dbVersion\": 1,\n}",
@@ -121,7 +121,7 @@ struct ConfigurationFaultTests {
     }
 
     @Test(
-        "A number that would be taken for another one is refused",
+        "A number that would be read as a different one is refused",
         arguments: [
             "1e-400000", "1e400000", "-1e400000", "9007199254740993.0", "1.00000000000000000000000001",
             "0.9999999999999999999999", "1e99999999999999999999",
@@ -135,7 +135,7 @@ struct ConfigurationFaultTests {
     }
 
     @Test(
-        "A number that fits is read as it is written",
+        "A number that can be represented is read exactly",
         arguments: [
             ("0", .integer(0)), ("-0", .integer(0)), ("-0.0", .integer(0)), ("0e99999999999999999999", .integer(0)),
             ("24.0", .integer(24)), ("2400e-2", .integer(24)), ("1E2", .integer(100)), ("1.5", .real(1.5)),
@@ -147,7 +147,7 @@ struct ConfigurationFaultTests {
         #expect(try ConfigurationSyntax.parse(Array("<real> \(number)\n</real>".utf8)) == value)
     }
 
-    @Test("A number of four bytes in a binary property list is the one that was written")
+    @Test("A four-byte number in a binary property list is read as the number that was written")
     func singlePrecision() throws {
         let bytes: [UInt8] = [0x22, 0x3F, 0xB3, 0x33, 0x33, 8]
         let file = BinaryPropertyList.magic + bytes + [0, 0, 0, 0, 0, 0, 1, 1] + [0, 0, 0, 0, 0, 0, 0, 1]
@@ -156,7 +156,7 @@ struct ConfigurationFaultTests {
     }
 
     @Test(
-        "An integer of a property list is one that Int holds",
+        "An integer in a property list must fit into Int",
         arguments: [
             ("<integer>0x1F</integer>", .integer(31)), ("<integer>-0X10</integer>", .integer(-16)),
             ("<integer>+7</integer>", .integer(7)), ("<integer>99999999999999999999</integer>", nil),
@@ -168,7 +168,7 @@ struct ConfigurationFaultTests {
     }
 
     @Test(
-        "An OpenStep property list is told as such",
+        "An OpenStep property list is refused as such",
         arguments: [
             "{ dbName = \"a.db\"; }", "// !$*UTF8*$!\n{\n dbName = a;\n}", "dbName = \"a.db\";", "( a, b )",
             "{\n \"dbName\" = \"a.db\"; }", "/* names */ { /* x */ dbName /* y */ = a; }",
@@ -179,7 +179,7 @@ struct ConfigurationFaultTests {
     }
 
     @Test(
-        "Text of another encoding is told as such",
+        "Text in another encoding is refused as such",
         arguments: [
             (String.Encoding.utf16, "the file is UTF-16 or UTF-32 text; save it as UTF-8"),
             (.utf16LittleEndian, "the file is UTF-16 or UTF-32 text; save it as UTF-8"),
@@ -193,7 +193,7 @@ struct ConfigurationFaultTests {
         }
     }
 
-    @Test("The first bytes that are not UTF-8 have a place, and a declared encoding is believed")
+    @Test("The first invalid UTF-8 bytes are reported with their place, and a declared encoding is believed")
     func notUTF8() {
         #expect(detail(Data("{\n  \"ä".utf8) + [0xE4, 0x22]).contains("app: line 2, column 5: the file is not UTF-8"))
         #expect(detail(Data("{\n  \"ä".utf8) + [0xC3]).contains("app: line 2, column 5: the file is not UTF-8"))
@@ -202,7 +202,7 @@ struct ConfigurationFaultTests {
         #expect(detail(Data(latin.utf8)).contains("must be a dictionary"))
     }
 
-    @Test("Nesting that is too deep is refused by its place")
+    @Test("Nesting that is too deep is refused with its place")
     func depth() {
         let json = #"{"dbTables": "# + String(repeating: "[", count: 33)
         let path = "dbTables" + String(repeating: "[0]", count: 31)
@@ -210,7 +210,7 @@ struct ConfigurationFaultTests {
     }
 
     @Test(
-        "A string of a property list is what Foundation reads in it",
+        "A string in a property list is read as Foundation reads it",
         arguments: [
             "", "a", " a b ", "a\n\tb", "a\r\nb", "&lt;&gt;&amp;&quot;&apos;", "&#228;&#x20AC;&#x1F600;", "ä😀",
             "<![CDATA[<a> & b]]>", "x<![CDATA[y]]>z", "--", "]]",

@@ -22,7 +22,7 @@ struct ExampleConfigurationTests {
         return tables
     }
 
-    @Test("The example says the same in every format", arguments: ["plist", "json"])
+    @Test("The example has the same meaning in every format", arguments: ["plist", "json"])
     func example(kind: String) throws {
         let configuration = try Configuration(contentsOf: Repository.examples.appending(path: "ChatStore.\(kind)"))
         #expect(configuration.databaseName == "local.db")
@@ -92,7 +92,7 @@ struct ExampleConfigurationTests {
             ])
     }
 
-    @Test("The options that the documentation shows fit the example, and make a database")
+    @Test("The options in the documentation fit the example, and create a database")
     func documentedOptions() throws {
         let text = try String(contentsOf: Repository.examples.appending(path: "README.md"), encoding: .utf8)
         let block = try #require(text.split(separator: "```json\n").first { $0.hasPrefix("\"tableOptions\"") })

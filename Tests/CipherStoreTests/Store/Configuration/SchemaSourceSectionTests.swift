@@ -62,7 +62,7 @@ struct SchemaSourceSectionTests {
     }
 
     @Test(
-        "Mistakes are named with their place",
+        "Mistakes in a schema source are reported with their place",
         arguments: [
             (#""template": { "file": "" }"#, "template.file: is empty"),
             (#""template": { "file": 3 }"#, "template.file: must be text"),
@@ -86,7 +86,7 @@ struct SchemaSourceSectionTests {
                 #""dbTables": [{"a": [{"x": ""}]}], "tableOptions": {"a": {"renamedFrom": "A"}}"#,
                 "tableOptions.a.renamedFrom: A is renamed to itself"
             ),
-            (#""template": { "file": "x" }, "tableVersions": {}"#, "tableVersions: a configuration has one"),
+            (#""template": { "file": "x" }, "tableVersions": {}"#, "tableVersions: a configuration has only one"),
             (#""tableVersions": {}"#, "tableVersions: lists no tables"),
             (
                 #""tableVersions": { "t": { "version": 1 } }"#,
@@ -107,7 +107,7 @@ struct SchemaSourceSectionTests {
             ),
             (
                 #""tableVersions": { "tableVersion": { "version": 1, "sql": "" } }"#,
-                "tableVersions.tableVersion: the versions"
+                "tableVersions.tableVersion: this table stores the versions"
             ),
             (
                 #""tableVersions": { "sqlite_x": { "version": 1, "sql": "" } }"#,
@@ -139,7 +139,7 @@ struct SchemaSourceSectionTests {
     }
 
     @Test(
-        "Anything else is no version of a table",
+        "A table's version that is not a number of at least 0 is refused",
         arguments: [
             "\"1.4.2\"", "-1", "\"-1\"", "\"\"", "\".\"", "true", "null", "\"1e3\"", "\"inf\"", "1e30", "\" 1\"",
         ])
@@ -149,7 +149,7 @@ struct SchemaSourceSectionTests {
     }
 
     @Test(
-        "A statement that makes something else is refused",
+        "A statement that does not create the table is refused",
         arguments: [
             "CREATE TABLE u(a)", "CREATE VIEW t AS SELECT 1", "SELECT 1", "nonsense",
             "CREATE TABLE t(a); CREATE TABLE u(b)",

@@ -39,7 +39,7 @@ struct MaintenanceTests {
     }
 
     @Test(
-        "A repair or a baseline that is refused after a journal was rolled back does not say that nothing was changed")
+        "A repair or baseline refused after a journal was rolled back does not claim that nothing was changed")
     func refusedAfterARollback() async throws {
         try LegacyFile.write(
             folder.path("app.db"), unclosed: true,
@@ -62,7 +62,7 @@ struct MaintenanceTests {
         }
     }
 
-    @Test("A plan tells what opening would do, with what each step means, and changes nothing")
+    @Test("A plan describes what opening would do, with the meaning of each step, and changes nothing")
     func plan() async throws {
         let fresh = try await EncryptedStore.plan(
             configuration, directory: folder.url, keyProvider: TestKeys.provider())
@@ -85,7 +85,7 @@ struct MaintenanceTests {
         }
     }
 
-    @Test("Validating tells drift, repairing records it, and the history has both")
+    @Test("Validating reports drift, repairing records it, and the history shows both")
     func drift() async throws {
         try await make()
         #expect(
@@ -126,7 +126,7 @@ struct MaintenanceTests {
         }
     }
 
-    @Test("With another key each is refused")
+    @Test("With a wrong key every maintenance call is refused")
     func anotherKey() async throws {
         try await make()
         let (configuration, url) = (configuration, folder.url)
@@ -142,7 +142,7 @@ struct MaintenanceTests {
         }
     }
 
-    @Test("The blocking twins find the same")
+    @Test("The blocking counterparts of the maintenance calls find the same")
     func blocking() throws {
         try EncryptedStore.openBlocking(
             configuration, directory: folder.url, keyProvider: TestKeys.provider()

@@ -35,7 +35,7 @@ struct StepHistoryTests {
         }
     }
 
-    @Test("A fresh install has every step applied, and one that is added later is pending")
+    @Test("A fresh install has every step applied, and a step that is added later is pending")
     func pending() throws {
         #expect(try fixture.open().outcome == .created)
         #expect(try steps(opening()) == ["applied sql_update_2.plist", "applied sql_update_3.plist"])
@@ -47,7 +47,7 @@ struct StepHistoryTests {
         #expect(try added.validate().isValid)
     }
 
-    @Test("A step that was changed after it had been applied is found; formatting is no change")
+    @Test("A step that was changed after it was applied is reported, but not if only its formatting changed")
     func changedStep() throws {
         _ = try fixture.open()
         let formatted = try opening(["sql_update_2.plist": #"["alter table USER_INFO add column age  integer -- x"]"#])
@@ -61,7 +61,7 @@ struct StepHistoryTests {
         #expect(try changed.validate().isValid)
     }
 
-    @Test("Steps of another release are future, and those that came too late are missing")
+    @Test("Steps of a newer release are future, and steps that were added too late are missing")
     func futureAndMissing() throws {
         _ = try fixture.open()
         var older = Self.files
@@ -79,7 +79,7 @@ struct StepHistoryTests {
             ])
     }
 
-    @Test("A step that came after its version was reached is missing, and validating says so")
+    @Test("A step added after its version was reached is missing, and validating reports it")
     func lateStep() throws {
         _ = try fixture.open()
         let connection = try Connection(

@@ -54,7 +54,7 @@ struct StoreHistoryTests {
 
     // MARK: Validating
 
-    @Test("Every event that records a version records the schema that it left", arguments: [true, false])
+    @Test("Every event that records a version also records the resulting schema", arguments: [true, false])
     func recordsSchema(isEncrypted: Bool) throws {
         var fixture = self
         fixture.configuration.encryption.isEnabled = isEncrypted
@@ -72,7 +72,7 @@ struct StoreHistoryTests {
         }
     }
 
-    @Test("Validating lists what drifted, object by object, and changes nothing")
+    @Test("Validating lists the drift, object by object, and changes nothing")
     func drift() throws {
         _ = try opening().run()
         try change("CREATE INDEX i ON chat(uid); ALTER TABLE chat ADD COLUMN x; CREATE VIEW v AS SELECT 1")
@@ -84,7 +84,7 @@ struct StoreHistoryTests {
             ])
     }
 
-    @Test("A version that was changed beside CipherStore is drift, and one to come is a note")
+    @Test("A version that other code changed is drift, and a future version is a note")
     func versions() throws {
         _ = try opening().run()
         var later = configuration
@@ -99,7 +99,7 @@ struct StoreHistoryTests {
                 == "the database has version 25, but the configuration supports versions up to 20")
     }
 
-    @Test("Where nothing is recorded, validating and repairing refuse and say what to do")
+    @Test("If nothing is recorded, validating and repairing are refused with advice")
     func nothingRecorded() throws {
         try writeExisting()
         let before = try FolderDigest(folder.url)
@@ -110,7 +110,7 @@ struct StoreHistoryTests {
         #expect(try FolderDigest(folder.url) == before)
     }
 
-    @Test("A record that is damaged is a typed error, and repairing replaces it")
+    @Test("A damaged record is a typed error, and repairing replaces it")
     func damagedRecord() throws {
         _ = try opening().run()
         try change("UPDATE cipherstore_history SET schema = '{\"half'")
@@ -127,7 +127,7 @@ struct StoreHistoryTests {
         }
     }
 
-    @Test("A baseline records version and schema, runs nothing, and later migrations begin there")
+    @Test("A baseline records version and schema and runs nothing, and later migrations start from it")
     func baseline() throws {
         try with(.create) { try $0.executeScript("CREATE TABLE chat(uid TEXT); INSERT INTO chat VALUES ('ana')") }
         let change = try opening().baseline(at: 24)
@@ -141,7 +141,7 @@ struct StoreHistoryTests {
         #expect(report.migration.applied.map(\.kind) == [.addColumn, .stamp])
     }
 
-    @Test("A version with dots is declared in the history alone")
+    @Test("A version with dots is declared only in the history")
     func dottedBaseline() throws {
         try writeExisting()
         var configuration = configuration
@@ -152,7 +152,7 @@ struct StoreHistoryTests {
         #expect(try with { try $0.value(Int.self, "PRAGMA user_version") } == 0)
     }
 
-    @Test("A baseline is refused where a version is recorded, for a version to come, and on a file to be encrypted")
+    @Test("A baseline is refused if a version is recorded, for a future version, and on a file to be encrypted")
     func refusedBaselines() throws {
         #expect(try storeError { try opening().baseline() }?.code == .missingFile)
         try LegacyFile.write(folder.path("app.db"), script: "CREATE TABLE chat(uid TEXT, body TEXT)")
@@ -166,7 +166,7 @@ struct StoreHistoryTests {
 
     // MARK: Repair
 
-    @Test("A repair records what drifted as right and names it, and writes nothing where nothing did")
+    @Test("A repair names the drift and records it as intended, and writes nothing if there is none")
     func repair() throws {
         _ = try opening().run()
         let before = try FolderDigest(folder.url)
@@ -183,7 +183,7 @@ struct StoreHistoryTests {
         #expect(try opening().run().report.migration.to == 25)
     }
 
-    @Test("A database that is newer than the configuration is not repaired")
+    @Test("A database newer than the configuration is not repaired")
     func newerDatabase() throws {
         _ = try opening().run()
         var older = configuration
@@ -192,7 +192,7 @@ struct StoreHistoryTests {
         #expect(try history(older) == ["future created 25"])
     }
 
-    @Test("A history that an earlier release began is continued, and gets its schema by repair")
+    @Test("A history started by an earlier release is continued, and repairing adds its schema")
     func earlierRelease() throws {
         try with(.create) { connection in
             try connection.executeScript(
@@ -211,7 +211,7 @@ struct StoreHistoryTests {
 
     // MARK: Backfills
 
-    @Test("A backfill that failed is told as such until it is repaired or runs again")
+    @Test("A failed backfill is reported as failed until it is repaired or runs again")
     func failedBackfill() async throws {
         struct Wrong: Error {}
         let store = try await EncryptedStore.open(

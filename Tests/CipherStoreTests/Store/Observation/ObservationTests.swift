@@ -33,7 +33,7 @@ struct ObservationTests {
         }
     }
 
-    @Test("The first value is the present one, and another comes after each commit")
+    @Test("The first value is the current one, and another one follows each commit")
     func values() async throws {
         let store = try await open()
         let bodies = store.observe { try $0.values(String.self, "SELECT body FROM chat ORDER BY rowid") }
@@ -112,7 +112,7 @@ struct ObservationTests {
         Write(sql: "PRAGMA user_version = 77", query: "PRAGMA user_version", isOfInterest: true),
     ]
 
-    @Test("A commit has the rows read again where it touched what was read, and else not", arguments: writes)
+    @Test("A commit causes a new read only if it changed something that was read", arguments: writes)
     func region(_ write: Write) async throws {
         let store = try await open(Self.schema)
         let (runs, seen) = (Counter(), Gate())
@@ -140,7 +140,7 @@ struct ObservationTests {
         #expect(try await store.read { try $0.values(Value.self, SQL(text: write.query)) } == rows)
     }
 
-    @Test("A value that equals the one before is left out")
+    @Test("A value equal to the previous one is omitted")
     func duplicates() async throws {
         let store = try await open()
         let (runs, read) = (Counter(), Gate())
@@ -164,7 +164,7 @@ struct ObservationTests {
         #expect(runs.count == 3)
     }
 
-    @Test("Whoever is slow gets the latest value alone, by one reading")
+    @Test("A slow observer gets only the latest value, with a single read")
     func slow() async throws {
         let store = try await open()
         let runs = Counter()
@@ -179,7 +179,7 @@ struct ObservationTests {
         #expect(runs.count == 2)
     }
 
-    @Test("Of a thousand commits none is missed at the end, and no value holds the half of one, in eight tasks")
+    @Test("Eight observers of a thousand commits miss none at the end, and see no part of a commit")
     func manyObservers() async throws {
         let store = try await open(
             "CREATE TABLE account(id INTEGER PRIMARY KEY, amount); INSERT INTO account VALUES (1, 1000), (2, 0)")
@@ -204,7 +204,7 @@ struct ObservationTests {
         for task in tasks { #expect(try await task.value == [1000]) }
     }
 
-    @Test("A commit of another process is told without asking")
+    @Test("A commit of another process is noticed automatically")
     func otherProcess() async throws {
         let store = try await open()
         let observation = store.observe { try $0.value(Int.self, "SELECT count(*) FROM chat") ?? 0 }
@@ -219,7 +219,7 @@ struct ObservationTests {
         _ = try other.wait()
     }
 
-    @Test("A commit of another store on the file is told to whoever asks for it")
+    @Test("A commit of another store on the same file is noticed after a check for changes")
     func asking() async throws {
         let store = try await open()
         let second = try await StoreFixture(folder).open()
@@ -231,7 +231,7 @@ struct ObservationTests {
         #expect(try await iterator.next() == 1)
     }
 
-    @Test("The task's cancellation ends an observation without an error, while it waits")
+    @Test("Cancelling the task ends a waiting observation without an error")
     func cancellation() async throws {
         let store = try await open()
         let seen = Gate()
@@ -244,7 +244,7 @@ struct ObservationTests {
         #expect(try await task.value)
     }
 
-    @Test("Closing the store ends an observation that waits, and those to come, with closed")
+    @Test("Closing the store ends waiting and later observations with closed")
     func closing() async throws {
         let store = try await open()
         let seen = Gate()
@@ -267,7 +267,7 @@ struct ObservationTests {
         #expect(try await store.bodies().isEmpty)
     }
 
-    @Test("What a closure throws ends its observation")
+    @Test("An error thrown by the closure ends its observation")
     func throwing() async throws {
         struct Fault: Error {}
         let store = try await open()
@@ -275,7 +275,7 @@ struct ObservationTests {
         await #expect(throws: Fault.self) { try await iterator.next() }
     }
 
-    @Test("A write that is undone is not told")
+    @Test("A write that is rolled back causes no new value")
     func rolledBack() async throws {
         let store = try await open()
         let runs = Counter()
@@ -297,7 +297,7 @@ struct ObservationTests {
         #expect(runs.count == 2)
     }
 
-    @Test("A full-text search is read again after any commit, for it may read other tables", .enabled(if: ftsIsThere))
+    @Test("A full-text search is repeated after any commit, because it may read other tables", .enabled(if: ftsIsThere))
     func fullText() async throws {
         let store = try await open(
             """
@@ -318,7 +318,7 @@ struct ObservationTests {
         (try? Connection(inMemoryWith: []).executeScript("CREATE VIRTUAL TABLE f USING fts5(a)")) != nil
     }()
 
-    @Test("Changes of tables are told by name, whatever its case, and several at once where nobody looked")
+    @Test("Changed tables are reported by name in any letter case, and together if several changed since the last look")
     func tables() async throws {
         let store = try await open("CREATE TABLE other(x)")
         let changes = store.changes(in: ["CHAT"])
@@ -334,7 +334,7 @@ struct ObservationTests {
         #expect(try await told.value)
     }
 
-    @Test("A table that is not there is refused by name")
+    @Test("A missing table is refused by name")
     func missingTable() async throws {
         let store = try await open()
         var iterator = store.changes(in: ["chats"]).makeAsyncIterator()

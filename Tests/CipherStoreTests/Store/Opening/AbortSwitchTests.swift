@@ -35,7 +35,7 @@ struct AbortSwitchTests {
         }
     }
 
-    @Test("Turning encryption off and on again, several times, keeps each plaintext file and locks nobody out")
+    @Test("Turning encryption off and on again several times keeps each plaintext file and locks no one out")
     func severalTimes() throws {
         let app = App(folder: try TemporaryFolder())
         _ = try app.open(encrypted: false, inserting: "0")

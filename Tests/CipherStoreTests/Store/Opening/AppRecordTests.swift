@@ -8,7 +8,7 @@ import Testing
 /// The app's own record of the version, once CipherStore counts by its own.
 struct AppRecordTests {
     @Test(
-        "The app's own record of the version follows, in the same transaction",
+        "The app's own version record is updated in the same transaction",
         arguments: [
             ("NumberedSteps/NumberedSteps.plist", 1, "SELECT db_version_num FROM db_version", ["5"]),
             ("NumberedSteps/NumberedSteps.plist", 3, "SELECT db_version_num FROM db_version", ["5"]),
@@ -44,7 +44,7 @@ struct AppRecordTests {
         #expect(try fixture.values("SELECT id FROM cipherstore_history") == events)
     }
 
-    @Test("A fresh install makes no record of the app's own")
+    @Test("A fresh install creates no version record of the app's own")
     func makesNoRecord() throws {
         let fixture = try PriorFixture("NumberedSteps/NumberedSteps.plist")
         try fixture.open()

@@ -52,7 +52,7 @@ struct AppliedMigrationsOpeningTests {
     }
 
     @Test(
-        "The steps go on from the last migration that is applied, as the plan says, and the store records the version",
+        "The steps continue after the last applied migration, as planned, and the store records the version",
         arguments: [1, 2, 3], [true, false])
     func goesOn(count: Int, isEncrypted: Bool) throws {
         let file = try Self.file(count, key: isEncrypted ? TestKeys.raw() : nil)
@@ -76,7 +76,7 @@ struct AppliedMigrationsOpeningTests {
     }
 
     @Test(
-        "A set of migrations from which no step goes on is refused, and nothing is changed",
+        "A set of migrations after which no step can continue is refused, and nothing is changed",
         arguments: [
             (1, ["tags"], StoreError.Code.recordedVersion), (1, ["later"], .recordedVersion),
             (3, ["later"], .downgrade),
@@ -95,7 +95,7 @@ struct AppliedMigrationsOpeningTests {
         #expect(try file.digest() == before)
     }
 
-    @Test("A database without a table but that of the migrations is a new one")
+    @Test("A database with no table but that of the migrations is a new one")
     func isNew() throws {
         let file = try Self.file(0)
         let report = try Self.opening(file, Self.configuration).run().report
@@ -106,7 +106,7 @@ struct AppliedMigrationsOpeningTests {
         #expect(tables == ["cipherstore_history", "grdb_migrations", "note", "tag"])
     }
 
-    @Test("Once the store has recorded a version, the app's table counts no longer, whatever it says")
+    @Test("Once the store has recorded a version, the app's table is ignored, whatever it contains")
     func countsNoLonger() throws {
         let file = try Self.file(2)
         _ = try Self.opening(file, Self.configuration).run()
@@ -118,7 +118,7 @@ struct AppliedMigrationsOpeningTests {
         #expect(report.migration.from == 4)
     }
 
-    @Test("A table that asks for more than a name of each migration is left as it is")
+    @Test("A table that needs more than the name of each migration is left unchanged")
     func asksForMore() throws {
         let file = try LegacyFile { connection in
             try connection.executeScript(
@@ -139,7 +139,7 @@ struct AppliedMigrationsOpeningTests {
         #expect(names == ["notes"])
     }
 
-    @Test("The table is kept where tables that are not declared are dropped")
+    @Test("The table of migrations is kept even if undeclared tables are dropped")
     func isKept() throws {
         let file = try Self.file(3)
         var configuration = Self.configuration
@@ -155,7 +155,7 @@ struct AppliedMigrationsOpeningTests {
         #expect(tables == ["cipherstore_history", "grdb_migrations", "note"])
     }
 
-    @Test("The configuration's file names the migrations, and those that took the place of others")
+    @Test("A configuration file names the migrations, and those that replaced others")
     func section() throws {
         let json = #"""
             {"dbName": "a.db", "dbVersion": 3, "recordedVersion": {"source": "migrations", "identifiers": ["a", 2, "c"],

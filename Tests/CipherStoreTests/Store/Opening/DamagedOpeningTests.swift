@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test(
-        "A damaged legacy file is recovered, migrated and opened, whatever is done with undeclared tables",
+        "A damaged legacy file is recovered, migrated and opened, whatever the policy for undeclared tables",
         arguments: [DestructiveChanges.withhold, .allow, .refuse])
     func legacy(changes: DestructiveChanges) async throws {
         let file = try Self.file()
@@ -132,7 +132,7 @@ import Testing
     }
 
     @Test(
-        "A legacy file of which SQLite reads nothing is recovered, with the log that it has",
+        "A legacy file of which SQLite can read nothing is recovered, together with its log",
         arguments: ["WAL", "DELETE"])
     func malformedSchema(journal: String) async throws {
         let file = try Self.file(journal: journal, extra: Self.lostIndex)
@@ -145,7 +145,7 @@ import Testing
         try await expectOpens(file)
     }
 
-    @Test("What opening would refuse is not recovered either, and the file stays as it was")
+    @Test("A damaged file that opening would refuse is not recovered, and stays unchanged")
     func refusedDecision() throws {
         for (version, since, code) in [(25, 24, StoreError.Code.unexpectedPlaintext), (27, nil, .downgrade)] {
             let file = try Self.file(version: version, extra: Self.lostIndex)
@@ -158,7 +158,7 @@ import Testing
     }
 
     @Test(
-        "An encrypted store whose schema or migrated table is damaged is recovered at its opening",
+        "An encrypted store with a damaged schema or migrated table is recovered when it is opened",
         arguments: [true, false])
     func encrypted(isSchema: Bool) async throws {
         let key = try TestKeys.raw()
@@ -185,7 +185,7 @@ import Testing
         try await expectOpens(file, configuration(.recover))
     }
 
-    @Test("With encryption off a damaged file is no matter of recovery")
+    @Test("With encryption off, a damaged file is not recovered")
     func encryptionOff() throws {
         let file = try Self.file(extra: Self.lostIndex)
         let before = try file.digest()
@@ -205,7 +205,7 @@ import Testing
         #expect(try file.digest() == opened)
     }
 
-    @Test("A store that meets damage while it is used names what recovers it, and that does")
+    @Test("A store that finds damage while in use names the call for the recovery, and that call succeeds")
     func inUse() async throws {
         let key = try TestKeys.raw()
         let file = try Self.file(key: key, journal: "DELETE")

@@ -57,20 +57,20 @@ struct DecisionTests {
     }
 
     @Test(
-        "Nothing and 0 bytes are a fresh install",
+        "A missing file and one of 0 bytes are a fresh install",
         arguments: Case.all.filter { $0.surface == .missing || $0.surface == .empty })
     func fresh(found: Case) {
         #expect(decide(found) == .proceed(found.isEnabled ? .create : .createPlaintext))
     }
 
     @Test(
-        "A stale sidecar is refused whatever else is true", arguments: Case.all.filter { $0.surface == .staleSidecar })
+        "A stale sidecar is refused, whatever else is true", arguments: Case.all.filter { $0.surface == .staleSidecar })
     func stale(found: Case) {
         #expect(decide(found) == .refuse(.staleSidecar))
     }
 
     @Test(
-        "A plaintext file is encrypted where it is older than encryption or stamped",
+        "A plaintext file is encrypted if it is older than encryption or stamped",
         arguments: Case.all.filter { $0.surface == .plaintext })
     func plaintext(found: Case) {
         let number = found.recorded?.components.first ?? 0
@@ -88,7 +88,7 @@ struct DecisionTests {
     }
 
     @Test(
-        "An opaque file is opened with its key, never made anew",
+        "An opaque file is opened with its key, and never created anew",
         arguments: Case.all.filter { if case .opaque = $0.surface { true } else { false } })
     func opaque(found: Case) {
         let expected: Decision =
@@ -102,7 +102,7 @@ struct DecisionTests {
         #expect(decide(found) == expected)
     }
 
-    @Test("With encryption off an opaque file is decrypted only where that is allowed")
+    @Test("With encryption off, an opaque file is decrypted only if this is allowed")
     func whenDisabled() {
         let facts = Decision.Facts(surface: .opaque(hasPlaintextHeader: false), recorded: 24, keyFits: true)
         var configuration = Configuration(databaseName: "app.db", version: 26, encryption: .init(isEnabled: false))
@@ -112,7 +112,7 @@ struct DecisionTests {
     }
 
     @Test(
-        "Without sinceVersion every plaintext file is a legacy one that CipherStore has not encrypted before",
+        "Without sinceVersion, every plaintext file not encrypted by CipherStore before is a legacy file",
         arguments: [0, 25, 26], [nil, HistoryTable.Stamp.plaintext, .encrypted])
     func withoutThreshold(recorded: Int, stamp: HistoryTable.Stamp?) {
         let configuration = Configuration(databaseName: "app.db", version: 26)

@@ -62,7 +62,7 @@ struct FixtureMigrationTests {
     }
 
     @Test(
-        "A database of every older version ends as a fresh install would begin, with all its rows", arguments: fixtures)
+        "A database of every older version ends with a fresh install's schema and all its rows", arguments: fixtures)
     func migrate(fixture: String) throws {
         try place(fixture, in: folder)
         var before: [String: (columns: [String], rows: [[Value]])] = [:]

@@ -29,7 +29,7 @@ struct FormerFormatTests {
         try Fixture.open(file.folder, Fixture.configuration(encryption), key: Self.key).report
     }
 
-    @Test("A file in an older format is refused unasked, opened as it is, or upgraded", arguments: formats + odd)
+    @Test("A file in an older format is refused, opened as it is, or upgraded, as configured", arguments: formats + odd)
     func older(format: CipherSettings) throws {
         guard format != CipherSettings() else { return }
         let file = try Fixture.file(version: 26, encryptedWith: Self.key(), settings: format)
@@ -50,7 +50,7 @@ struct FormerFormatTests {
         #expect(try open(file, encryption).outcome == .opened)
     }
 
-    @Test("A format of the app's own encrypts a legacy file, makes new ones and opens them", arguments: odd)
+    @Test("A custom format encrypts a legacy file, creates new files and opens them", arguments: odd)
     func own(format: CipherSettings) throws {
         let file = try Fixture.file(version: 23)
         let original = try file.originalDump()
@@ -69,7 +69,7 @@ struct FormerFormatTests {
         #expect(try Fixture.open(folder, configuration, key: Self.key).report.outcome == .opened)
     }
 
-    @Test("A file goes back from the newest format to one of the app's own", arguments: odd)
+    @Test("A file can be converted from the newest format to a custom one", arguments: odd)
     func toOwn(format: CipherSettings) throws {
         let file = try Fixture.file(version: 26, encryptedWith: Self.key())
         let encryption = Configuration.Encryption(
@@ -89,7 +89,7 @@ struct FormerFormatTests {
         #expect(try Fixture.rows(file, key: TestKeys.raw()) == Fixture.allRows)
     }
 
-    @Test("A hot journal in an older format is rolled back, once the key has fitted")
+    @Test("A hot journal in an older format is rolled back after the key was found to fit")
     func hotJournal() throws {
         guard let format = (Self.formats + Self.odd).last else { return }
         let file = try LegacyFile(unclosed: true) { connection in
@@ -109,7 +109,7 @@ struct FormerFormatTests {
     }
 
     @Test(
-        "A format that cannot be is refused before the file is looked at",
+        "An invalid format is refused before the file is examined",
         arguments: [
             CipherSettings(compatibility: 9), CipherSettings(pageSize: 1000), CipherSettings(pageSize: 512),
             CipherSettings(pageSize: 131_072), CipherSettings(kdfIterations: 0),

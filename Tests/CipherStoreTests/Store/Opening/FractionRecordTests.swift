@@ -28,7 +28,7 @@ struct FractionRecordTests {
     }
 
     @Test(
-        "A version that a column keeps as a number stops every launch before a step runs",
+        "A version that a column stores as a number stops every launch before a step runs",
         arguments: ["REAL", "NUMERIC", "DECIMAL(4,2)"])
     func refuses(type: String) throws {
         let fixture = try fixture(type, "'1.10'")
@@ -43,7 +43,7 @@ struct FractionRecordTests {
     }
 
     @Test(
-        "The version that is assumed counts, and no number is written that would be misread",
+        "The assumed version applies, and no number is written that would be misread",
         arguments: ["REAL", "NUMERIC"])
     func assumes(type: String) throws {
         var fixture = try fixture(type, "'1.10'")
@@ -55,7 +55,7 @@ struct FractionRecordTests {
         #expect(try fixture.open().migration.from == SchemaVersion("1.10.0"))
     }
 
-    @Test("A version that the app's column would keep as another number is not written there")
+    @Test("A version that the app's column would store as a different number is not written there")
     func doesNotWrite() throws {
         for (wanted, kept) in [("1.10", "1.0"), ("1.10.0", "1.10.0"), ("2", "2.0")] {
             let fixture = try MigrationFixture(
@@ -70,7 +70,7 @@ struct FractionRecordTests {
         }
     }
 
-    @Test("An app without dotted versions goes on reading the number that it meant")
+    @Test("An app without dotted versions continues to read the number that it stored")
     func asWritten() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),
@@ -84,7 +84,7 @@ struct FractionRecordTests {
         #expect(try opening.run().report.migration.from == SchemaVersion("1.4"))
     }
 
-    @Test("A template whose record is such a number is named, whatever is assumed of users' databases")
+    @Test("A template with such a record is refused by name, whatever is assumed for users' databases")
     func template() throws {
         var fixture = try PriorFixture("Template/NoteStore.json")
         let template = try LegacyFile(named: "shipped.db") {

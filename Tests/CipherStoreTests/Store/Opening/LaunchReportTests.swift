@@ -44,7 +44,7 @@ struct LaunchReportTests {
         #expect(LaunchReport(try Fixture.open(file.folder).report).outcome == .opened)
     }
 
-    @Test("A failure is reported with its code and SQLite's, and without its message")
+    @Test("A failure is reported with its code and SQLite's code, and without its message")
     func failure() throws {
         let file = try Fixture.file(version: 23, encryptedWith: TestKeys.raw(8))
         let error = try #require(try storeError { try Fixture.open(file.folder) })
@@ -59,7 +59,7 @@ struct LaunchReportTests {
         #expect(LaunchReport(CocoaError(.fileNoSuchFile)).errorCode == "other")
     }
 
-    @Test("An upgrade that another program keeps from beginning says in which stage that was")
+    @Test("An upgrade that another program prevents is reported with its stage")
     func busy() throws {
         let file = try Fixture.file(version: 23, journal: "DELETE")
         let writer = try Connection(path: file.path, mode: .readWrite)
@@ -70,7 +70,7 @@ struct LaunchReportTests {
         #expect(LaunchReport(error).stage == .quiescing)
     }
 
-    @Test("With encryption off a shadow proof is made and reported, and the file opened as plaintext")
+    @Test("With encryption off, a shadow proof is made and reported, and the file is opened as plaintext")
     func shadow() throws {
         let file = try Fixture.file(version: 23)
         let opened = try Fixture.open(file.folder, Self.shadowing())
@@ -86,7 +86,7 @@ struct LaunchReportTests {
         #expect(try file.folder.names.allSatisfy { !$0.contains("-upgrade") && !$0.hasSuffix("-attempt") })
     }
 
-    @Test("A shadow proof that fails is reported and keeps nobody from the database")
+    @Test("A failed shadow proof is reported, and the database can still be opened")
     func shadowFailure() throws {
         let file = try Fixture.file(version: 23)
         let opened = try Fixture.open(file.folder, Self.shadowing()) {
@@ -99,7 +99,7 @@ struct LaunchReportTests {
         #expect(try file.folder.names.allSatisfy { !$0.contains("-upgrade") && !$0.hasSuffix("-attempt") })
     }
 
-    @Test("A shadow proof that never ended is not repeated for ever")
+    @Test("A shadow proof that is killed again and again is not repeated forever")
     func shadowAttempts() throws {
         let file = try Fixture.file(version: 23)
         var killed = try KilledRun(file.folder, attempts: 2)
@@ -110,7 +110,7 @@ struct LaunchReportTests {
         #expect(try !file.folder.names.contains(copy))
     }
 
-    @Test("Once the flag is off again, a launch sweeps what an upgrade left, and gives the journal mode back")
+    @Test("When the flag is off again, a launch removes an upgrade's leftovers and restores the journal mode")
     func abortSwitch() throws {
         let file = try Fixture.file(version: 23, journal: "DELETE")
         var killed = try KilledRun(file.folder, wasWriteAheadLog: true)
@@ -122,7 +122,7 @@ struct LaunchReportTests {
         #expect(try Fixture.rows(file, key: nil) == Fixture.allRows)
     }
 
-    @Test("A launch with the flag off that makes a database sweeps what one with the flag on left")
+    @Test("With the flag off, a launch that creates a database removes the leftovers of a launch with the flag on")
     func abortSwitchOfFirstInstall() throws {
         let folder = try TemporaryFolder()
         var killed = try KilledRun(folder, wasWriteAheadLog: true)
@@ -133,7 +133,7 @@ struct LaunchReportTests {
         #expect(try folder.names == ["app.db"])
     }
 
-    @Test("The configuration's file asks for the shadow proof")
+    @Test("A configuration file can request the shadow proof")
     func configured() throws {
         let json = #"{"dbName": "a.db", "dbVersion": 1, "encryption": {"enabled": false, "shadow": true}}"#
         #expect(try Configuration(data: Data(json.utf8), place: "app").encryption.shadow)

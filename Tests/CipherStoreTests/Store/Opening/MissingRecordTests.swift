@@ -38,7 +38,7 @@ struct MissingRecordTests {
     }
 
     @Test(
-        "A database with tables and no record of its version is refused, with what is missing, and nothing is changed",
+        "A database with tables and no version record is refused with the missing record, and nothing is changed",
         arguments: all)
     func refusesUnknownVersion(missing: Missing) throws {
         let file = try file(missing)
@@ -53,7 +53,7 @@ struct MissingRecordTests {
     }
 
     @Test(
-        "A database with tables and no record of its version has the version that the configuration assumes",
+        "A database with tables and no version record has the version that the configuration assumes",
         arguments: all)
     func assumesVersion(missing: Missing) throws {
         let file = try file(missing)
@@ -66,7 +66,7 @@ struct MissingRecordTests {
     }
 
     @Test(
-        "A database with tables and no record of its version is none where it holds no tables but the record's own",
+        "A database with no tables but those of the version record is a new one",
         arguments: all)
     func takesEmptyDatabaseForNew(missing: Missing) throws {
         let folder = try TemporaryFolder()

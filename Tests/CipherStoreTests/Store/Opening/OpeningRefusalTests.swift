@@ -43,7 +43,7 @@ struct OpeningRefusalTests {
     }
 
     @Test(
-        "A database's name that leaves the app's directory is refused, and nothing is made",
+        "A database name that leads out of the app's directory is refused, and nothing is created",
         arguments: ["", ".", "..", "../up.db", "inner/app.db", "/absolute.db", "x\u{0}y"])
     func outsideNames(name: String) async throws {
         let folder = try TemporaryFolder()

@@ -12,7 +12,7 @@ import Testing
 struct OpeningTests {
     private typealias Fixture = OpeningFixture
 
-    @Test("Nothing becomes an encrypted database at the current version")
+    @Test("If there is no file, an encrypted database of the current version is created")
     func fresh() throws {
         let folder = try TemporaryFolder()
         #expect(try Fixture.open(folder).report.outcome == .created)
@@ -23,7 +23,7 @@ struct OpeningTests {
         #expect(try file.read(key: TestKeys.raw()) { try $0.value(Int.self, "PRAGMA user_version") } == 26)
     }
 
-    @Test("The key of a file is derived once for all stores of the process that hold it, and no wrong one gets it")
+    @Test("The key of a file is derived once for all stores of the process, and a wrong key never gets it")
     func derivedOnce() throws {
         let folder = try TemporaryFolder()
         let first = try Fixture.open(folder) { try .passphrase("a passphrase") }
@@ -78,7 +78,7 @@ struct OpeningTests {
         #expect(refused?.advice.contains("set encryption.whenDisabled to decrypt") == true)
     }
 
-    @Test("A database that is made with encryption off is stamped so before it has a version")
+    @Test("A database that is created with encryption off is stamped before it has a version")
     func stampedFromTheBeginning() throws {
         let folder = try TemporaryFolder()
         var off = Fixture.configuration(.init(isEnabled: false))
@@ -93,7 +93,7 @@ struct OpeningTests {
     }
 
     @Test(
-        "With encryption off an encrypted file is decrypted where the configuration says so, and encrypted again later")
+        "With encryption off, an encrypted file is decrypted if configured, and encrypted again later")
     func decrypted() throws {
         let file = try Fixture.file(version: 24, encryptedWith: TestKeys.raw())
         let off = Fixture.configuration(.init(isEnabled: false, sinceVersion: 24, whenDisabled: .decrypt))
@@ -107,7 +107,7 @@ struct OpeningTests {
         #expect(try Fixture.rows(file, key: TestKeys.raw()) == Fixture.allRows)
     }
 
-    @Test("With encryption off nothing becomes a plaintext database, and is encrypted once it is on")
+    @Test("With encryption off, a plaintext database is created, and encrypted once encryption is on")
     func createdPlain() throws {
         let folder = try TemporaryFolder()
         let off = Fixture.configuration(.init(isEnabled: false, sinceVersion: 24))
@@ -116,7 +116,7 @@ struct OpeningTests {
         #expect(try Fixture.open(folder).report.outcome == .encrypted)
     }
 
-    @Test("An unexpected plaintext file is encrypted where the configuration allows it", arguments: [24, 25, 26])
+    @Test("An unexpected plaintext file is encrypted if the configuration allows it", arguments: [24, 25, 26])
     func unexpectedAllowed(version: Int) throws {
         let file = try Fixture.file(version: version)
         let allowing = Fixture.configuration(.init(sinceVersion: 24, unexpectedPlaintext: .encrypt))
@@ -124,14 +124,14 @@ struct OpeningTests {
         #expect(try Fixture.rows(file, key: TestKeys.raw()) == Fixture.allRows)
     }
 
-    @Test("An encrypted file with rows in its log alone is opened as it is")
+    @Test("An encrypted file with rows only in its log is opened as it is")
     func encrypted() throws {
         let file = try Fixture.file(version: 26, encryptedWith: TestKeys.raw())
         #expect(try Fixture.open(file.folder).report.outcome == .opened)
         #expect(try Fixture.rows(file, key: TestKeys.raw()) == Fixture.allRows)
     }
 
-    @Test("A file in cipher format 3 is made and opened where the configuration names the format")
+    @Test("A file in cipher format 3 is created and opened if the configuration specifies the format")
     func formatThree() throws {
         let settings = CipherSettings(compatibility: 3)
         let three = Fixture.configuration(.init(sinceVersion: 24, format: CipherSettings(compatibility: 3)))
@@ -145,7 +145,7 @@ struct OpeningTests {
         #expect(try file.digest() == before)
     }
 
-    @Test("The version is found wherever the app records it", arguments: RecordedPlace.all, [23, 25, 27])
+    @Test("The version is found in every place where an app may record it", arguments: RecordedPlace.all, [23, 25, 27])
     func recorded(place: RecordedPlace, version: Int) throws {
         let file = try Fixture.file(version: 3, extra: place.script(version))
         try place.record(version, in: file.folder)

@@ -83,7 +83,7 @@ struct PlanForesightTests {
             "a decryption that was killed too often", .refused(.repeatedFailure), turnedOff, in: killed(encrypted)),
         Case(
             "a change of key that was killed too often",
-            .done(.open, .opened, noting: "put off: "), nil, rotation(to: TestKeys.provider { try TestKeys.raw(8) }),
+            .done(.open, .opened, noting: "postponed: "), nil, rotation(to: TestKeys.provider { try TestKeys.raw(8) }),
             in: killed(encrypted)),
         Case("another program's file in the place of the record", .refused(.nameTaken)) {
             let folder = try legacy()
@@ -96,7 +96,8 @@ struct PlanForesightTests {
         [
             Case("\(name), and no key in the environment", .refused(.keyUnavailable), nil, unset, in: folder),
             Case(
-                "\(name), and a locked key store", .refused(.keyStoreLocked), nil, failing(.keyStoreLocked), in: folder),
+                "\(name), and a locked key store",
+                .refused(.keyStoreLocked), nil, failing(.keyStoreLocked), in: folder),
             Case("\(name), and a key without the salt", .refused(.saltMissing), readableHeader, in: folder),
         ]
     }
@@ -128,7 +129,7 @@ struct PlanForesightTests {
             provider: found.provider, options: options)
     }
 
-    @Test("Planning refuses and puts off what opening does, and changes nothing", arguments: cases)
+    @Test("Planning refuses and postpones the same changes as opening, and changes nothing", arguments: cases)
     func agreement(found: Case) throws {
         let folder = try found.folder()
         let opening = try opening(found, folder)
@@ -163,7 +164,7 @@ struct PlanForesightTests {
         ]
     }
 
-    @Test("Planning makes no key where opening would, and says so", arguments: 0..<6)
+    @Test("Planning reports that opening would create a key, and creates none itself", arguments: 0..<6)
     func makesNoKey(number: Int) throws {
         let keys = try TemporaryFolder()
         let made = Self.making(keys)[number % 2]

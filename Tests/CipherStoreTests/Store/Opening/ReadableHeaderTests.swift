@@ -68,7 +68,9 @@ struct ReadableHeaderTests {
             ).isValid)
     }
 
-    @Test("A readable header comes and goes with the configuration's format, and by a change of it", arguments: formats)
+    @Test(
+        "A readable header is added and removed by the configuration's format, and by a change of the format",
+        arguments: formats)
     func comesAndGoes(format: CipherSettings) async throws {
         try fixture.writeLegacy()
         var configuration = fixture.configuration
@@ -97,7 +99,7 @@ struct ReadableHeaderTests {
         #expect(try fixture.connection(isEncrypted: false).values(String.self, "SELECT body FROM chat") == ["old"])
     }
 
-    @Test("Without a salt in the key nothing with a readable header is made or opened, and all stays as it was")
+    @Test("Without a salt in the key no file with a readable header is created or opened, and nothing changes")
     func saltMissing() async throws {
         try fixture.writeLegacy()
         var configuration = fixture.configuration
@@ -119,7 +121,7 @@ struct ReadableHeaderTests {
 /// Engines that write format 3 at most know no readable header.
 @Suite(.enabled(if: Engine.current.defaultCompatibility < 4))
 struct NoReadableHeaderTests {
-    @Test("Where the engine has no readable header, the configuration is refused, and the file stays as it was")
+    @Test("If the engine does not support readable headers, the configuration is refused and the file unchanged")
     func refused() async throws {
         var fixture = StoreFixture(try TemporaryFolder())
         try fixture.writeLegacy()

@@ -81,7 +81,9 @@ struct ResolverAgreementTests {
         return folder
     }
 
-    @Test("Whatever opening tries, planning, validating, reading the history and repairing try", arguments: Case.all)
+    @Test(
+        "Planning, validating, reading the history and repairing try the same keys and formats as opening",
+        arguments: Case.all)
     func everyKeyAndFormat(found: Case) throws {
         let folder = try made(found)
         let opening = try opening(folder, configuration(), found.provider)
@@ -94,7 +96,7 @@ struct ResolverAgreementTests {
         #expect(try opening.run().report.outcome == (found.step == .rekey ? .rekeyed : .opened))
     }
 
-    @Test("What opening refuses, neither a repair nor a baseline writes to")
+    @Test("Neither a repair nor a baseline writes to a file that opening refuses")
     func refusals() throws {
         let folder = try TemporaryFolder()
         let configuration = configuration(isEnabled: false)
@@ -110,7 +112,7 @@ struct ResolverAgreementTests {
         #expect(try FolderDigest(folder.url) == before)
     }
 
-    @Test("A database that the app says is newer gets no baseline")
+    @Test("A baseline is refused for a database that its record shows to be newer than the app")
     func newerThanTheApp() throws {
         let folder = try TemporaryFolder()
         try LegacyFile.write(

@@ -15,7 +15,7 @@ struct StoreOpeningTests {
         folder = try TemporaryFolder()
     }
 
-    @Test("Opening a store makes an encrypted database where there is none, and opens it again")
+    @Test("Opening a store creates a missing database, encrypted, and opens it again")
     func fresh() async throws {
         let fixture = StoreFixture(folder)
         let store = try await fixture.open()
@@ -45,7 +45,7 @@ struct StoreOpeningTests {
     }
 
     @Test(
-        "Opening a store leaves the legacy file as it was where the schema migration fails behind the encryption",
+        "Opening a store leaves the legacy file unchanged if the schema migration after the encryption fails",
         arguments: ["DELETE", "WAL"])
     func failsToMigrate(journalMode: String) async throws {
         struct Refusal: Error {}
@@ -71,7 +71,7 @@ struct StoreOpeningTests {
     }
 
     @Test(
-        "Opening a store leaves no new database behind that did not get its schema", arguments: [true, false],
+        "Opening a store leaves no new database behind if creating its schema fails", arguments: [true, false],
         [true, false])
     func failsToCreate(isEncrypted: Bool, isFileThere: Bool) async throws {
         struct Refusal: Error {}
@@ -113,7 +113,7 @@ struct StoreOpeningTests {
         ("CREATE TABLE chat(uid TEXT, body TEXT)", "no version is recorded, and every table is empty"),
     ]
 
-    @Test("Opening a store warns once of an encrypted file of the app's own that holds nothing", arguments: empty)
+    @Test("Opening a store warns once about the app's own encrypted file if it is empty", arguments: empty)
     func emptyEncrypted(script: String, warning: String?) async throws {
         let fixture = StoreFixture(folder)
         try LegacyFile.write(fixture.path, key: TestKeys.raw(), script: script)
@@ -125,7 +125,7 @@ struct StoreOpeningTests {
         #expect(try await fixture.open().report.warnings.isEmpty)
     }
 
-    @Test("Opening a store opens a plaintext file as it is when encryption is off")
+    @Test("Opening a store opens a plaintext file as it is if encryption is off")
     func disabled() async throws {
         let fixture = StoreFixture(folder, isEncrypted: false)
         try fixture.writeLegacy()
@@ -139,7 +139,7 @@ struct StoreOpeningTests {
         #expect(try connection.values(String.self, "SELECT body FROM chat") == ["old", "new"])
     }
 
-    @Test("Opening a store asks the provider no more often than the flow needs, however many connections are opened")
+    @Test("Opening a store requests the key no more often than necessary, however many connections are opened")
     func keyIsAskedForOnce() async throws {
         let fixture = StoreFixture(folder)
         await (try fixture.open()).close()
@@ -153,7 +153,7 @@ struct StoreOpeningTests {
         #expect(asked.count == 1)
     }
 
-    @Test("Opening a store opens with a passphrase")
+    @Test("Opening a store works with a passphrase")
     func passphrase() async throws {
         let fixture = StoreFixture(folder)
         let provider = TestKeys.provider { try TestKeys.passphrase() }
@@ -166,7 +166,7 @@ struct StoreOpeningTests {
         #expect(error.code == .keyDoesNotFit)
     }
 
-    @Test("Opening a store refuses a directory that does not exist, or is no file URL, or options without a reader")
+    @Test("Opening a store refuses a missing directory, a URL that is not a file URL, and options without readers")
     func badArguments() async throws {
         var fixture = StoreFixture(folder)
         let missing = folder.url.appending(path: "missing")
@@ -184,7 +184,7 @@ struct StoreOpeningTests {
 
     private func web() throws -> URL { try #require(URL(string: "https://example.org/")) }
 
-    @Test("Opening a store blocks the thread where nothing can be awaited")
+    @Test("Opening a store has a blocking counterpart for code that cannot await")
     func blocking() throws {
         let fixture = StoreFixture(folder)
         let store = try EncryptedStore.openBlocking(
@@ -199,7 +199,7 @@ struct StoreOpeningTests {
     // MARK: Cancellation
 
     @Test(
-        "Opening a store, when cancelled before the swap, leaves the legacy file as it was", .timeLimit(.minutes(20)),
+        "Opening a store leaves the legacy file unchanged if it is cancelled before the swap", .timeLimit(.minutes(20)),
         arguments: [UpgradeStage.proving, .migrating, .swapping])
     func cancelled(stage: UpgradeStage) async throws {
         let fixture = StoreFixture(folder)
@@ -224,7 +224,7 @@ struct StoreOpeningTests {
         #expect(try await fixture.open().report.outcome == .encrypted)
     }
 
-    @Test("Opening a store, when cancelled beforehand, touches nothing")
+    @Test("Opening a store changes nothing if it is cancelled before it begins")
     func cancelledBeforehand() async throws {
         let fixture = StoreFixture(folder)
         let mayBegin = Gate()
@@ -261,7 +261,7 @@ struct StoreOpeningTests {
         #expect(try await store.bodies() == ["now"])
     }
 
-    @Test("Opening a store works without WAL mode where there is no shared memory", arguments: [true, false])
+    @Test("Opening a store works without WAL mode if there is no shared memory", arguments: [true, false])
     func noSharedMemory(isEncrypted: Bool) async throws {
         let fixture = StoreFixture(folder, isEncrypted: isEncrypted)
         await (try fixture.open()).close()

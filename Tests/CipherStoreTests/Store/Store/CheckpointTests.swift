@@ -39,7 +39,7 @@ struct CheckpointTests {
 
     // Where the engine has been mended this fails, and the guard may go.
     @Test(
-        "SQLite's own checkpoint loses rows when another connection begins the log anew meanwhile",
+        "SQLite's own checkpoint loses rows if another connection restarts the log meanwhile",
         .enabled(if: subject.isThere), arguments: ["connection", "connectionTruncating"], ["here", "elsewhere"])
     func unguarded(way: String, place: String) throws {
         let outcome = try outcome(way, "1", place)
@@ -48,7 +48,7 @@ struct CheckpointTests {
     }
 
     @Test(
-        "A store's checkpoint loses no row, and another connection is refused as busy meanwhile and goes on afterwards",
+        "A store's checkpoint loses no row; meanwhile another connection gets busy, and can continue afterwards",
         .enabled(if: subject.isThere), arguments: [(50, "here"), (5, "elsewhere")])
     func guarded(runs: Int, place: String) throws {
         // Refused before the checkpoint has its lock, and when it has read the header.
@@ -56,7 +56,7 @@ struct CheckpointTests {
     }
 
     @Test(
-        "A store's TRUNCATE loses no row, also where another connection has the lock of the writer",
+        "A store's TRUNCATE checkpoint loses no row, even if another connection has the write lock",
         .enabled(if: subject.isThere), arguments: [(50, "here"), (5, "elsewhere")])
     func guardedTruncate(runs: Int, place: String) throws {
         // Refused twice while the store has the lock of the writer, and not while the other connection has it.
@@ -70,7 +70,7 @@ struct CheckpointTests {
     /// The size of the database alone, or of its log.
     private func size(_ ending: String = "") throws -> Int64? { try FileSystem.size(folder.path("app.db" + ending)) }
 
-    @Test("A commit by which the log has a thousand frames is followed by a checkpoint, and a shorter log is not")
+    @Test("A commit that brings the log to a thousand frames is followed by a checkpoint, and a shorter log is not")
     func automatic() async throws {
         let fixture = StoreFixture(folder)
         let store = try await fixture.open()
@@ -83,7 +83,7 @@ struct CheckpointTests {
         await store.close()
     }
 
-    @Test("A checkpoint that a reader holds off is no failure of the write, and the next commit makes it")
+    @Test("A checkpoint blocked by a reader does not fail the write, and the next commit runs it")
     func heldOff() async throws {
         let fixture = StoreFixture(folder)
         let store = try await fixture.open()
@@ -103,7 +103,7 @@ struct CheckpointTests {
         await store.close()
     }
 
-    @Test("A checkpoint that is asked for leaves an empty log, with encryption and without", arguments: [true, false])
+    @Test("A requested checkpoint leaves an empty log, with and without encryption", arguments: [true, false])
     func truncate(isEncrypted: Bool) async throws {
         let fixture = StoreFixture(folder, isEncrypted: isEncrypted)
         let store = try await fixture.open()
@@ -115,7 +115,7 @@ struct CheckpointTests {
         await store.close()
     }
 
-    @Test("A checkpoint that is asked for returns false while another connection writes, and throws when closed")
+    @Test("A requested checkpoint returns false while another connection writes, and throws when closed")
     func refused() async throws {
         var fixture = StoreFixture(folder)
         fixture.options.busyTimeout = .zero
@@ -131,7 +131,7 @@ struct CheckpointTests {
         await #expect(throws: StoreError.self) { try await store.checkpoint() }
     }
 
-    @Test("The connection that migrates leaves the log to others while they have the file open")
+    @Test("The connection that migrates does not checkpoint while other connections have the file open")
     func migrating() throws {
         let path = folder.path("app.db")
         try LegacyFile.write(path, script: "PRAGMA journal_mode = WAL; CREATE TABLE t(a)")

@@ -6,7 +6,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-@Suite("Work while a store has no connection", .timeLimit(.minutes(20)))
+@Suite("A store without open connections", .timeLimit(.minutes(20)))
 struct ClosedConnectionsTests {
     private let folder: TemporaryFolder
 
@@ -18,7 +18,7 @@ struct ClosedConnectionsTests {
         try await StoreFixture(folder, name: name).open()
     }
 
-    @Test("Nothing is open while a body has the file alone, and what is asked meanwhile waits")
+    @Test("No connection is open while a closure has exclusive use of the file, and calls made meanwhile wait")
     func alone() async throws {
         let store = try await open()
         try await store.insert("one")
@@ -45,7 +45,7 @@ struct ClosedConnectionsTests {
         #expect(try await store.bodies().count == 3)
     }
 
-    @Test("A file that a body puts in the place is what the store and its observers have afterwards")
+    @Test("A file that the closure puts in place is the one that the store and its observers use afterwards")
     func exchanged() async throws {
         let store = try await open()
         try await store.insert("old")
@@ -67,7 +67,7 @@ struct ClosedConnectionsTests {
         #expect(try await iterator.next() == ["new", "more"])
     }
 
-    @Test("Cancelling what waits for the file alone lets the store go on")
+    @Test("Cancelling a wait for exclusive use lets the store continue")
     func cancelledWait() async throws {
         let store = try await open()
         let (running, mayEnd) = (Gate(), Gate())
@@ -88,7 +88,9 @@ struct ClosedConnectionsTests {
     }
 
     /// A backup asks for the key before its turn: while a vacuum, say, puts its copy in the place.
-    @Test("The key is given while the store itself exchanges the file, and refused after another program did")
+    @Test(
+        "The key is available while the store itself replaces the file, and refused after another program replaced it"
+    )
     func keyMeanwhile() throws {
         let path = folder.path("app.db")
         func putAnother() throws {

@@ -26,7 +26,9 @@ struct IntegrityCheckTests {
         return store
     }
 
-    @Test("Every table is a slice, after the pages and the schema, and nothing is wrong", arguments: [true, false])
+    @Test(
+        "Every table is a slice, after the pages and the schema, and a sound database has no complaints",
+        arguments: [true, false])
     func sound(isEncrypted: Bool) async throws {
         let store = try await openFilled(isEncrypted: isEncrypted)
         var slices: [IntegrityCheck.Slice] = []
@@ -44,7 +46,7 @@ struct IntegrityCheckTests {
         await store.close()
     }
 
-    @Test("Between slices nothing is held: the store writes, drops a table, and is suspended")
+    @Test("No lock is held between slices: the store writes, drops a table, and is suspended")
     func between() async throws {
         var fixture = StoreFixture(folder)
         fixture.options.maximumReaders = 1
@@ -65,7 +67,7 @@ struct IntegrityCheckTests {
         await store.close()
     }
 
-    @Test("A row without its index entry is a complaint about its table alone")
+    @Test("A row without its index entry is reported only for its table")
     func damagedIndex() async throws {
         let store = try await openFilled()
         await store.close()
@@ -79,7 +81,7 @@ struct IntegrityCheckTests {
     }
 
     @Test(
-        "A page that was changed is a complaint, the check goes on, and the store serves other reads",
+        "A changed page is reported, the check continues, and the store serves other reads",
         .enabled(if: Engine.current.hasCipherIntegrityCheck))
     func damagedPage() async throws {
         let store = try await openFilled()
@@ -103,7 +105,7 @@ struct IntegrityCheckTests {
         await again.close()
     }
 
-    @Test("A cancelled check ends, also within a slice")
+    @Test("A cancelled check ends, even within a slice")
     func cancelled() async throws {
         let store = try await openFilled()
         let check = Task {

@@ -56,7 +56,7 @@ struct LentConnectionTests {
     }
 
     @Test(
-        "A misspelled name in a new definition is an error in a store and a hook",
+        "A misspelled name in a new definition throws in a store and in a hook",
         .enabled(if: Engine.current.sqliteVersionNumber >= 3_029_000),
         arguments: ["CREATE INDEX i ON chat(\"titel\")", "CREATE TABLE t(a CHECK (\"titel\" > 0))"])
     func misspelledDefinition(statement: String) async throws {
@@ -107,7 +107,7 @@ struct LentConnectionTests {
         "CREATE TEMP TRIGGER t BEFORE INSERT ON main.chat BEGIN SELECT raise(IGNORE); END",
     ]
 
-    @Test("What would outlast a closure is refused before it runs", arguments: outlasting)
+    @Test("A statement with an effect beyond its closure is refused before it runs", arguments: outlasting)
     func refused(statement: String) async throws {
         let store = try await StoreFixture(folder).open()
         let runs: [@Sendable (Connection) throws -> Void] = [
@@ -148,7 +148,7 @@ struct LentConnectionTests {
         "cipher_memory_security = OFF", "cipher_add_random = \"x'\(secret)'\"", "cipher_store_pass = 1",
     ]
 
-    @Test("No key and no setting of SQLCipher can be changed through a closure", arguments: keyPragmas)
+    @Test("A closure cannot change a key or a setting of SQLCipher", arguments: keyPragmas)
     func refusedKey(pragma: String) async throws {
         let fixture = StoreFixture(folder)
         let store = try await fixture.open()
@@ -201,7 +201,7 @@ struct LentConnectionTests {
 
     // MARK: A connection that leaves its closure
 
-    @Test("A connection that has left its closure is refused", arguments: [true, false])
+    @Test("A connection that escaped its closure is refused", arguments: [true, false])
     func leaked(isWrite: Bool) async throws {
         let store = try await StoreFixture(folder).open()
         let leak = Leak()
@@ -312,7 +312,7 @@ struct LentConnectionTests {
         try await other.insert("usable")
     }
 
-    @Test("Of closures that call each other's stores one is refused", arguments: [true, false])
+    @Test("If closures call each other's stores in a circle, one call is refused", arguments: [true, false])
     func circle(isWrite: Bool) async throws {
         var fixture = StoreFixture(folder)
         fixture.options.maximumReaders = 1

@@ -22,7 +22,7 @@ struct LoanTests {
     }
 
     @Test(
-        "A closure does not close its connection, and registers nothing that would outlast it",
+        "A closure cannot close its connection, and cannot register anything that would outlast it",
         arguments: [true, false])
     func outlasting(isWrite: Bool) async throws {
         var fixture = StoreFixture(folder)
@@ -58,7 +58,7 @@ struct LoanTests {
         await store.close()
     }
 
-    @Test("A store gives C its handle inside of a closure, tells observers of anything, and checkpoints on")
+    @Test("A store lends C code its handle inside a closure, notifies observers of any change, and still checkpoints")
     func rawHandle() async throws {
         let store = try await StoreFixture(folder).open()
         try await store.write { try $0.execute("CREATE TABLE other(a)") }

@@ -50,7 +50,7 @@ struct OpenKeyChangeRefusalTests {
 
     // MARK: Keys
 
-    @Test("A provider that fails, or gives two keys, changes no byte", arguments: [1, 2], [true, false])
+    @Test("A provider that fails or returns two different keys changes no byte", arguments: [1, 2], [true, false])
     func provider(call: Int, fails: Bool) async throws {
         let store = try await open()
         try await store.checkpoint()
@@ -73,14 +73,14 @@ struct OpenKeyChangeRefusalTests {
         try await checkUnchanged(store)
     }
 
-    @Test("The key that the database has is refused, in each of its forms")
+    @Test("The current key of the database is refused as the new one, in each of its forms")
     func sameKey() async throws {
         let store = try await open()
         #expect(try await code { try await store.changeKey(to: TestKeys.provider()) } == .keyUnchanged)
         try await checkUnchanged(store)
     }
 
-    @Test("A passphrase that the database has is refused, although it would get another salt")
+    @Test("The current passphrase is refused as the new one, although it would get another salt")
     func samePassphrase() async throws {
         let provider = TestKeys.provider { try TestKeys.passphrase() }
         let store = try await StoreFixture(folder).open(provider)
@@ -88,7 +88,7 @@ struct OpenKeyChangeRefusalTests {
         await store.close()
     }
 
-    @Test("A store without a key, in memory, closed, or called in a closure of its own, is refused")
+    @Test("An unencrypted, in-memory or closed store is refused, and so is a call from the store's own closure")
     func misuse() async throws {
         let plain = try await StoreFixture(folder, name: "plain.db", isEncrypted: false).open()
         #expect(try await code { try await plain.changeKey(to: newKey) } == .unexpectedPlaintext)
@@ -122,7 +122,7 @@ struct OpenKeyChangeRefusalTests {
         try await checkUnchanged(store)
     }
 
-    @Test("Another process that opens the file only for the last step makes that fail, and the store goes on")
+    @Test("Another process that opens the file for the last step makes that step fail, and the store continues")
     func otherProcessLate() async throws {
         let store = try await open()
         let other = Gate()
@@ -157,7 +157,7 @@ struct OpenKeyChangeRefusalTests {
         try await checkUnchanged(store)
     }
 
-    @Test("A read that does not end is waited for no longer than the store waits for locks; then all go on")
+    @Test("A read that does not end is waited for as long as for a lock, and then everything continues")
     func longRead() async throws {
         let store = try await open()
         let (isReading, ends) = (Gate(), Gate())
@@ -183,7 +183,8 @@ struct OpenKeyChangeRefusalTests {
     // MARK: Ending early
 
     @Test(
-        "Cancelled at any stage, the store goes on as it was", .enabled(if: FileLayer.canSeal(CipherSettings())),
+        "If the change is cancelled at any stage, the store continues unchanged",
+        .enabled(if: FileLayer.canSeal(CipherSettings())),
         arguments: [UpgradeStage.building, .quiescing, .proving, .swapping], [true, false])
     func cancelled(stage: UpgradeStage, isFirst: Bool) async throws {
         let store = try await open()
@@ -206,7 +207,7 @@ struct OpenKeyChangeRefusalTests {
     }
 
     @Test(
-        "Cancelled at any stage of the form that blocks, the store goes on as it was",
+        "If the blocking change is cancelled at any stage, the store continues unchanged",
         .enabled(if: FileLayer.canSeal(CipherSettings())),
         arguments: [UpgradeStage.building, .quiescing, .proving, .swapping])
     func cancelledBlocking(stage: UpgradeStage) async throws {
@@ -227,7 +228,7 @@ struct OpenKeyChangeRefusalTests {
     }
 
     @Test(
-        "A page of a table that is not what was written keeps the store from another key",
+        "A changed page of a table prevents the change of the key",
         arguments: [UInt8(0), 0xa5, 0xff],
         [true, false])
     func damagedPage(byte: UInt8, isMeanwhile: Bool) async throws {
@@ -262,7 +263,7 @@ struct OpenKeyChangeRefusalTests {
     }
 
     @Test(
-        "Suspending or closing the store ends it while the pages are copied",
+        "Suspending or closing the store ends the change while pages are copied",
         .enabled(if: FileLayer.canSeal(CipherSettings())), arguments: [true, false])
     func suspended(closes: Bool) async throws {
         let store = try await open()

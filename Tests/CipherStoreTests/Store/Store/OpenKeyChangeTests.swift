@@ -54,7 +54,7 @@ struct OpenKeyChangeTests {
 
     // MARK: What is in it
 
-    @Test("Rows and all that SQL can see are as before under the new key, and the store goes on with it")
+    @Test("Rows and everything visible to SQL are the same under the new key, and the store continues with it")
     func keeps() async throws {
         let store = try await openFilled()
         let before = try await dump(store)
@@ -74,7 +74,7 @@ struct OpenKeyChangeTests {
         await again.close()
     }
 
-    @Test("A passphrase is derived over a new salt, and opens the file afterwards")
+    @Test("A passphrase is derived with a new salt, and opens the file afterwards")
     func passphrase() async throws {
         let store = try await openFilled()
         let salt = try DatabaseFile(path: store.path).read(at: 0, count: 16)
@@ -85,7 +85,7 @@ struct OpenKeyChangeTests {
         #expect(try await keyFits(provider))
     }
 
-    @Test("The key is changed to and fro, with rows between")
+    @Test("The key can be changed back and forth, with rows written in between")
     func again() async throws {
         let store = try await openFilled()
         for round in 0..<4 {
@@ -110,7 +110,7 @@ struct OpenKeyChangeTests {
     ]
 
     @Test(
-        "What is written while the pages are copied is in the copy, and neither writes nor reads wait for that",
+        "Changes made while pages are copied are in the copy, and neither writes nor reads wait for the copying",
         .enabled(if: FileLayer.canSeal(CipherSettings())), arguments: changes, ["", "PRAGMA auto_vacuum = 2; VACUUM;"])
     func meanwhile(change: String, script: String) async throws {
         let store = try await openFilled(script)
@@ -138,7 +138,7 @@ struct OpenKeyChangeTests {
     }
 
     @Test(
-        "Of eight tasks that write while the key changes, every acknowledged row is there, and observers see the last")
+        "If eight tasks write while the key changes, no acknowledged row is lost, and observers see the last")
     func underLoad() async throws {
         let store = try await openFilled()
         let (isDone, written) = (Gate(), Gate())
@@ -180,9 +180,7 @@ struct OpenKeyChangeTests {
         #expect(try await keyFits(TestKeys.provider()))
     }
 
-    @Test(
-        "Of two changes at once the second is refused or follows, and the store has the key of the last that ended well"
-    )
+    @Test("Of two simultaneous changes the second is refused or follows, and the last successful key applies")
     func twoAtOnce() async throws {
         let store = try await openFilled()
         let before = try await dump(store)
@@ -208,7 +206,7 @@ struct OpenKeyChangeTests {
         #expect(fitting.count == 1)
     }
 
-    @Test("Afterwards the store has the file open once for each connection, and its locks keep other processes out")
+    @Test("After the change the store opens the file once per connection, and its locks exclude other processes")
     func locks() async throws {
         let store = try await openFilled()
         // The store has a connection before the change has ended.
@@ -229,7 +227,7 @@ struct OpenKeyChangeTests {
 
     // MARK: What the file may have
 
-    @Test("A store that is not in WAL mode gets another key too, with what is written meanwhile")
+    @Test("The key of a store in rollback mode is changed too, with rows written meanwhile")
     func rollbackMode() async throws {
         let fixture = StoreFixture(folder)
         await (try fixture.open()).close()
@@ -271,7 +269,7 @@ struct OpenKeyChangeTests {
     }
 
     @Test(
-        "A page that nobody has ever written, and a free page that does not open, keep no store from another key",
+        "A page of zeros and a free page that cannot be decrypted do not prevent a change of the key",
         arguments: [UInt8(0), 0xa5], [true, false])
     func unusualPages(byte: UInt8, isMeanwhile: Bool) async throws {
         let store = try await openFilled()
@@ -306,7 +304,7 @@ struct OpenKeyChangeTests {
 
     // MARK: The provider
 
-    @Test("A rotation is told once the file has the new key, and a failure of it is a warning")
+    @Test("A rotation is notified once the file has the new key, and its failure is a warning")
     func rotation() async throws {
         let store = try await openFilled()
         let told = Gate()

@@ -33,7 +33,7 @@ struct OpenStoreEncryptionTests {
 
     // MARK: What it does
 
-    @Test("A legacy file is opened as it is, encrypted while it is open, and all that SQL can see is as before")
+    @Test("A legacy file is opened as it is and encrypted while open, and everything visible to SQL stays the same")
     func encrypts() async throws {
         let told = SharedValue<[String]>([])
         let (store, conversion, gate) = try await opening.openHeld {
@@ -61,7 +61,7 @@ struct OpenStoreEncryptionTests {
         try await opening.check(store, isEncrypted: true, bodies: ["old"])
     }
 
-    @Test("A new database, and one that is encrypted, have no conversion")
+    @Test("A new database and an encrypted one have no conversion")
     func notNeeded() async throws {
         let created = try await fixture.open()
         #expect(created.conversion == nil)
@@ -71,7 +71,7 @@ struct OpenStoreEncryptionTests {
         await opened.close()
     }
 
-    @Test("Of eight tasks that write meanwhile, every acknowledged row is there, and observers see the last")
+    @Test("If eight tasks write during the conversion, no acknowledged row is lost, and observers see the last")
     func underLoad() async throws {
         let (store, conversion, gate) = try await opening.openHeld()
         let (isDone, written) = (Gate(), Gate())
@@ -115,7 +115,7 @@ struct OpenStoreEncryptionTests {
     }
 
     @Test(
-        "What changes the schema or moves all pages meanwhile is in the copy",
+        "Changes that alter the schema or move all pages during the conversion are in the copy",
         arguments: [
             "CREATE TABLE more(a); INSERT INTO more SELECT body FROM big; ALTER TABLE chat ADD COLUMN x",
             "DROP TABLE big", "DELETE FROM big WHERE id % 2 = 0; VACUUM",
@@ -130,7 +130,7 @@ struct OpenStoreEncryptionTests {
         try await opening.check(store, isEncrypted: true, bodies: ["old"])
     }
 
-    @Test("With keepBackup the plaintext file as it was at last is kept")
+    @Test("With keepBackup the final state of the plaintext file is kept")
     func backup() async throws {
         let (store, conversion, gate) = try await opening.openHeld { $0.configuration.encryption.keepBackup = true }
         try await store.insert("meanwhile")
@@ -145,7 +145,7 @@ struct OpenStoreEncryptionTests {
 
     // MARK: What it waits for
 
-    @Test("A read that goes on puts the last step off, and the app's writes go on meanwhile")
+    @Test("A running read postpones the last step, and the app's writes continue")
     func longRead() async throws {
         let (isPostponed, mayEnd) = (Gate(), Gate())
         let (store, conversion, gate) = try await opening.openHeld {
@@ -173,7 +173,7 @@ struct OpenStoreEncryptionTests {
         try await opening.check(store, isEncrypted: true, bodies: ["old", "meanwhile"])
     }
 
-    @Test("Another process that has the file open is named, and what it writes is in the copy once it has ended")
+    @Test("Another process that has the file open is named, and its writes are in the copy after it has ended")
     func otherProcess() async throws {
         let isPostponed = Gate()
         try opening.writeLegacy()
@@ -195,7 +195,7 @@ struct OpenStoreEncryptionTests {
         try await opening.check(store, isEncrypted: true, bodies: ["old", "theirs", "ours"])
     }
 
-    @Test("While it is paused nothing is done, and with a small budget it ends all the same")
+    @Test("A paused conversion does nothing, and one with a small budget still finishes")
     func paused() async throws {
         let (store, conversion, gate) = try await opening.openHeld()
         conversion.isPaused = true
@@ -309,7 +309,7 @@ struct OpenStoreEncryptionTests {
 
     // MARK: What ends it
 
-    @Test("Cancelled, it leaves the plaintext file, with which the store goes on")
+    @Test("A cancelled conversion leaves the plaintext file, with which the store continues")
     func cancelled() async throws {
         let (store, conversion, gate) = try await opening.openHeld()
         conversion.cancel()
@@ -318,7 +318,7 @@ struct OpenStoreEncryptionTests {
         try await opening.check(store, isEncrypted: false, bodies: ["old"])
     }
 
-    @Test("Closing the store ends it, and leaves the plaintext file", arguments: [false, true])
+    @Test("Closing the store ends the conversion and leaves the plaintext file", arguments: [false, true])
     func closed(isPaused: Bool) async throws {
         let (store, conversion, gate) = try await opening.openHeld()
         conversion.isPaused = isPaused
@@ -336,7 +336,7 @@ struct OpenStoreEncryptionTests {
         #expect(try await StoreFixture(folder).open().bodies() == ["old"])
     }
 
-    @Test("Suspended, the store has no file open, and encrypts once it is resumed")
+    @Test("A suspended store has no file open, and is encrypted after it is resumed")
     func suspended() async throws {
         let (store, conversion, gate) = try await opening.openHeld()
         try await store.insert("before")
@@ -356,7 +356,9 @@ struct OpenStoreEncryptionTests {
         try await opening.check(store, isEncrypted: true, bodies: ["old", "before", "theirs"])
     }
 
-    @Test("A key provider that fails, or gives two keys, leaves the plaintext file", arguments: [1, 2], [true, false])
+    @Test(
+        "A key provider that fails or returns two different keys leaves the plaintext file",
+        arguments: [1, 2], [true, false])
     func provider(call: Int, fails: Bool) async throws {
         try opening.writeLegacy()
         let calls = Gate()

@@ -14,7 +14,7 @@ struct OpenStoreEncryptionTroubleTests {
 
     init() throws { opening = try OpenEncryptionFixture() }
 
-    @Test("A handler of its events can neither close nor suspend the store, and the encryption ends")
+    @Test("A handler of conversion events can neither close nor suspend the store, and the encryption finishes")
     func handler() async throws {
         let (kept, codes) = (SharedValue<EncryptedStore?>(nil), SharedValue<[StoreError.Code?]>([]))
         let (store, conversion, gate) = try await opening.openHeld {
@@ -42,7 +42,7 @@ struct OpenStoreEncryptionTroubleTests {
         try await opening.check(store, isEncrypted: true, bodies: ["old"])
     }
 
-    @Test("A suspension waits for the end of an attempt that a handler holds up, and then no file is open")
+    @Test("A suspension waits for an attempt that a handler delays, and afterwards no file is open")
     func suspensionWaits() async throws {
         let (isPostponed, mayGoOn, mayEnd, isReading) = (Gate(), Gate(), Gate(), Gate())
         let order = SharedValue<[String]>([])
@@ -81,7 +81,9 @@ struct OpenStoreEncryptionTroubleTests {
         try await opening.check(store, isEncrypted: true, bodies: ["old"])
     }
 
-    @Test("Cancelled at any stage, it leaves a file that is whole, in WAL mode", arguments: UpgradeStage.allCases)
+    @Test(
+        "If the conversion is cancelled at any stage, the file is intact and in WAL mode",
+        arguments: UpgradeStage.allCases)
     func cancelledAtStage(stage: UpgradeStage) async throws {
         let (kept, isCancelled) = (SharedValue<StoreConversion?>(nil), Gate())
         let (store, conversion, gate) = try await opening.openHeld {
@@ -101,7 +103,7 @@ struct OpenStoreEncryptionTroubleTests {
         try await opening.check(store, isEncrypted: isEncrypted, bodies: ["old", "meanwhile"])
     }
 
-    @Test("A log that reads keep from beginning anew ends the copy, and it is made again once they have ended")
+    @Test("A log that reads keep from restarting ends the copy, and a new one is made once they have ended")
     func longLog() async throws {
         let (isPostponed, isTooLong, mayEnd, isReading) = (Gate(), Gate(), Gate(), Gate())
         let (store, conversion, gate) = try await opening.openHeld {
@@ -135,7 +137,7 @@ struct OpenStoreEncryptionTroubleTests {
         try await opening.check(store, isEncrypted: true, bodies: ["old"])
     }
 
-    @Test("A last step that another process keeps from beginning is tried again with the same copy")
+    @Test("A last step that another process blocks is tried again with the same copy")
     func lastStepCannotBegin() async throws {
         let isPostponed = Gate()
         let copies = SharedValue<Set<String>>([])
@@ -162,7 +164,7 @@ struct OpenStoreEncryptionTroubleTests {
     }
 
     @Test(
-        "A file that another program has put in the place is not written, and the store says so",
+        "A file that another program put in place is not written to, and the store reports it",
         arguments: ["DELETE", "WAL"])
     func replaced(journalMode: String) async throws {
         let (store, conversion, gate) = try await opening.openHeld()

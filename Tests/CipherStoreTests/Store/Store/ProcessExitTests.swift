@@ -7,7 +7,7 @@ import Testing
 struct ProcessExitTests {
     private static let subject = TestProgram.built("CipherCrashSubject")
 
-    @Test("A process that exits amidst reads and writes ends as it says", .enabled(if: subject.isThere))
+    @Test("A process that exits during reads and writes ends with its own status", .enabled(if: subject.isThere))
     func race() throws {
         for _ in 0..<4 {
             let folder = try TemporaryFolder()
@@ -17,7 +17,7 @@ struct ProcessExitTests {
     }
 
     @Test(
-        "What a store does while its process exits finds libcrypto as it was", .enabled(if: subject.isThere),
+        "A store that works while its process exits can still use libcrypto", .enabled(if: subject.isThere),
         arguments: ["write", "open"])
     func exit(work: String) throws {
         let folder = try TemporaryFolder()

@@ -5,7 +5,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-@Suite("A file that is another one after a suspension", .timeLimit(.minutes(20)))
+@Suite("A file replaced while the store is suspended", .timeLimit(.minutes(20)))
 struct ReplacedWhileSuspendedTests {
     private let folder: TemporaryFolder
 
@@ -31,7 +31,7 @@ struct ReplacedWhileSuspendedTests {
     }
 
     @Test(
-        "A file that is another one after the sleep is refused with the reason, and stays as it is",
+        "A file that was replaced during the suspension is refused with the reason, and stays unchanged",
         arguments: Change.allCases)
     func changed(change: Change) async throws {
         let store = try await open()
@@ -70,7 +70,7 @@ struct ReplacedWhileSuspendedTests {
         #expect(try !folder.names.contains("app.db-wal"))
     }
 
-    @Test("An observation of a file that is another one after the sleep ends with the reason")
+    @Test("An observation of a file that was replaced during the suspension ends with the reason")
     func changedUnderObserver() async throws {
         let store = try await open()
         var iterator = store.observe { try $0.value(Int.self, "SELECT count(*) FROM chat") ?? 0 }.makeAsyncIterator()

@@ -17,7 +17,7 @@ struct StoreAccessTests {
     }
 
     @Test(
-        "Reading and writing a store shows every reader the latest commit, and no part of a write that runs",
+        "A store shows every reader the latest commit, and no part of a running write",
         arguments: [true, false])
     func snapshots(isEncrypted: Bool) async throws {
         let store = try await StoreFixture(folder, isEncrypted: isEncrypted).open()
@@ -37,7 +37,7 @@ struct StoreAccessTests {
         #expect(try await store.bodies() == ["before", "after"])
     }
 
-    @Test("Reading and writing a store keeps a reader's snapshot for the length of its closure")
+    @Test("A store keeps a reader's snapshot until its closure ends")
     func stableSnapshot() async throws {
         let store = try await StoreFixture(folder).open()
         try await store.insert("before")
@@ -56,7 +56,7 @@ struct StoreAccessTests {
         #expect(try await read.value == [1, 1])
     }
 
-    @Test("Reading and writing a store runs four readers at the same time, each on a connection of its own")
+    @Test("A store runs four readers at the same time, each on its own connection")
     func parallelReaders() async throws {
         let store = try await StoreFixture(folder).open()
         let together = Gate()
@@ -75,7 +75,7 @@ struct StoreAccessTests {
         #expect(connections.count == 4)
     }
 
-    @Test("Reading and writing a store lets a fifth reader wait, and uses the readers again")
+    @Test("A store makes a further reader wait, and reuses its readers")
     func waitingReaders() async throws {
         var fixture = StoreFixture(folder)
         fixture.options.maximumReaders = 1
@@ -94,7 +94,7 @@ struct StoreAccessTests {
         #expect(try await first.value == second.value)
     }
 
-    @Test("Reading and writing a store runs writes one after the other, and loses none")
+    @Test("A store runs writes one after the other, and loses none")
     func serialWrites() async throws {
         let store = try await StoreFixture(folder).open()
         try await store.write { try $0.execute("INSERT INTO chat VALUES ('counter', '0')") }
@@ -112,7 +112,7 @@ struct StoreAccessTests {
         #expect(try await store.bodies() == ["50"])
     }
 
-    @Test("Reading and writing a store undoes a write whose closure throws, and goes on")
+    @Test("A store rolls back a write whose closure throws, and continues")
     func rollback() async throws {
         let store = try await StoreFixture(folder).open()
         await #expect(throws: AppError()) {
@@ -126,7 +126,7 @@ struct StoreAccessTests {
         #expect(try await store.bodies() == ["kept"])
     }
 
-    @Test("Reading and writing a store refuses to write on a reader")
+    @Test("A store refuses writes on a reader")
     func readOnlyReaders() async throws {
         let store = try await StoreFixture(folder).open()
         let error = try await failure(DatabaseError.self) {
@@ -137,7 +137,7 @@ struct StoreAccessTests {
     }
 
     @Test(
-        "Reading and writing a store keeps foreign keys, syncs every commit, and sorts in memory",
+        "A store enforces foreign keys, syncs every commit, and sorts in memory",
         arguments: [true, false])
     func settings(isEncrypted: Bool) async throws {
         let store = try await StoreFixture(folder, isEncrypted: isEncrypted).open()
@@ -152,7 +152,7 @@ struct StoreAccessTests {
         #expect(try await store.read { try $0.value(Int.self, "PRAGMA query_only") } == 1)
     }
 
-    @Test("Reading and writing a store gives every connection the app's collations")
+    @Test("A store registers the app's collations on every connection")
     func collations() async throws {
         var fixture = StoreFixture(folder)
         fixture.configuration.collations = [
@@ -169,7 +169,7 @@ struct StoreAccessTests {
 
     // MARK: Transactions that SQLite ends
 
-    @Test("Reading and writing a store runs nothing outside of the transaction after SQLite rolled it back")
+    @Test("A store runs nothing outside the transaction after SQLite has rolled it back")
     func rolledBackBySQLite() async throws {
         let store = try await StoreFixture(folder).open()
         let error = try await failure(StoreError.self) {
@@ -186,7 +186,7 @@ struct StoreAccessTests {
 
     // MARK: Nested calls
 
-    @Test("Reading and writing a store refuses a call from inside of its own closure, which would wait for itself")
+    @Test("A store refuses a call from inside its own closure, because it would wait for itself")
     func nested() async throws {
         let store = try await StoreFixture(folder).open()
         let calls: [@Sendable (EncryptedStore) throws -> Void] = [
@@ -201,7 +201,7 @@ struct StoreAccessTests {
         try await store.insert("usable")
     }
 
-    @Test("Reading and writing a store lets a closure call another store")
+    @Test("A store lets a closure call another store")
     func otherStore() async throws {
         var fixture = StoreFixture(folder)
         let store = try await fixture.open()
@@ -215,7 +215,7 @@ struct StoreAccessTests {
 
     // MARK: Defence
 
-    @Test("Reading and writing a store lets no SQL write into the schema table, on a writer or a reader")
+    @Test("A store does not let SQL write to the schema table, on a writer or a reader")
     func defensive() async throws {
         let store = try await StoreFixture(folder).open()
         let harm: @Sendable (Connection) throws -> Void = { db in

@@ -55,7 +55,7 @@ struct StoreBackupTests {
 
     // MARK: What is in it
 
-    @Test("A backup that is made while four tasks write holds the rows of one commit")
+    @Test("A backup made while four tasks write contains the rows of one commit")
     func whileWritten() async throws {
         let store = try await open()
         try await store.write { db in
@@ -108,7 +108,7 @@ struct StoreBackupTests {
         #expect(try folder.names.filter { !$0.hasPrefix("app.db") }.isEmpty)
     }
 
-    @Test("A backup opens as a store with the key of the store it was made of, and holds all of its objects")
+    @Test("A backup opens as a store with the original's key, and contains all of its objects")
     func opensAsStore() async throws {
         let store = try await open()
         try await store.write { db in
@@ -136,7 +136,7 @@ struct StoreBackupTests {
         await copy.close()
     }
 
-    @Test("A backup is restored for its configuration, and one of a newer version is refused")
+    @Test("A backup is restored for its configuration, and a backup of a newer version is refused")
     func restored() async throws {
         var fixture = StoreFixture(folder)
         let store = try await fixture.open()
@@ -172,7 +172,7 @@ struct StoreBackupTests {
         return options
     }
 
-    @Test("A backup under another key opens with that key alone, and its provider may make the key")
+    @Test("A backup under another key opens only with that key, and its provider may create the key")
     func otherKey() async throws {
         let store = try await open()
         try await store.insert("one")
@@ -185,7 +185,7 @@ struct StoreBackupTests {
         await store.close()
     }
 
-    @Test("A passphrase store has a backup that its passphrase opens")
+    @Test("A backup of a store with a passphrase opens with the same passphrase")
     func passphrase() async throws {
         let fixture = StoreFixture(folder)
         let store = try await fixture.open(TestKeys.provider { try TestKeys.passphrase() })
@@ -195,7 +195,7 @@ struct StoreBackupTests {
         #expect(try await isSound(TestKeys.provider { try TestKeys.passphrase() }))
     }
 
-    @Test("A store with a damaged index has a backup whose index is sound, and the report says so")
+    @Test("A backup of a store with a damaged index has a sound index, and the report says so")
     func damagedIndex() async throws {
         let store = try await open()
         try await store.write { db in
@@ -214,7 +214,7 @@ struct StoreBackupTests {
         #expect(try copy.value(String.self, "PRAGMA integrity_check") == "ok")
     }
 
-    @Test("A store without encryption is refused a backup without a key, and gets an encrypted one with a key")
+    @Test("An unencrypted store needs a key for its backup, which is then encrypted")
     func plaintextStore() async throws {
         let store = try await open(isEncrypted: false)
         try await store.insert("one")
@@ -227,7 +227,7 @@ struct StoreBackupTests {
         await store.close()
     }
 
-    @Test("A store that is not in WAL mode has a backup too, and its writers wait for it")
+    @Test("A store in rollback mode can be backed up too, and its writers wait for the backup")
     func rollbackMode() async throws {
         let fixture = StoreFixture(folder)
         let first = try await fixture.open()
@@ -254,7 +254,7 @@ struct StoreBackupTests {
 
     // MARK: Refusals
 
-    @Test("A name that something has, also a folder or a link, is refused and stays as it was")
+    @Test("A taken backup name is refused, also that of a folder or a link, and stays unchanged")
     func targetTaken() async throws {
         let store = try await open()
         try backups.write("mine", to: "backup.db")
@@ -288,7 +288,7 @@ struct StoreBackupTests {
     }
 
     @Test(
-        "A cancelled backup leaves nothing, and the store goes on",
+        "A cancelled backup leaves nothing, and the store continues",
         arguments: [UpgradeStage.building, .proving, .swapping])
     func cancelled(stage: UpgradeStage) async throws {
         let store = try await open()
@@ -315,7 +315,7 @@ struct StoreBackupTests {
         try store.backupBlocking(to: target, progress: progress, cancellation: cancellation)
     }
 
-    @Test("A backup whose task is cancelled while the writer is in use ends at once")
+    @Test("A backup whose task is cancelled while the writer is busy ends at once")
     func cancelledTask() async throws {
         let store = try await open()
         let (began, goes) = (Gate(), Gate())
@@ -336,7 +336,7 @@ struct StoreBackupTests {
         await store.close()
     }
 
-    @Test("A store that was closed, or that a closure of it has, is refused")
+    @Test("A backup of a closed store, or from inside its own closure, is refused")
     func closedOrNested() async throws {
         let store = try await open()
         let nested = try await store.write { [target] _ in
@@ -349,7 +349,7 @@ struct StoreBackupTests {
         #expect(try backups.names.isEmpty)
     }
 
-    @Test("A key that the provider does not have, or changes, leaves nothing")
+    @Test("A backup whose key is unavailable or changes leaves nothing")
     func keyRefused() async throws {
         let store = try await open()
         let missing = try await failure(StoreError.self) {

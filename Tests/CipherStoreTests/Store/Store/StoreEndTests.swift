@@ -17,7 +17,7 @@ struct StoreEndTests {
     private static let endless: SQL =
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 
-    @Test("Cancelling and closing a store's work interrupts a running read, and leaves its reader to the next")
+    @Test("Cancelling interrupts a running read, and leaves its reader to the next call")
     func runningRead() async throws {
         var fixture = StoreFixture(folder)
         fixture.options.maximumReaders = 1
@@ -35,9 +35,7 @@ struct StoreEndTests {
         #expect(try await store.bodies().isEmpty)
     }
 
-    @Test(
-        "Cancelling and closing a store's work undoes a running write, also where its closure overlooks the interruption"
-    )
+    @Test("Cancelling rolls back a running write, even if its closure ignores the interruption")
     func runningWrite() async throws {
         let store = try await StoreFixture(folder).open()
         let running = Gate()
@@ -56,7 +54,7 @@ struct StoreEndTests {
         try await store.insert("usable")
     }
 
-    @Test("Cancelling and closing a store's work ends a statement that began after the cancellation")
+    @Test("Cancelling ends a statement that starts after the cancellation")
     func betweenStatements() async throws {
         let store = try await StoreFixture(folder).open()
         let (running, cancelled) = (Gate(), Gate())
@@ -74,7 +72,7 @@ struct StoreEndTests {
     }
 
     @Test(
-        "Cancelling and closing a store's work tells a closure that looks for it that it was cancelled",
+        "Cancelling is visible to a closure that checks for it",
         arguments: [true, false])
     func checkedCancellation(isWrite: Bool) async throws {
         let store = try await StoreFixture(folder).open()
@@ -98,7 +96,7 @@ struct StoreEndTests {
     }
 
     @Test(
-        "Cancelling and closing a store's work takes a cancelled read or write out of its queue",
+        "Cancelling removes a waiting read or write from its queue",
         arguments: [true, false])
     func waiting(isWrite: Bool) async throws {
         var fixture = StoreFixture(folder)
@@ -123,7 +121,7 @@ struct StoreEndTests {
     }
 
     @Test(
-        "Cancelling and closing a store's work refuses a read or write of a task that was cancelled before",
+        "Cancelling a task beforehand makes its read or write fail",
         arguments: [true, false])
     func cancelledBefore(isWrite: Bool) async throws {
         let store = try await StoreFixture(folder).open()
@@ -137,7 +135,7 @@ struct StoreEndTests {
         }
     }
 
-    @Test("Cancelling and closing a store's work never interrupts the next user of a connection")
+    @Test("Cancelling never interrupts the next user of a connection")
     func cancellationStorm() async throws {
         var fixture = StoreFixture(folder)
         fixture.options.maximumReaders = 2
@@ -160,7 +158,7 @@ struct StoreEndTests {
         }
     }
 
-    @Test("Cancelling and closing a store's work serves waiting jobs in the order of their calls")
+    @Test("Waiting jobs are served in the order of their calls")
     func order() throws {
         let fixture = StoreFixture(folder, isEncrypted: false)
         try fixture.writeLegacy()
@@ -189,7 +187,7 @@ struct StoreEndTests {
     }
 
     @Test(
-        "A read or write that waits for another connection's lock ends when it is cancelled", arguments: [true, false])
+        "Cancelling ends a read or write that waits for another connection's lock", arguments: [true, false])
     func waitingForLock(isWrite: Bool) async throws {
         let fixture = StoreFixture(folder, isEncrypted: false)
         try fixture.writeLegacy()
@@ -219,9 +217,7 @@ struct StoreEndTests {
 
     // MARK: Closing
 
-    @Test(
-        "Cancelling and closing a store's work lets running work end, refuses what waits and what comes, and removes the log"
-    )
+    @Test("Closing lets running work finish, refuses waiting and later calls, and removes the log")
     func closing() async throws {
         var fixture = StoreFixture(folder)
         fixture.options.maximumReaders = 1
@@ -248,7 +244,7 @@ struct StoreEndTests {
         #expect(try await fixture.open().bodies() == ["one"])
     }
 
-    @Test("The last of several connections that are open moves the log into the file, whichever it is")
+    @Test("The last of several open connections checkpoints the log into the file, whichever connection it is")
     func lastConnection() async throws {
         var fixture = StoreFixture(folder)
         fixture.options.maximumReaders = 4

@@ -5,7 +5,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-@Suite("What a store tells a log", .timeLimit(.minutes(20)))
+@Suite("Events of a store", .timeLimit(.minutes(20)))
 struct StoreEventTests {
     private let folder: TemporaryFolder
     private let log = Log()
@@ -33,7 +33,7 @@ struct StoreEventTests {
     /// The lines without the file's name.
     private func texts() -> [String] { log.lines.map { $0.replacing("\(folder.path("app.db")): ", with: "") } }
 
-    @Test("An upgrade tells its stages in order, what it opened, and how the store lived and ended")
+    @Test("An upgrade reports its stages in order, what it opened, and the store's later events up to its end")
     func life() async throws {
         try fixture.writeLegacy()
         let store = try await fixture.open()
@@ -56,7 +56,7 @@ struct StoreEventTests {
         #expect(!texts.joined().contains("secret"))
     }
 
-    @Test("An opening that fails is told with its error, without the key")
+    @Test("A failed opening is reported with its error, without the key")
     func failed() async throws {
         await (try fixture.open()).close()
         let before = log.all.count
@@ -73,7 +73,7 @@ struct StoreEventTests {
         #expect(!log.lines.joined().contains("hunter2"))
     }
 
-    @Test("A write that waited for another connection is told, and a checkpoint after many pages")
+    @Test("A write that waited for another connection is reported, and so is a checkpoint after many pages")
     func waits() async throws {
         var fixture = fixture
         fixture.options.busyTimeout = .milliseconds(150)
@@ -91,7 +91,7 @@ struct StoreEventTests {
         await store.close()
     }
 
-    @Test("A store that only reads tells of its opening and its end")
+    @Test("A read-only store reports its opening and its end")
     func readOnly() async throws {
         let fixture = fixture
         await (try fixture.open()).close()

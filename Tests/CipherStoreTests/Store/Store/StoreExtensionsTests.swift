@@ -54,7 +54,7 @@ struct StoreExtensionsTests {
     private static func nonsense(_ name: String) -> SQLFunction { SQLFunction(name) { _ in .integer(0) } }
 
     @Test(
-        "A function of the app's that has the name of SQLite's changes nothing that the library itself asks",
+        "An app's function with the name of one of SQLite's does not affect the library's own queries",
         arguments: ["like", "lower", "upper", "glob", "hex", "length", "substr", "printf", "replace", "instr", "abs"])
     func shadowing(name: String) async throws {
         let schema = [
@@ -104,7 +104,7 @@ struct StoreExtensionsTests {
     }
 
     @Test(
-        "A function that would hide one of SQLite's from the library's own statements is refused, with the file as it was",
+        "A function that would hide one of SQLite's from the library is refused, and the file stays unchanged",
         arguments: ["coalesce", "Count", "ifnull", "MAX", "min", "strftime", "sum", "total", "typeof"])
     func reserved(name: String) async throws {
         try writeLegacy()
@@ -116,7 +116,7 @@ struct StoreExtensionsTests {
         #expect(try FolderDigest(folder.url) == before)
     }
 
-    @Test("Functions and tokenizers are on every connection of a store that was made, migrated or encrypted")
+    @Test("Functions and tokenizers are on every connection of a store that was created, migrated or encrypted")
     func everywhere() async throws {
         for isLegacy in [false, true] {
             try? FileManager.default.removeItem(atPath: folder.path("app.db"))
@@ -138,7 +138,7 @@ struct StoreExtensionsTests {
         }
     }
 
-    @Test("A migration that needs a function or a tokenizer which is not registered is refused by its name")
+    @Test("A migration that needs an unregistered function or tokenizer is refused by its name")
     func refused() async throws {
         try writeLegacy()
         let before = try FolderDigest(folder.url)
@@ -152,7 +152,7 @@ struct StoreExtensionsTests {
         }
     }
 
-    @Test("A new database that needs a function or a tokenizer which is not registered is not made")
+    @Test("A new database that needs an unregistered function or tokenizer is not created")
     func notMade() async throws {
         for (code, name) in [(StoreError.Code.missingFunction, "app_hash"), (.missingTokenizer, "words")] {
             var lacking = configuration
@@ -164,7 +164,7 @@ struct StoreExtensionsTests {
         }
     }
 
-    @Test("Declared tables may compute with the app's functions")
+    @Test("Declared tables can use the app's functions")
     func declared() async throws {
         var configuration = Configuration.declaring(["chat": ["body": "TEXT CHECK (app_hash(body) > 0)"]])
         configuration.functions = [AppExtensions.hash]
@@ -176,7 +176,7 @@ struct StoreExtensionsTests {
         await store.close()
     }
 
-    @Test("A file that needs them opens without them, and a statement that needs one is refused by its name")
+    @Test("A file that needs functions or tokenizers opens without them, and a statement that needs one names it")
     func openedWithout() async throws {
         try writeLegacy(version: 2)
         var lacking = configuration

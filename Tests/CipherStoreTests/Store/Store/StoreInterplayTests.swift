@@ -96,7 +96,7 @@ struct StoreInterplayTests {
     }
 
     @Test(
-        "What eight tasks wrote while others backed up, vacuumed, suspended and checked is there afterwards",
+        "Rows that eight tasks write during backups, vacuums, suspensions and checks are there afterwards",
         arguments: 0..<4)
     func interleavings(seed: Int) async throws {
         var fixture = StoreFixture(folder)
@@ -135,7 +135,7 @@ struct StoreInterplayTests {
     // MARK: What the file is
 
     @Test(
-        "A vacuum, a backup and a restore keep what the header says",
+        "A vacuum, a backup and a restore keep the header values",
         arguments: Engine.current.hasCompatibilityPragma ? [0, 32] : [0],
         ["UTF-8", "UTF-16le", "UTF-16be"])
     func headers(headerSize: Int, encoding: String) async throws {

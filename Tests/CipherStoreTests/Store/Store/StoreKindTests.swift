@@ -5,11 +5,11 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-@Suite("A store in memory", .timeLimit(.minutes(20)))
+@Suite("An in-memory store", .timeLimit(.minutes(20)))
 struct MemoryStoreTests {
     private let configuration = Configuration.declaring(["chat": ["uid": "TEXT", "body": "TEXT"]])
 
-    @Test("It has the schema, reads and writes, and each is a database of its own")
+    @Test("An in-memory store has the schema, reads and writes, and is a separate database")
     func twoStores() async throws {
         let (store, other) = (
             try await EncryptedStore.inMemory(configuration), try await EncryptedStore.inMemory(configuration)
@@ -34,7 +34,7 @@ struct MemoryStoreTests {
         #expect(try await failure(StoreError.self) { try await store.bodies() }.code == .closed)
     }
 
-    @Test("A read cannot write, and a write that throws is undone")
+    @Test("An in-memory store refuses a write in a read, and rolls back a write that throws")
     func refusals() async throws {
         let store = try await EncryptedStore.inMemory(configuration)
         let error = try await failure(DatabaseError.self) {
@@ -52,7 +52,7 @@ struct MemoryStoreTests {
         #expect(try await store.bodies() == ["kept"])
     }
 
-    @Test("What it holds lasts over a suspension and over work without a transaction, and is observed")
+    @Test("An in-memory store keeps its content during a suspension and work without a transaction, and is observed")
     func lasts() async throws {
         let store = try await EncryptedStore.inMemory(configuration)
         var iterator = store.observe { try $0.value(Int.self, "SELECT count(*) FROM chat") ?? 0 }.makeAsyncIterator()
@@ -71,7 +71,7 @@ struct MemoryStoreTests {
             try await failure(StoreError.self) { try await store.withConnectionsClosed { _, _ in } }.code == .misuse)
     }
 
-    @Test("Its first install runs the hooks of one")
+    @Test("An in-memory store runs the hooks of a first install")
     func hooks() async throws {
         var configuration = configuration
         configuration.launch.everyLaunch = { try $0.execute("INSERT INTO chat VALUES ('hook', 'ran')") }
@@ -87,7 +87,7 @@ extension EncryptedStore {
     }
 }
 
-@Suite("A store that only reads", .timeLimit(.minutes(20)))
+@Suite("A read-only store", .timeLimit(.minutes(20)))
 struct ReadOnlyStoreTests {
     private let folder: TemporaryFolder
 
@@ -106,7 +106,9 @@ struct ReadOnlyStoreTests {
             uniqueKeysWithValues: folder.names.map { ($0, try Data(contentsOf: URL(filePath: folder.path($0)))) })
     }
 
-    @Test("It reads what is there, writes nothing, and leaves nothing beside the file", arguments: [true, false])
+    @Test(
+        "A read-only store reads the database, writes nothing, and leaves nothing beside the file",
+        arguments: [true, false])
     func reads(isEncrypted: Bool) async throws {
         let fixture = StoreFixture(folder, isEncrypted: isEncrypted)
         let app = try await fixture.open()
@@ -137,7 +139,7 @@ struct ReadOnlyStoreTests {
         #expect(try contents() == before)
     }
 
-    @Test("Beside the app that writes it sees each commit, and an observation when it is asked to look")
+    @Test("A read-only store sees each commit of the app, and its observation sees it after a check for changes")
     func besideWriter() async throws {
         let fixture = StoreFixture(folder)
         let app = try await fixture.open()
@@ -155,14 +157,14 @@ struct ReadOnlyStoreTests {
         #expect(try folder.names == ["app.db"])
     }
 
-    @Test("No file is missingFile, and none is made")
+    @Test("A read-only store without a file throws missingFile, and creates none")
     func missing() async throws {
         let fixture = StoreFixture(folder)
         #expect(try await failure(StoreError.self) { try await openReadOnly(fixture) }.code == .missingFile)
         #expect(try folder.names.isEmpty)
     }
 
-    @Test("A file that the app must encrypt or migrate first is refused, with what is to be done, and stays as it is")
+    @Test("A read-only store refuses a file that must be upgraded first, with advice, and leaves it unchanged")
     func upgradeNeeded() async throws {
         var fixture = StoreFixture(folder)
         try fixture.writeLegacy()
@@ -180,7 +182,7 @@ struct ReadOnlyStoreTests {
         #expect(try contents() == before)
     }
 
-    @Test("A file that was exchanged after the opening is refused")
+    @Test("A read-only store refuses a file that was replaced after the opening")
     func replaced() async throws {
         let fixture = StoreFixture(folder)
         await (try fixture.open()).close()
@@ -191,7 +193,7 @@ struct ReadOnlyStoreTests {
         #expect(try await failure(StoreError.self) { try await store.bodies() }.code == .replaced)
     }
 
-    @Test("A key that does not fit is told, and a closure cannot call the store again")
+    @Test("A read-only store reports a wrong key, and refuses a call from its own closure")
     func refusals() async throws {
         let fixture = StoreFixture(folder)
         await (try fixture.open()).close()

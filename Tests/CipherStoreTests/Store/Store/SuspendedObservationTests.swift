@@ -5,7 +5,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-@Suite("Observing a store that is suspended", .timeLimit(.minutes(20)))
+@Suite("Observing a suspended store", .timeLimit(.minutes(20)))
 struct SuspendedObservationTests {
     private let folder: TemporaryFolder
 
@@ -17,7 +17,7 @@ struct SuspendedObservationTests {
         try await StoreFixture(folder, name: name).open()
     }
 
-    @Test("An observation goes on after a sleep, also one that begins in it, and hears of other processes again")
+    @Test("An observation continues after a suspension, even if begun in it, and notices other processes again")
     func observing() async throws {
         let store = try await open()
         let observation = store.observe { try $0.value(Int.self, "SELECT count(*) FROM chat") ?? 0 }
@@ -42,7 +42,7 @@ struct SuspendedObservationTests {
         _ = try other.wait()
     }
 
-    @Test("Changes of tables are told after a sleep, also to who asked in it")
+    @Test("Changed tables are reported after a suspension, also to observers that began in it")
     func tables() async throws {
         let store = try await open()
         await store.suspend()
@@ -58,7 +58,7 @@ struct SuspendedObservationTests {
         #expect(try await told.value)
     }
 
-    @Test("A thousand sleeps beside eight tasks that write lose no write that was acknowledged")
+    @Test("A thousand suspensions beside eight writing tasks lose no acknowledged write")
     func often() async throws {
         let store = try await open()
         let writing = (0..<8).map { task in
@@ -91,7 +91,7 @@ struct SuspendedObservationTests {
         #expect(try folder.names == ["app.db"])
     }
 
-    @Test("Of a thousand commits and a hundred sleeps eight observers miss none at the end, and see none torn")
+    @Test("Eight observers of a thousand commits and a hundred suspensions miss none at the end, and see none torn")
     func observedOften() async throws {
         let store = try await open()
         try await store.write { db in

@@ -37,9 +37,7 @@ struct SuspensionTests {
             }
         }
 
-        @Test(
-            "A suspended store has no descriptor of the database, its log and its index, and another process gets every lock"
-        )
+        @Test("A suspended store has no open descriptor of its files, and another process gets every lock")
         func descriptors() async throws {
             let store = try await open()
             let observation = store.observe { try $0.value(Int.self, "SELECT count(*) FROM chat") ?? 0 }
@@ -76,7 +74,7 @@ struct SuspensionTests {
             await store.close()
         }
 
-        @Test("A suspension waits for a backup that has begun, and no file is open afterwards")
+        @Test("A suspension waits for a running backup, and afterwards no file is open")
         func backup() async throws {
             let store = try await open()
             try await store.write { db in
@@ -109,7 +107,7 @@ struct SuspensionTests {
         }
     #endif
 
-    @Test("A limit ends a backup with suspended, and nothing is left of it")
+    @Test("A time limit ends a backup with suspended, and nothing is left of it")
     func backupLimit() async throws {
         let store = try await open(readers: 1)
         try await store.insert("one")
@@ -142,7 +140,7 @@ struct SuspensionTests {
         await store.close()
     }
 
-    @Test("What a backup tells its progress to cannot wait for the store's suspension")
+    @Test("A backup's progress handler cannot wait for the store's suspension")
     func backupProgress() async throws {
         let store = try await open()
         let refused = Gate()
@@ -158,7 +156,7 @@ struct SuspensionTests {
 
     // MARK: What is asked meanwhile
 
-    @Test("A call of a suspended store fails with suspended, and a resumed one serves again")
+    @Test("A call to a suspended store fails with suspended, and a resumed store works again")
     func refused() async throws {
         let store = try await open()
         try await store.insert("before")
@@ -176,7 +174,7 @@ struct SuspensionTests {
         #expect(try await store.bodies() == ["before", "after"])
     }
 
-    @Test("What was asked before a suspension is done first")
+    @Test("Calls made before a suspension are completed first")
     func accepted() async throws {
         let store = try await open(readers: 1)
         let (running, mayEnd) = (Gate(), Gate())
@@ -207,7 +205,9 @@ struct SuspensionTests {
         #expect(try await store.bodies() == (wasInTime ? ["one", "two"] : ["one"]))
     }
 
-    @Test("A limit ends a statement that runs and refuses what waits; the write is undone", arguments: [true, false])
+    @Test(
+        "A time limit ends a running statement, refuses waiting calls and rolls the write back",
+        arguments: [true, false])
     func limit(isWrite: Bool) async throws {
         let store = try await open(readers: 1)
         let running = Gate()
@@ -225,7 +225,7 @@ struct SuspensionTests {
         try await store.insert("usable")
     }
 
-    @Test("A limit that passes after the store was resumed ends nothing")
+    @Test("A time limit that passes after the store was resumed ends nothing")
     func lateLimit() throws {
         let fixture = StoreFixture(folder, isEncrypted: false)
         try fixture.writeLegacy()
@@ -253,7 +253,7 @@ struct SuspensionTests {
         queue.close {}
     }
 
-    @Test("Closing a suspended store works, and resuming a closed one changes nothing")
+    @Test("A suspended store can be closed, and resuming a closed store changes nothing")
     func closed() async throws {
         let store = try await open()
         await store.suspend()
@@ -267,7 +267,7 @@ struct SuspensionTests {
 
     // MARK: In closures
 
-    @Test("Suspending a store, and closing its connections, is refused inside of its own closure")
+    @Test("Suspending a store or closing its connections is refused inside its own closure")
     func nested() async throws {
         let (store, other) = (try await open(), try await open("other.db"))
         let calls: [@Sendable () throws -> Void] = [
@@ -282,7 +282,7 @@ struct SuspensionTests {
         try await store.insert("usable")
     }
 
-    @Test("A closure may suspend another store, and resume it")
+    @Test("A closure can suspend another store and resume it")
     func otherStore() async throws {
         let (store, other) = (try await open(), try await open("other.db"))
         try await store.write { _ in
@@ -300,7 +300,7 @@ struct SuspensionTests {
         { try $0.withConnectionsClosedBlocking { _, _ in } },
     ]
 
-    @Test("Of closures that wait for each other's stores to end one is refused", arguments: 0..<3)
+    @Test("If closures wait for each other's stores to end, one call is refused", arguments: 0..<3)
     func circle(number: Int) async throws {
         let (store, other) = (try await open(), try await open("other.db"))
         let running = Gate()

@@ -53,7 +53,7 @@ struct VacuumTests {
         await again.close()
     }
 
-    @Test("Reads and writes that come while a vacuum runs wait for it, and none is lost")
+    @Test("Reads and writes made during a vacuum wait for it, and none is lost")
     func others() async throws {
         let store = try await openFilled()
         let before = try await rows(store).count
@@ -72,7 +72,7 @@ struct VacuumTests {
         await store.close()
     }
 
-    @Test("A cancelled vacuum leaves the file as it was, and the store goes on")
+    @Test("A cancelled vacuum leaves the file unchanged, and the store continues")
     func cancelled() async throws {
         let store = try await openFilled()
         let before = try await rows(store)
@@ -95,7 +95,7 @@ struct VacuumTests {
         #expect(try folder.names == ["app.db"])
     }
 
-    @Test("A vacuum inside of a closure, of a closed store, and of a file that another connection has open is refused")
+    @Test("A vacuum inside a closure, of a closed store, and of a file that another connection has open is refused")
     func refusals() async throws {
         let fixture = StoreFixture(folder)
         var quick = fixture

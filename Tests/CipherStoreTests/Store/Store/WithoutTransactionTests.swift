@@ -15,7 +15,7 @@ struct WithoutTransactionTests {
         folder = try TemporaryFolder()
     }
 
-    @Test("Each statement is committed by itself, and the closure's own transactions as a whole")
+    @Test("Each statement is committed separately, and the closure's own transactions as a whole")
     func autocommit() async throws {
         let store = try await StoreFixture(folder).open()
         await #expect(throws: AppError()) {
@@ -36,7 +36,7 @@ struct WithoutTransactionTests {
         #expect(try await store.bodies() == ["alone", "first", "second"])
     }
 
-    @Test("A transaction that is left open is rolled back, and the store goes on", arguments: [true, false])
+    @Test("A transaction that is left open is rolled back, and the store continues", arguments: [true, false])
     func leftOpen(fails: Bool) async throws {
         let store = try await StoreFixture(folder).open()
         let body: @Sendable (Connection) throws -> Void = { db in
@@ -80,7 +80,7 @@ struct WithoutTransactionTests {
         #expect(try await store.bodies().isEmpty)
     }
 
-    @Test("VACUUM runs, and takes out what was deleted")
+    @Test("VACUUM runs, and removes deleted content")
     func vacuum() async throws {
         let store = try await StoreFixture(folder).open()
         try await store.write { db in
@@ -102,7 +102,8 @@ struct WithoutTransactionTests {
         "ATTACH 'other.db' AS other KEY ''", "DETACH main", "EXPLAIN ATTACH ':memory:' AS other",
     ]
 
-    @Test("What would change the key, the journal or the safety of commits is refused", arguments: outlasting)
+    @Test(
+        "A statement that would change the key, the journal or the safety of commits is refused", arguments: outlasting)
     func refused(statement: String) async throws {
         let fixture = StoreFixture(folder)
         let store = try await fixture.open()
@@ -115,7 +116,7 @@ struct WithoutTransactionTests {
         #expect(try await fixture.open().bodies() == ["kept"])
     }
 
-    @Test("Observers look afterwards, and hear of other processes as before")
+    @Test("Observers read again afterwards, and notice other processes as before")
     func observed() async throws {
         let store = try await StoreFixture(folder).open()
         var iterator = store.observe { try $0.value(Int.self, "SELECT count(*) FROM chat") ?? 0 }.makeAsyncIterator()
@@ -129,7 +130,7 @@ struct WithoutTransactionTests {
         _ = try other.wait()
     }
 
-    @Test("A call inside of a closure is refused, and cancelling interrupts a statement")
+    @Test("A call inside a closure is refused, and cancelling interrupts a statement")
     func ends() async throws {
         let store = try await StoreFixture(folder).open()
         let nested = try await failure(StoreError.self) {
@@ -150,7 +151,7 @@ struct WithoutTransactionTests {
         #expect(try await store.bodies() == ["committed"])
     }
 
-    @Test("A connection that has left its closure is refused")
+    @Test("A connection that escaped its closure is refused")
     func leaked() async throws {
         let store = try await StoreFixture(folder).open()
         final class Leak: @unchecked Sendable { var connection: Connection? }

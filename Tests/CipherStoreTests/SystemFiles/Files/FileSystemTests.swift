@@ -41,7 +41,7 @@ struct FileSystemTests {
 
     // MARK: What there is
 
-    @Test("A file, a folder and a link are told apart, and a link from what it leads to")
+    @Test("A file, a folder and a link are distinguished, and so are a link and its target")
     func kinds() throws {
         let file = try folder.write("12345", to: "file", mode: 0o640)
         let link = try link("link", to: "file")
@@ -57,7 +57,7 @@ struct FileSystemTests {
         #expect(itself.identity != status.identity)
     }
 
-    @Test("Two names of one file have one identity, and the file knows how many names it has")
+    @Test("Two names of one file have the same identity, and the file's link count is right")
     func hardLinks() throws {
         let file = try folder.write("a", to: "file")
         let other = try folder.write("a", to: "other")
@@ -69,7 +69,7 @@ struct FileSystemTests {
         #expect(try FileSystem.status(other)?.links == 1)
     }
 
-    @Test("Where nothing is, there is no status and no error", arguments: ["missing", "missing/file", "file/inside"])
+    @Test("A missing path has no status and causes no error", arguments: ["missing", "missing/file", "file/inside"])
     func nothing(name: String) throws {
         try folder.write("a", to: "file")
         #expect(try FileSystem.status(folder.path(name)) == nil)
@@ -78,7 +78,7 @@ struct FileSystemTests {
         #expect(try !FileSystem.removeIfPresent(folder.path("missing")))
     }
 
-    @Test("A link that leads nowhere is there, and its file is not")
+    @Test("A dangling link exists, and its target does not")
     func danglingLink() throws {
         let link = try link("link", to: "missing")
         #expect(try FileSystem.exists(link))
@@ -88,7 +88,7 @@ struct FileSystemTests {
 
     // MARK: Names
 
-    @Test("A path is resolved to the one name without links, whichever way leads there")
+    @Test("Every path to a file is resolved to the same name without links")
     func resolving() throws {
         try FileSystem.createFolder(folder.path("inner"))
         let file = try folder.write("a", to: "inner/file")
@@ -101,7 +101,7 @@ struct FileSystemTests {
         #expect(try FileSystem.resolve("/missing in the root") == "/missing in the root")
     }
 
-    @Test("Names that are not UTF-8 lead to their own files, and not to those that look like them")
+    @Test("Names that are not UTF-8 refer to their own files, and not to files that look alike")
     func nameBytes() throws {
         let strange = SystemPath.text(Array(folder.path("").utf8) + [0x78, 0xff])
         let alike = folder.path("x\u{FFFD}")
@@ -116,7 +116,7 @@ struct FileSystemTests {
         #expect(try FileSystem.names(in: root) == ["x\u{FFFD}"])
     }
 
-    @Test("Names that are equal as characters are two in the order of their bytes")
+    @Test("Names that are equal as characters are listed separately, in the order of their bytes")
     func composedNames() throws {
         for name in ["\u{e9}", "e\u{301}"] { try FileSystem.createFolder(root + "/" + name) }
         let names = try FileSystem.names(in: root)
@@ -125,7 +125,7 @@ struct FileSystemTests {
     }
 
     @Test(
-        "A path is split at its last slash, by byte",
+        "A path is split at its last slash, byte by byte",
         arguments: [
             ("file", ".", "file"), ("/file", "/", "file"), ("a/b/file", "a/b", "file"), ("a/", "a", ""),
             ("a/\u{301}e", "a", "\u{301}e"),
@@ -136,7 +136,7 @@ struct FileSystemTests {
         #expect(Array(parts.name.utf8) == Array(name.utf8))
     }
 
-    @Test("What is no name of a file is refused, and so is a name in a folder that is not there")
+    @Test("An invalid file name is refused, and so is a name in a missing folder")
     func noNames() throws {
         for path in ["", "a\0b", folder.path("missing/file")] {
             try expectRefusal(.missingFile, of: path) { try FileSystem.resolve(path) }
@@ -152,7 +152,7 @@ struct FileSystemTests {
         #expect(try folder.names == ["dangling", "loop"])
     }
 
-    @Test("A name that is longer than the file system takes is refused, and the error says that it is the name")
+    @Test("A name too long for the file system is refused with an error about the name")
     func longName() throws {
         let path = folder.path(String(repeating: "n", count: 300))
         for body in [{ _ = try FileSystem.resolve(path) }, { try FileSystem.createFolder(path) }] {
@@ -160,7 +160,8 @@ struct FileSystemTests {
         }
     }
 
-    @Test("Root does not follow another user's link to a file that is not that user's", .enabled(if: geteuid() == 0))
+    @Test(
+        "Root does not follow another user's link to a file that belongs to someone else", .enabled(if: geteuid() == 0))
     func foreignLink() throws {
         let file = try folder.write("a", to: "file")
         let link = try link("link", to: "file")
@@ -172,7 +173,7 @@ struct FileSystemTests {
 
     // MARK: Folders and removal
 
-    @Test("A new folder is its owner's alone, and one that is there stays as it is")
+    @Test("A new folder is private to its owner, and an existing one stays unchanged")
     func newFolder() throws {
         let path = folder.path("inner")
         try FileSystem.createFolder(path)
@@ -186,7 +187,7 @@ struct FileSystemTests {
         try expectRefusal(.missingFile, of: deep) { try FileSystem.createFolder(deep) }
     }
 
-    @Test("A folder is removed only when nothing is in it")
+    @Test("A folder is removed only if it is empty")
     func removingFolders() throws {
         let path = folder.path("inner")
         try FileSystem.createFolder(path)
@@ -200,7 +201,7 @@ struct FileSystemTests {
         #expect(throws: Never.self) { try FileSystem.removeFolderIfEmpty(path) }
     }
 
-    @Test("A link is removed without what it leads to, and a folder not at all")
+    @Test("Removing a link leaves its target, and a folder is not removed")
     func removing() throws {
         let file = try folder.write("a", to: "file")
         let link = try link("link", to: file)
@@ -213,7 +214,7 @@ struct FileSystemTests {
         #expect(try FolderDigest(folder.url) == before)
     }
 
-    @Test("The names in a folder can be made durable, and those in a folder that is not there cannot be listed")
+    @Test("The names in a folder can be made durable, and those in a missing folder cannot be listed")
     func folders() throws {
         #expect(throws: Never.self) { try FileSystem.syncFolder(of: folder.path("whatever")) }
         let missing = folder.path("missing")
@@ -235,7 +236,7 @@ struct FileSystemTests {
             try body()
         }
 
-        @Test("What the permissions deny is told beforehand, refused when it is tried, and changes nothing")
+        @Test("Denied permissions are reported in advance and refused when tried, and nothing is changed")
         func permissions() async {
             // In a process of its own, for a user is the whole process's.
             await #expect(processExitsWith: .success) {
@@ -272,7 +273,7 @@ struct FileSystemTests {
         }
     #endif
 
-    @Test("A file's own user and group can be given to a new file, and those of others only by root")
+    @Test("A new file can get the current user's owner and group, and those of other users only by root")
     func ownership() throws {
         let mine = try #require(try FileSystem.status(folder.write("a", to: "mine")))
         let around = try #require(try FileSystem.status(root))
@@ -283,7 +284,7 @@ struct FileSystemTests {
     }
 
     @Test(
-        "The system's reason decides what the error says to do",
+        "The advice of an error depends on the system's reason",
         arguments: [
             (ENOENT, StoreError.Code.missingFile), (ENOTDIR, .missingFile), (EACCES, .permission), (EPERM, .permission),
             (EROFS, .permission), (ENAMETOOLONG, .nameTaken), (ENOSPC, .noSpace), (EDQUOT, .noSpace),

@@ -22,7 +22,9 @@ struct DetachedThreadTests {
     }
 
     #if os(Linux)
-        @Test("Tools show the name, or as much of it as Linux takes", arguments: ["", "key", "a long name"])
+        @Test(
+            "System tools show a thread's name, or as much of it as Linux allows",
+            arguments: ["", "key", "a long name"])
         func name(name: String) throws {
             let answer = BlockingAnswer<String>()
             try DetachedThread.start(name) {

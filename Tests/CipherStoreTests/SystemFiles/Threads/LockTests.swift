@@ -25,7 +25,7 @@ struct LockTests {
         #expect(lock.withLock { true })
     }
 
-    @Test("Whoever waits goes on when another has changed what was waited for", arguments: [nil, 600.0])
+    @Test("A waiting thread continues when another one has changed what it waits for", arguments: [nil, 600.0])
     func waiting(limit: Double?) {
         let counter = Counter()
         let deadline = limit.map { ContinuousClock.now + .seconds($0) }
@@ -44,7 +44,7 @@ struct LockTests {
         #expect(counter.value == 2_000)
     }
 
-    @Test("Where nobody changes anything the wait ends at its deadline", arguments: [-1e15, -1, 0, 0.000_001])
+    @Test("If nothing changes, the wait ends at its deadline", arguments: [-1e15, -1, 0, 0.000_001])
     func deadline(seconds: Double) {
         let lock = Lock()
         let deadline = ContinuousClock.now + .seconds(seconds)
@@ -55,7 +55,9 @@ struct LockTests {
         #expect(deadline <= .now)
     }
 
-    @Test("A deadline beyond all clocks is one to wait for", arguments: [Duration.seconds(1e15), .seconds(Int64.max)])
+    @Test(
+        "A deadline beyond the range of all clocks can be waited for",
+        arguments: [Duration.seconds(1e15), .seconds(Int64.max)])
     func distantDeadline(timeout: Duration) {
         let deadline = ContinuousClock.now + timeout
         let counter = Counter()
