@@ -20,7 +20,7 @@ extension StoreError {
         StoreError(.busy, path: path, detail, advice: retry.rawValue, changed: changed, underlying: underlying)
     }
 
-    /// Creates the error for a file name that was free until another program created a file with it.
+    /// Creates the error for a file name that was free until another program created a file under that name.
     package static func madeMeanwhile(_ path: String) -> StoreError {
         busy(path, "another program created the file at the same moment", retry: .now)
     }

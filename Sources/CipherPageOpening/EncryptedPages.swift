@@ -86,8 +86,10 @@ package final class EncryptedPages<Sealed: PageSource>: PageSource {
         return UnsafeRawBufferPointer(rebasing: scratch[..<seal.pageSize])
     }
 
-    /// Returns whether a page was authenticated together with others; if the page follows the last one, it is
-    /// authenticated now.
+    /// Returns whether a page is in the run of pages that were authenticated together.
+    ///
+    /// If the page follows that run, or the last page requested outside a run, a new run that begins with it is
+    /// authenticated first.
     private func isInRun(_ page: UInt32) throws -> Bool {
         guard let authenticator, authenticator.takesMany else { return false }
         if run.contains(page) { return true }

@@ -37,7 +37,7 @@ struct RowOracle {
 
     /// Has a store do it, and what was left open before cleared up.
     ///
-    /// - Returns: Whether the store answered; a store that does not has ended.
+    /// - Returns: Whether the change was asked for and answered.
     mutating func write(_ change: Change, _ ask: (String) -> String?) throws -> Bool {
         guard try clearUp(ask) else { return false }
         open = change
@@ -60,11 +60,11 @@ struct RowOracle {
         // A process that is killed between its commit's frame and the index of the log leaves a commit that other
         // processes do not see, but that a later recovery of the log does, unless another commit has overwritten it.
         guard let overwritten = ask("put \(first + count) 1 0") else { return false }
-        guard overwritten.hasPrefix("ok") else { return true }
+        guard overwritten.hasPrefix("ok") else { return false }
         // The rows of a change are of one transaction, so one of them that tells is enough.
         for row in change.rows where versions[row] != change.version {
             guard let answer = ask("version \(row)") else { return false }
-            guard answer.hasPrefix("ok") else { return true }
+            guard answer.hasPrefix("ok") else { return false }
             let found = Int(answer.dropFirst(3))
             if found == change.version {
                 apply(change)

@@ -72,7 +72,7 @@ import Testing
     }
 
     static let wrong: [(arguments: [String], says: String)] = [
-        (["--max-open", "10"], "--max-open takes a number from 56 up"),
+        (["--max-open", "10"], "--max-open takes a number of at least 56"),
         (["--nice", "20"], "from 1 to 19"),
         (["--bytes-per-second", "fast"], "such as 50M"),
         (["--bytes-per-second", "0"], "such as 50M"),

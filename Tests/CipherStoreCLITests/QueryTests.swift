@@ -181,7 +181,7 @@ import Testing
     func notOneStatement(_ sql: String) throws {
         let run = try query(sql)
         #expect(run.status == 64, "\(run.errors)")
-        #expect(run.errors.contains("one statement"))
+        #expect(run.errors.contains("one SQL statement"))
     }
 
     @Test(

@@ -67,8 +67,9 @@ extension DatabaseConverter {
     ///   - database: The database file, encrypted or plaintext.
     ///   - keyProvider: Provides the key if the file is encrypted, on another thread. It never creates one.
     ///   - formats: The cipher formats that the file may have, in the order in which they are tried.
-    ///   - options: The collations, functions and tokenizers of the schema, without which the content of some indexes
-    ///     is not checked, and how long to wait. All other options are ignored.
+    ///   - options: How long to wait for other connections and for the key provider, and the schema's collations,
+    ///     functions and tokenizers, without which the content of some indexes is not checked. All other options are
+    ///     ignored.
     /// - Returns: The result of the check. Faults inside the file are reported as complaints.
     /// - Throws: ``StoreError`` if the file cannot be opened: with the code `missingFile`, `keyDoesNotFit`,
     ///   `staleSidecar`, or `needsRecovery` if the journal of a writer that crashed must be rolled back first;

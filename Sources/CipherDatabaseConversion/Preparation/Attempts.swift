@@ -40,7 +40,7 @@ package struct Attempts {
         throw StoreError(
             .repeatedFailure, path: paths.database,
             "a conversion of the file was started \(last.attempts) times and never finished",
-            advice: "run it by hand with the command line, or remove \(paths.attemptName)")
+            advice: "run it from the command line, or remove \(paths.attemptName) to allow new attempts")
     }
 
     /// Preserves the log of a plaintext database, if a copy that an earlier launch left needs it, until the caller

@@ -106,7 +106,7 @@ struct EncryptedSource {
         StoreError(
             .saltMissing, path: paths.database,
             "a file with a readable header does not contain its salt, so the salt must come with the key",
-            advice: "pass the key in the form x'96 hex digits', raw key and salt", changed: .nothing)
+            advice: "pass the raw key followed by the salt, in the form x'96 hex digits'", changed: .nothing)
     }
 
     private func opensAny(_ pages: some PageSource, _ settings: CipherSettings) throws -> Bool {

@@ -6,7 +6,7 @@ public struct VersionedTable: Sendable, Equatable {
     public var name: String
     /// The table's version: a number such as `1.4`, which is earlier than `1.5` and the same as `1.40`.
     public var version: Double
-    /// The table's columns, or its statement.
+    /// The table's columns, or its `CREATE TABLE` statement.
     public var definition: Definition
     /// The new column names, each with the old name.
     public var renamedColumns: [String: String]

@@ -155,7 +155,8 @@ extension RecordedVersion.VersionColumn {
             guard let version = try value?.version(fractions, offset: offset, of: place, path: databasePath) else {
                 throw StoreError(
                     .recordedVersion, path: databasePath, "\(place) contains a value that is not a valid version",
-                    advice: "it must be a whole number of at least 0, after the offset, or text such as 2.0.0")
+                    advice: "it must be a whole number that is at least 0 once the offset is added or, if there is no "
+                        + "offset, text such as 2.0.0")
             }
             highest = highest.map { max($0, version) } ?? version
         }

@@ -4,7 +4,7 @@ internal import CipherHistory
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// The source of an app that changes its schema in steps.
+/// The schema source for an app that changes its schema in steps.
 ///
 /// Every statement is first tried on private databases: one that began empty and ran every step, and one with the
 /// schema of the real database. Thus a plan reports faults in a step, and steps that the older system left half done,

@@ -43,7 +43,7 @@ extension MigrationSteps {
             guard name.hasSuffix(Self.ending), let version = SchemaVersion(String(number)) else {
                 throw StoreError(
                     .configuration, path: "\(folder)/\(name)", "the name of the update contains no version",
-                    advice: "name it sql_update_3.plist or sql_update_1.10.0.plist, or remove it")
+                    advice: "give it a name such as sql_update_3.plist or sql_update_1.10.0.plist, or remove it")
             }
             hasDots = hasDots || number.contains(".")
             updates.append(Update(version, name: name, .sql(try Self.texts(in: folder, name))))

@@ -78,7 +78,7 @@ extension ConnectionQueue: Awaitable {
             throw StoreError(
                 .misuse, path: path,
                 "closures of several stores called each other's stores and would wait for each other",
-                advice: "call the stores one after the other, or always in the same order")
+                advice: "do not call one store in a closure of another, or always nest the calls in the same order")
         }
     }
 }

@@ -3,7 +3,7 @@ internal import CipherDatabaseConversion
 extension Command {
     static let backup = Command(
         name: "backup",
-        summary: "Make a verified, encrypted copy while other connections use the database.",
+        summary: "Make a verified, encrypted copy of a database in use.",
         operands: [.database],
         options: [BackupCommand.output] + KeyOptions.key.all + KeyOptions.newKey.all
             + [CipherOptions.newCompatibility, CipherOptions.oldCompatibility, .busyTimeout, .progress],

@@ -4,7 +4,7 @@ internal import CipherStore
 extension Command {
     static let history = Command(
         name: "history",
-        summary: "Print what was done and what is pending, without changing anything.",
+        summary: "Print what was done and what is pending.",
         options: ConfigurationOptions.all + KeyOptions.key.all,
         notes: [
             "Each line has a state: applied, pending (in the configuration, but not yet in the database), missing (its "

@@ -65,8 +65,9 @@ struct LineReader: ~Copyable {
             }
             guard unfinished <= longest else {
                 throw StoreError(
-                    .notAFile, path: path, "this is not a list or report: a line has more than \(longest) bytes",
-                    advice: "pass another file")
+                    .notAFile, path: path,
+                    "this is neither a list of files nor a fleet report: a line has more than \(longest) bytes",
+                    advice: "pass a list with one file name per line, or a file written by --report")
             }
             looked = unfinished
             try fill()

@@ -95,7 +95,9 @@ extension ReportHeader {
                     .map { "of a run with another --\($0)" }
             }
         if let difference {
-            throw CommandFailure.usage("\(path) is a report \(difference)", advice: "pass a report of the same work")
+            throw CommandFailure.usage(
+                "\(path) is a report \(difference)",
+                advice: "pass a report of a run with the same command, folder and options")
         }
     }
 }

@@ -44,7 +44,7 @@ package struct EnclosingJobs: Sendable {
         entries.contains { $0.job === job && $0.thread == Self.thisThread }
     }
 
-    /// Returns the same jobs for the calling thread, for which `starter` waits.
+    /// Returns these jobs with the thread `starter` replaced by the calling thread, for which `starter` waits.
     func handedOn(from starter: UInt) -> EnclosingJobs {
         var jobs = self
         for index in entries.indices where entries[index].thread == starter {

@@ -47,25 +47,27 @@ package final class Lock: Sendable {
         pthread_cond_wait(change, mutex)
     }
 
-    /// Waits as ``wait()`` does, and returns whether the thread was woken; `false` after the deadline, or after an
-    /// hour.
+    /// Waits as ``wait()`` does, and returns `false` if the deadline has passed.
+    ///
+    /// It returns at least once an hour.
     package func wait(until deadline: ContinuousClock.Instant) -> Bool {
         let left = ContinuousClock.now.duration(to: deadline)
         guard left > .zero else { return false }
         // The wait is at most an hour at once, because C's time type may not be able to represent the deadline.
-        let (seconds, attoseconds) = min(left, .seconds(3_600)).components
+        let longest = Duration.seconds(3_600)
+        let (seconds, attoseconds) = min(left, longest).components
         var time = timespec()
         #if canImport(Darwin)
             time.tv_sec = Int(seconds)
             time.tv_nsec = Int(attoseconds / Self.attosecondsInNanosecond)
-            return pthread_cond_timedwait_relative_np(change, mutex, &time) == 0
+            return pthread_cond_timedwait_relative_np(change, mutex, &time) == 0 || left > longest
         #else
             clock_gettime(CLOCK_MONOTONIC, &time)
             // One is added, because the wait must not end before the deadline.
             let nanoseconds = time.tv_nsec + Int(attoseconds / Self.attosecondsInNanosecond) + 1
             time.tv_sec += Int(seconds) + nanoseconds / 1_000_000_000
             time.tv_nsec = nanoseconds % 1_000_000_000
-            return pthread_cond_timedwait(change, mutex, &time) == 0
+            return pthread_cond_timedwait(change, mutex, &time) == 0 || left > longest
         #endif
     }
 
