@@ -70,8 +70,8 @@ package enum Tool {
             throw CommandFailure.usage(
                 "\(missing.usage) is required",
                 advice: isConfiguration
-                    ? "pass a property list or JSON file that describes the database; "
-                        + "to encrypt a file without one, run cipherstore encrypt" : "")
+                    ? "pass a property list or JSON file that describes the database, and its folder with "
+                        + "--directory; to encrypt a file without a configuration, run cipherstore encrypt" : "")
         }
         if command.isToldByStatus { Output.beginReport() }
         return try command.run(invocation)

@@ -85,6 +85,15 @@ struct FirstHourTests {
         #expect(run.errors.contains("--recursive"))
     }
 
+    @Test("A raw key in the place of its file is refused, and not repeated")
+    func keyAsFile() throws {
+        let digits = String(repeating: "a7", count: 32)
+        let run = try fixture.run("verify", fixture.database, "--key-file", "x'\(digits)'")
+        #expect(run.status == 64)
+        #expect(run.errors.contains("--key-file takes the path of a file, not the key itself"))
+        #expect(!run.errors.contains(digits))
+    }
+
     @Test(
         "A file that cannot be a database is not reported as one with another key",
         arguments: [("hello world\n", "it contains text"), ("\u{1f}\u{1}\u{2}", "it has 3 bytes")])

@@ -56,12 +56,24 @@ struct KeyOptions: Sendable {
         }
         if let path = invocation[file] {
             if path == "-" { return try Self.typed(invocation) }
+            guard !Self.isRawKey(path) else {
+                throw CommandFailure.usage(
+                    "--\(file.name) takes the path of a file, not the key itself",
+                    advice: "other users can read a key on the command line: put it in a file, or use --\(file.name) -")
+            }
             return KeyFileTemplate(path) ?? Self.keyFile(path)
         }
         if let variable = invocation[environment] { return .environment(variable) }
         if let name = invocation[credential] { return .systemdCredential(name) }
         if let name = invocation[secretService] { return .secretService(name, createIfMissing: true) }
         return nil
+    }
+
+    /// Whether a text has the form of SQLCipher's raw keys, which no message may repeat.
+    private static func isRawKey(_ text: String) -> Bool {
+        let digits = text.dropFirst(2).dropLast()
+        return text.lowercased().hasPrefix("x'") && text.hasSuffix("'") && digits.count >= 32
+            && digits.allSatisfy(\.isHexDigit)
     }
 
     /// Returns the provider of a key file, with advice for the command line.
