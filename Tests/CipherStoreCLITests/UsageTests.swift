@@ -27,7 +27,7 @@ import Testing
         (["inspect", "x", "-k", "hidden"], "unknown option -k"),
         (["inspect", "x", "--key", "hidden"], "other users can read a key on the command line"),
         (["inspect", "x", "--password=hidden"], "put it in a file and use one of --key-file"),
-        (["migrate", "--directory", "x"], "to encrypt a file without one, run cipherstore encrypt"),
+        (["migrate", "--directory", "x"], "to encrypt a file without a configuration, run cipherstore encrypt"),
         (["inspect", "x", "--key-file"], "the value is missing"),
         (["inspect", "x", "--key-file="], "the value is missing"),
         (["encrypt", "x", "--key-file", ""], "the value is missing"),
