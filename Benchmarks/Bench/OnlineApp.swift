@@ -82,6 +82,7 @@ struct OnlineApp {
             try Waiting.for { _ = try await conversion.value }
             facts.conversion = (ContinuousClock.now - opened).inSeconds
         } else {
+            // The app works for this long, and nothing ends it earlier.
             Thread.sleep(forTimeInterval: seconds)
         }
         let ended = ContinuousClock.now
@@ -207,6 +208,7 @@ private final class Load: @unchecked Sendable {
                         String?.self, "SELECT body FROM chat WHERE uid = \(uid) ORDER BY sentAt DESC LIMIT 50")
                 }
             }
+            // The pause of a person between two reads, a part of the load that is measured.
             Thread.sleep(forTimeInterval: 0.005)
         }
     }
@@ -217,6 +219,7 @@ private final class Load: @unchecked Sendable {
         while goesOn {
             let due = began + .seconds(1) / OnlineApp.writesPerSecond * number
             let rest = (due - ContinuousClock.now).inSeconds
+            // The pace of the writes, a part of the load that is measured.
             if rest > 0 { Thread.sleep(forTimeInterval: rest) }
             number += 1
             let (uid, body, sentAt) = (

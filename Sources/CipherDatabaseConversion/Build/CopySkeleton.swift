@@ -183,7 +183,7 @@ struct CopySkeleton {
         return roots
     }
 
-    /// Returns whether a table is WITHOUT ROWID: its primary key is listed as an index, but has no b-tree of its own.
+    /// Returns whether a table is WITHOUT ROWID: its primary key is listed as an index, but has no separate b-tree.
     private static func isWithoutRowID(
         _ table: SchemaName, _ indexes: Set<SchemaName>, _ connection: Connection
     ) throws -> Bool {

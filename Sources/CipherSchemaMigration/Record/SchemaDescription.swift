@@ -29,7 +29,7 @@ package struct SchemaDescription: Sendable, Equatable, Codable {
     /// Creates a description of a database's schema; a read-only connection suffices.
     package init(of connection: Connection) throws {
         var rows: [(type: String, name: String, table: String, sql: String)] = []
-        // The indexes of UNIQUE and PRIMARY KEY have no SQL text of their own; their table's text contains them.
+        // The indexes of UNIQUE and PRIMARY KEY have no separate SQL text; their table's text contains them.
         try connection.forEachRow(
             "SELECT type, name, tbl_name, sql FROM main.sqlite_master WHERE sql IS NOT NULL ORDER BY rowid"
         ) { row in

@@ -4,7 +4,7 @@ internal import CipherSQLText
 /// Handles rename hints whose old and new names both exist in the database.
 ///
 /// An app causes this if it creates missing tables and columns before it makes renames: the new table or column is
-/// empty, and the old one contains the values. A table or column that contains values of its own is never replaced, and
+/// empty, and the old one contains the values. A table or column that contains its own values is never replaced, and
 /// one that a hint names is never dropped.
 struct RenameCollisions {
     let wanted: WantedSchema

@@ -138,7 +138,7 @@ package struct DatabaseState {
 
     static func readObjects(_ connection: Connection) throws -> [Object] {
         var objects: [Object] = []
-        // The indexes of UNIQUE and PRIMARY KEY have no SQL text of their own; they belong to their table.
+        // The indexes of UNIQUE and PRIMARY KEY have no separate SQL text; they belong to their table.
         try connection.forEachRow(
             "SELECT type, name, tbl_name, sql FROM main.sqlite_master WHERE type <> 'table' AND sql IS NOT NULL"
         ) { row in
