@@ -1,0 +1,167 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+import CipherKeyProviders
+import CipherSQLite
+import CipherTestSupport
+import Foundation
+import Testing
+
+/// Recoveries in place that are refused, and what a killed one leaves.
+extension InPlaceRecoveryTests {
+    // MARK: Refusals
+
+    @Test(
+        "A file that another process has open is refused unchanged, in each journal mode", arguments: ["WAL", "DELETE"])
+    func busy(journal: String) throws {
+        let damaged = try Damaged(journal: journal)
+        let other = try TestProgram.built("CipherLockHolder").start(["sql", damaged.path])
+        #expect(try other.line() == "ready")
+        #expect(try other.ask("SELECT count(*) FROM t").hasPrefix("ok"))
+        let before = try damaged.digest()
+        let error = try #require(try storeError { try damaged.recovery().runLocked() })
+        #expect(error.code == .busy, "\(error)")
+        #expect(try damaged.digest() == before)
+        _ = try other.wait()
+    }
+
+    @Test(
+        "A sound file is not recovered and stays unchanged, even if it was recovered before",
+        arguments: ["WAL", "DELETE"], [true, false])
+    func sound(journal: String, isEncrypted: Bool) throws {
+        let damaged = try Damaged(key: isEncrypted ? TestKeys.raw() : nil, journal: journal, losesScrap: false)
+        let before = try damaged.digest()
+        let report = try damaged.recovery().runLocked()
+        #expect(report.wasSound && report.complete && report.source == damaged.path, "\(report)")
+        #expect(try damaged.digest() == before)
+        try damaged.overwrite(page: damaged.scrap)
+        #expect(try !damaged.recovery().runLocked().wasSound)
+        let recovered = try damaged.digest()
+        #expect(try damaged.recovery().runLocked().wasSound)
+        #expect(try damaged.digest() == recovered)
+    }
+
+    @Test("Leftovers of a run that was killed after the swap are removed by the next run, which finds no damage")
+    func soundAfterKill() throws {
+        let damaged = try Damaged()
+        _ = try damaged.recovery().runLocked()
+        let after = try damaged.digest()
+        let paths = try DatabasePaths(damaged.path)
+        let folder = try paths.openFolder()
+        var record = try AttemptRecord(
+            attempts: 1, wasWriteAheadLog: true,
+            original: try #require(try folder.status("app.db-damaged")).identity.inode)
+        record.copy = try #require(try folder.status("app.db")).identity.inode
+        record.keptAs = 1
+        try record.write(folder, paths)
+        #expect(try damaged.recovery().runLocked().wasSound)
+        #expect(try damaged.digest() == after)
+    }
+
+    @Test("A file with intact pages is not sound if an index has another value than the row")
+    func indexOfOtherValue() throws {
+        let file = try LegacyFile {
+            try $0.executeScript("CREATE TABLE t(a TEXT); CREATE INDEX i ON t(a); INSERT INTO t VALUES ('p'), ('qqqq')")
+        }
+        var data = try Data(contentsOf: URL(filePath: file.path))
+        // The first is the row's, the second the index's.
+        let place = try #require(data.firstRange(of: Data("qqqq".utf8)))
+        data[place.lowerBound] -= 1
+        try data.write(to: URL(filePath: file.path))
+        let recovery = InPlaceRecovery(
+            of: try DatabasePaths(file.path), provider: TestKeys.provider(), formats: [CipherSettings()],
+            options: ConversionOptions())
+        let report = try recovery.runLocked()
+        #expect(!report.wasSound && report.rows == 2, "\(report)")
+    }
+
+    @Test(
+        "If the finishing step refuses, the file and its log stay, and nothing else is left",
+        arguments: ["WAL", "DELETE"])
+    func refusedFinishing(journal: String) throws {
+        struct Refusal: Error {}
+        let damaged = try Damaged(journal: journal)
+        let before = try damaged.digest()
+        #expect(throws: Refusal.self) { try damaged.recovery().runLocked { _, _ in throw Refusal() } }
+        #expect(try damaged.digest() == before)
+    }
+
+    @Test("A writer that appears while the new database is built is not overwritten")
+    func writtenMeanwhile() throws {
+        let damaged = try Damaged()
+        let error = try #require(
+            try storeError {
+                try damaged.recovery().runLocked { _, _ in
+                    let log = try FileHandle(forWritingTo: URL(filePath: damaged.path + "-wal"))
+                    try log.seekToEnd()
+                    try log.write(contentsOf: Data(repeating: 0, count: 24))
+                    try log.close()
+                }
+            })
+        #expect(error.code == .busy, "\(error)")
+        #expect(try damaged.folder.names == ["app.db", "app.db-wal"])
+    }
+
+    @Test("Attempts that a watchdog kills are counted")
+    func attempts() throws {
+        let damaged = try Damaged()
+        let paths = try DatabasePaths(damaged.path)
+        let status = try #require(try paths.openFolder().status(paths.name))
+        var record = try AttemptRecord(attempts: 5, original: status.identity.inode)
+        try record.write(paths.openFolder(), paths)
+        let before = try damaged.digest()
+        let error = try #require(try storeError { try damaged.upgrade().run() })
+        #expect(error.code == .repeatedFailure)
+        #expect(try damaged.digest() == before)
+        record = try AttemptRecord(attempts: 1, original: status.identity.inode)
+        try record.write(paths.openFolder(), paths)
+        #expect(try damaged.upgrade().run().outcome == .recovered)
+    }
+
+    // MARK: After a kill
+
+    @Test("The log that a killed run had set aside is restored before the file is examined")
+    func putBack() throws {
+        let damaged = try Damaged()
+        let before = try damaged.digest()
+        let paths = try DatabasePaths(damaged.path)
+        let folder = try paths.openFolder()
+        let status = try #require(try folder.status(paths.name))
+        // What a run leaves that is killed between putting the log aside and the swap.
+        var record = try AttemptRecord(attempts: 1, wasWriteAheadLog: true, original: status.identity.inode)
+        let kept = try DamagedOriginal.keep(paths, folder, status.identity, &record)
+        try kept.takeSidecars()
+        #expect(try damaged.folder.names == ["app.db", "app.db-attempt", "app.db-damaged", "app.db-damaged-wal"])
+        try Leftovers.putBackSidecars(paths)
+        try FileManager.default.removeItem(atPath: damaged.path + "-attempt")
+        #expect(try damaged.digest() == before)
+        // The same, when a run that is not asked to recover comes first.
+        try record.write(folder, paths)
+        _ = try DamagedOriginal.keep(paths, folder, status.identity, &record).takeSidecars()
+        let error = try #require(
+            try storeError { try EncryptionUpgrade(path: damaged.path, provider: TestKeys.provider()).run() })
+        #expect(error.code == .corrupt)
+        #expect(try !damaged.folder.names.contains { $0.hasPrefix("app.db-damaged") })
+        #expect(try Damaged.rows(damaged.path, key: nil) == Damaged.allRows)
+    }
+
+    @Test("A damaged file that lost its kept name in a power loss gets it back before its other name is removed")
+    func nameLost() throws {
+        let damaged = try Damaged()
+        let file = try damaged.bytes("app.db")
+        _ = try damaged.recovery().runLocked()
+        let paths = try DatabasePaths(damaged.path)
+        let folder = try paths.openFolder()
+        var record = try AttemptRecord(
+            attempts: 1, original: try #require(try folder.status("app.db-damaged")).identity.inode)
+        record.copy = try #require(try folder.status("app.db")).identity.inode
+        record.keptAs = 1
+        try record.write(folder, paths)
+        try folder.rename("app.db-damaged", to: record.copyName(paths))
+        #expect(try damaged.upgrade().run().outcome == .alreadyEncrypted)
+        #expect(
+            try damaged.folder.names.filter { !$0.hasSuffix("-shm") } == [
+                "app.db", "app.db-damaged", "app.db-damaged-wal",
+            ])
+        #expect(try damaged.bytes("app.db-damaged") == file)
+    }
+}
