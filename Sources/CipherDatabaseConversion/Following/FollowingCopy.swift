@@ -304,10 +304,11 @@ final class FollowingCopy: CopyMadeAhead {
                 database: former.database, identity: former.identity, pin: pin, snapshot: snapshot,
                 schema: former.schema, map: map)
             former.pin.close()
+            // A launch that ends during the long comparison leaves a copy with which the next one continues.
+            if isResumable { try note() }
             if proving { try proveAll(reading, observer) }
             self.isProven = proving || isProven && written.isEmpty
             isBroken = false
-            if isResumable { try note() }
             return Round(pages: written.count)
         } catch {
             if original?.pin !== pin { pin.close() }

@@ -26,12 +26,16 @@ struct ResumedEncryptionTests {
 
         /// A run of the first step, which leaves what a killed one leaves once it is let go.
         func prepare(
-            _ key: @escaping @Sendable () throws -> CipherKey = { try TestKeys.raw() }
+            _ key: @escaping @Sendable () throws -> CipherKey = { try TestKeys.raw() },
+            watching watch: @escaping @Sendable (UpgradeProgress) -> Void = { _ in }
         ) throws -> OpenEncryption {
             let seen = SeenStages()
             self.seen = seen
             var options = ConversionOptions()
-            options.progress = { seen.add($0.stage) }
+            options.progress = {
+                seen.add($0.stage)
+                watch($0)
+            }
             let encryption = try OpenEncryption(
                 DatabasePaths(path), provider: TestKeys.provider(key), options: options)
             try encryption.prepare(UpgradeCancellation(), resting: {}) { [path] in
@@ -128,6 +132,35 @@ struct ResumedEncryptionTests {
         try subject.finish(encryption)
     }
 
+    @Test("A launch that is killed during the long comparison leaves a copy with which the next one continues")
+    func killedWhileComparing() throws {
+        // The comparison reports its progress for each megabyte.
+        let subject = try Subject(
+            """
+            CREATE TABLE t(id INTEGER PRIMARY KEY, a);
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400)
+                INSERT INTO t SELECT i, randomblob(10000) FROM n;
+            """)
+        let boot = try #require(FileSystem.bootIdentity())
+        let record = subject.folder.url.appending(path: "app.db-attempt")
+        let path = subject.path
+        let marks = Marks()
+        let encryption = try subject.prepare(watching: { progress in
+            guard progress.stage == .proving else { return }
+            if progress.bytes == 0 {
+                // The round before the comparison then has something to copy.
+                let app = try? Connection(path: path, mode: .readWrite, busyTimeout: .seconds(5))
+                marks.add((try? app?.execute("UPDATE t SET a = 'x' WHERE id = 7")) != nil)
+                app?.close()
+            } else {
+                marks.add((try? String(contentsOf: record, encoding: .utf8))?.contains(boot) == true)
+            }
+        })
+        #expect(marks.all.count > 1)
+        #expect(!marks.all.contains(false))
+        try subject.finish(encryption)
+    }
+
     @Test("A copy that another run is making is left alone, and the error reports it")
     func beingMade() throws {
         let subject = try Subject("CREATE TABLE t(a); INSERT INTO t VALUES (1)")
@@ -158,6 +191,17 @@ struct ResumedEncryptionTests {
         subject.app.close()
         #expect(try subject.folder.names == ["app.db"])
     }
+}
+
+/// What a run found each time it was watched.
+private final class Marks: @unchecked Sendable {
+    // Read and written only under `lock`.
+    private var found: [Bool] = []
+    private let lock = Lock()
+
+    var all: [Bool] { lock.withLock { found } }
+
+    func add(_ isAsExpected: Bool) { lock.withLock { found.append(isAsExpected) } }
 }
 
 /// The stages that a run has told of.
