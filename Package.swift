@@ -79,7 +79,7 @@ let package = Package(
         ),
         .target(
             name: "CipherSQLite",
-            dependencies: ["CCipherEngine", "CipherErrors", "CipherPrimitives", "CipherSystemFiles"],
+            dependencies: ["CCipherEngine", "CCipherSystem", "CipherErrors", "CipherPrimitives", "CipherSystemFiles"],
             swiftSettings: strict
         ),
         .target(

@@ -102,6 +102,14 @@ int cs_fsetxattr(int file, const char *name, const void *value, size_t size) {
 int cs_fremovexattr(int file, const char *name) { return fremovexattr(file, name); }
 #endif
 
+void cs_begin_writing(int descriptor, off_t offset, off_t count) {
+#if defined(__linux__)
+    (void)sync_file_range(descriptor, offset, count, SYNC_FILE_RANGE_WRITE);
+#else
+    (void)descriptor, (void)offset, (void)count;
+#endif
+}
+
 #if defined(__linux__)
 // FUSE and network file systems grant leases, too, but know only about descriptors on this machine. Source: statfs(2).
 int cs_lease_is_local(int descriptor) {

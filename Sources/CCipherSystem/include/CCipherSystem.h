@@ -44,6 +44,10 @@ void cs_lease_end(int descriptor);
 // does not provide one.
 int cs_boot_identity(char identity[37]);
 
+// Asks the system to begin to write a part of a file to the disk, without waiting for it. Does nothing where there is no
+// such call.
+void cs_begin_writing(int descriptor, off_t offset, off_t count);
+
 // Takes the exclusive lock of an SQLite database (F_SETLK). Returns 0, or -1 with errno set.
 int cs_lock_database(int descriptor);
 

@@ -25,6 +25,8 @@ struct CopyBuilder {
     let busyTimeout: Duration
     /// Whether to fill the indexes from the rows instead of copying them.
     let rebuildsIndexes: Bool
+    /// Whether an app may commit to the original meanwhile.
+    let isBesideWriters: Bool
     let observer: UpgradeObserver
 
     /// A connection to the original, with the copy attached as `copy`.
@@ -100,7 +102,8 @@ struct CopyBuilder {
         let sealing = try copyKey.flatMap { copyKey in
             guard FileLayer.canSeal(copyKey.settings) else { return nil as FileLayer? }
             // If the other thread could not be started, this thread encrypts the pages.
-            return try FileLayer(sealing: copy.content, key: copyKey.key) { body in
+            let file = isBesideWriters ? copy.content.writingEarly : copy.content
+            return try FileLayer(sealing: file, key: copyKey.key) { body in
                 (try? DetachedThread.start("seal", body)) != nil
             }
         }

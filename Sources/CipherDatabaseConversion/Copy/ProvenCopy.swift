@@ -212,7 +212,8 @@ struct ProvenCopy {
         let builder = CopyBuilder(
             source: source, sourceKey: sourceKey, copy: copy, copyKey: copyKey,
             extensions: options.extensions, header: try HeaderFields(of: source, key: sourceKey),
-            busyTimeout: options.busyTimeout, rebuildsIndexes: rebuildsIndexes, observer: observer)
+            busyTimeout: options.busyTimeout, rebuildsIndexes: rebuildsIndexes, isBesideWriters: hold != nil,
+            observer: observer)
         let begun = try builder.begin()
         if let hold {
             try begun.connection.pinSnapshot()

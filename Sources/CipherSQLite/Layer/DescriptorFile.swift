@@ -1,4 +1,5 @@
 internal import CCipherEngine
+internal import CCipherSystem
 internal import CipherErrors
 
 #if canImport(Glibc)
@@ -16,6 +17,8 @@ package final class DescriptorFile: Sendable {
     private let descriptor: Int32
     private let closesDescriptor: Bool
     private let path: String
+    /// Whether the system is to begin to write bytes to the disk as soon as this object has written them.
+    private let writesEarly: Bool
 
     /// Creates a file whose descriptor the caller opened and closes.
     ///
@@ -26,10 +29,19 @@ package final class DescriptorFile: Sendable {
         self.init(descriptor: descriptor, path: path, closesDescriptor: false)
     }
 
-    init(descriptor: Int32, path: String, closesDescriptor: Bool) {
+    init(descriptor: Int32, path: String, closesDescriptor: Bool, writesEarly: Bool = false) {
         self.descriptor = descriptor
         self.path = path
         self.closesDescriptor = closesDescriptor
+        self.writesEarly = writesEarly
+    }
+
+    /// Returns this file with the system beginning to write bytes to the disk as soon as they are written.
+    ///
+    /// If an app commits to other files meanwhile, each of its syncs would otherwise wait for ever more bytes of this
+    /// file. Use the result only as long as this object exists.
+    package var writingEarly: DescriptorFile {
+        DescriptorFile(descriptor: descriptor, path: path, closesDescriptor: false, writesEarly: true)
     }
 
     deinit {
@@ -70,6 +82,7 @@ package final class DescriptorFile: Sendable {
             }
             done += part
         }
+        if writesEarly { cs_begin_writing(descriptor, off_t(offset), off_t(count)) }
         return SQLITE_OK
     }
 
