@@ -60,7 +60,7 @@ import Testing
         (["query", "x"], "takes the arguments DB SQL"),
         (["query", "x", "SELECT 1", "--csv", "--json"], "cannot be used together"),
         (["keygen"], "takes the argument FILE"),
-        (["completions", "fish"], "available for bash and zsh"),
+        (["completions", "fish"], "available only for bash and zsh"),
         (["completions", "bash", "--json"], "unknown option --json"),
         (["keygen", "a", "--key-file", "b"], "unknown option --key-file"),
     ]

@@ -4,8 +4,8 @@ internal import CipherSQLite
 /// The options that choose the cipher format.
 enum CipherOptions {
     private static let form =
-        "To change its defaults, append settings, such as 4,page-size=8192,kdf-iterations=64000. The values of hmac= "
-            + "and kdf= are sha1, sha256 or sha512."
+        "To override the format's defaults, append settings, as in 4,page-size=8192,kdf-iterations=64000. hmac= and "
+            + "kdf= accept sha1, sha256 or sha512."
 
     static let compatibility = Option(
         "cipher-compatibility", value: "N", kind: .words(["4", "3", "2", "1"]),

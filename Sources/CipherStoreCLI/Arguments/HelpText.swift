@@ -16,8 +16,8 @@ package enum HelpText {
 
     private static let walResetFault = TextLayout.paragraph(
         "This SQLite version has a bug: if several programs write to a file in WAL mode, commits can be lost. SQLite "
-            + "3.51.3 and SQLCipher 4.14 fix the bug. cipherstore avoids it. Any other program that writes to the same "
-            + "file must set PRAGMA wal_autocheckpoint = 0.")
+            + "3.51.3 and SQLCipher 4.14 fix the bug. cipherstore avoids the bug, but any other program that writes to "
+            + "the same file must set PRAGMA wal_autocheckpoint = 0.")
 
     static var overview: String {
         var text = "Usage: cipherstore COMMAND [options]\n\n"

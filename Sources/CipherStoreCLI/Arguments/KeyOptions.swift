@@ -127,7 +127,7 @@ struct KeyOptions: Sendable {
             throw CommandFailure(
                 .usage, "usage", path: invocation.operands.first, "a key is required",
                 advice:
-                    "specify it with one of \(all.map(\.usage).joined(separator: ", ")); cipherstore keygen FILE "
+                    "specify the key with one of \(all.map(\.usage).joined(separator: ", ")); cipherstore keygen FILE "
                         + "creates a key file")
         }
         return provider

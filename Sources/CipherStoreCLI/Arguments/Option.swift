@@ -39,7 +39,7 @@ extension Option {
             + "terminal.")
     static let lockTimeout = Option(
         "lock-timeout", value: "SECONDS",
-        "How long to wait for another upgrade in the same folder (default: 120 seconds).")
+        "How long to wait for another upgrade in the same folder to finish (default: 120 seconds).")
     static let busyTimeout = Option(
         "busy-timeout", value: "SECONDS",
         "How long to wait for other connections to release their locks on the database (default: 5 seconds).")

@@ -8,14 +8,14 @@ extension Command {
         options: [BackupCommand.output] + KeyOptions.key.all + KeyOptions.newKey.all
             + [CipherOptions.newCompatibility, CipherOptions.oldCompatibility, .busyTimeout, .progress],
         notes: [
-            "The backup is a single file: a consistent snapshot of the database, which is compared with it row by row. "
-                + "The file appears only when it is complete, and never replaces an existing file. The database is not "
-                + "changed.",
+            "The backup is a single file with a consistent snapshot of the database. Every row of the backup is "
+                + "compared with the database. The backup appears only when it is complete, and never replaces an "
+                + "existing file. The database is not changed.",
             "The backup has the key and cipher format of the database. With one of the --new-key options, it has the "
                 + "new key and the format of --cipher-compatibility. A plaintext database has no key, so its backup "
                 + "requires a new key.",
             "In WAL mode, other connections can write to the database during the backup. In any other journal mode, "
-                + "they must wait until the backup is complete.",
+                + "writers must wait until the backup is complete.",
         ],
         examples: [
             "backup app.db --output app-2026-11.db --key-file key",

@@ -4,11 +4,11 @@ internal import CipherStore
 extension Command {
     static let baseline = Command(
         name: "baseline",
-        summary: "Record the current schema as that of a version.",
+        summary: "Record the current schema as the schema of a version.",
         options: ConfigurationOptions.all + [BaselineCommand.version] + KeyOptions.key.all + HistoryChangeText.options,
         notes: [
-            "Use this command for a database that has a schema, but no version that CipherStore recorded. It records "
-                + "the version and the current schema. Later migrations start from this version."
+            "Use this command if a database has a schema, but CipherStore has not recorded its version. baseline "
+                + "records the version and the current schema, and later migrations start from this version."
         ],
         examples: ["baseline --config app.plist --directory . --key-file key --at 24"],
         isToldByStatus: true,

@@ -21,7 +21,7 @@ enum CompletionsCommand {
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         guard let shell = Shell(rawValue: invocation.operands[0]) else {
             throw CommandFailure.usage(
-                "completions are available for \(Shell.allCases.map(\.rawValue).joined(separator: " and "))")
+                "completions are available only for \(Shell.allCases.map(\.rawValue).joined(separator: " and "))")
         }
         switch shell {
         case .bash: try Output.text(BashCompletions.script)

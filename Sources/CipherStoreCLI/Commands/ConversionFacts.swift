@@ -28,7 +28,7 @@ enum ConversionFacts {
             sheet.add("unchanged", "\(report.path) is already encrypted with this key")
             return
         case .created:
-            sheet.add("created", "\(report.path): an empty encrypted database now replaces the empty file")
+            sheet.add("created", "\(report.path): an empty encrypted database replaced the empty file")
             return
         case .alreadyPlaintext:
             sheet.add("unchanged", "\(report.path) is already plaintext")

@@ -11,8 +11,8 @@ extension Command {
             + KeyOptions.key.all + UpgradeOptions.all + FleetOptions.all,
         notes: [
             "If there is no database, migrate creates one. If the database is a plaintext file of an older version of "
-                + "the app, migrate encrypts it and migrates it. If the database is already encrypted, migrate opens "
-                + "it and migrates it. `cipherstore plan` shows the steps in advance.",
+                + "the app, migrate encrypts and migrates it. If the database is already encrypted, migrate opens and "
+                + "migrates it. `cipherstore plan` shows the steps in advance.",
             "With --recursive, migrate opens each file with the configuration's file name or, with --name, each file "
                 + "that matches the pattern. It does not create files.",
             FleetOptions.note,

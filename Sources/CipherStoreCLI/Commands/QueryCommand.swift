@@ -13,7 +13,7 @@ extension Command {
                 + "blobs are printed as X'hex'. With --csv, rows are printed in the format of RFC 4180. NULL is an "
                 + "empty field and empty text is \"\". Text is printed byte for byte, but is escaped if the output is "
                 + "a terminal. With --json, rows are printed as an array of objects. A blob, or text that is not valid "
-                + "UTF-8, is an object that contains its base64.",
+                + "UTF-8, is printed as an object with its bytes in base64.",
             "A plaintext file requires no key.",
         ],
         examples: [

@@ -140,7 +140,8 @@ enum RecoverCommand {
     private static func sentence(_ report: RecoveryReport) -> String {
         let rows = "\(TerminalText.grouped(report.rows)) row\(report.rows == 1 ? "" : "s")"
         guard !report.complete else {
-            return "\(report.path) contains \(rows), which match a second reading; nothing is lost."
+            return "\(report.path) contains \(rows). A second reading of the damaged database had the same result. "
+                + "Nothing is lost."
         }
         let lost = report.tables.filter { !$0.lostPages.isEmpty }.count
         var parts: [String] = []
@@ -151,9 +152,10 @@ enum RecoverCommand {
         }
         if let apart = report.lostAndFound, apart.orphanedRows + apart.damagedRows > 0 {
             let count = apart.orphanedRows + apart.damagedRows
-            parts.append("\(count) row\(count == 1 ? " is" : "s are") in \(apart.name) instead of a table")
+            parts.append("\(count) row\(count == 1 ? " is" : "s are") only in the table \(apart.name)")
         }
-        let loss = parts.isEmpty ? "the notes describe what may be missing" : parts.joined(separator: ", and ")
-        return "\(report.path) contains \(rows), which match a second reading; rows may be missing: \(loss)."
+        let loss = parts.isEmpty ? "see the notes above" : parts.joined(separator: ", and ")
+        return "\(report.path) contains \(rows). A second reading of the damaged database had the same result. Rows "
+            + "may be missing: \(loss)."
     }
 }

@@ -9,9 +9,9 @@ extension Command {
         operands: [.init("FILE", kind: .file, isRepeatable: true, "A report that a run with --report wrote.")],
         options: [ReportCommand.html, ReportCommand.against],
         notes: [
-            "report counts the files that were processed, had been processed by an earlier run, or failed. Only the "
-                + "latest result of each file counts. It also prints the bytes, the time, the kinds of failures, the "
-                + "slowest files, the shards that did not finish, and the files that were assigned to two shards.",
+            "report counts the files that were processed, had already been processed, or failed. Only the latest "
+                + "result of each file counts. It also prints the number of bytes, the time, the kinds of failures, "
+                + "the slowest files, the shards that did not finish, and the files that were assigned to two shards.",
             "The exit status is the number of databases that failed, or 63 if 63 or more failed. If none failed, but a "
                 + "shard or a file is missing, it is 75.",
         ],
@@ -80,7 +80,8 @@ enum ReportCommand {
         sheet.add(
             "time",
             "\(TerminalText.decimal(totals.seconds, 2)) s in total for all files, "
-                + "\(TerminalText.decimal(totals.wallSeconds, 2)) s from the first start to the last end")
+                + "\(TerminalText.decimal(totals.wallSeconds, 2)) s from the start of the first run to the end of the "
+                + "last file")
         sheet.add("shards", totals.shards > 1 ? "\(totals.shards)" : nil)
         sheet.add("missing", list(totals.missingShards, "shards without a report"))
         sheet.add("unended", list(totals.unendedShards, "shards that did not finish"))

@@ -15,8 +15,8 @@ extension Command {
             "The key options specify the key of the database, which keeps its key and format. If there is no database "
                 + "yet, restore creates one with this key. The backup must have the same key, unless one of the "
                 + "--backup-key options specifies another.",
-            "restore does not replace a database that the key does not open. To replace it, move it to another folder "
-                + "with its -wal and -journal, and run the command again.",
+            "restore does not replace a database that the key does not open. To replace such a database, move it to "
+                + "another folder with its -wal and -journal, and run the command again.",
         ],
         examples: [
             "restore app-2026-11.db --into app.db --key-file key",

@@ -53,7 +53,7 @@ struct Fleet {
         if resumed.unreadable > 0 {
             Output.complain(
                 "warning: the reports contain \(resumed.unreadable) incomplete "
-                    + "line\(resumed.unreadable == 1 ? "" : "s"); the files on such lines are processed again")
+                    + "line\(resumed.unreadable == 1 ? "" : "s"); files without a complete line are processed again")
         }
         if let list = invocation[FleetOptions.filesFrom] {
             files = try .list(list, in: folder, shard, resumed)

@@ -45,7 +45,7 @@ enum FleetOptions {
         "max-open", value: "N",
         "With --recursive: never have more than N files open. If N is too small for all jobs, fewer jobs run.")
     static let nice = Option(
-        "nice", value: "N", "With --recursive: lower the processor and disk priority by N, which is 1 to 19.")
+        "nice", value: "N", "With --recursive: lower the processor and disk priority by N, from 1 to 19.")
     static let bytesPerSecond = Option(
         "bytes-per-second", value: "N",
         "With --recursive: limit the total size of the files that are started to N bytes per second on average. N may "
@@ -63,7 +63,7 @@ enum FleetOptions {
         "With --recursive, the exit status is the number of databases that failed, or 63 if 63 or more failed. A "
             + "higher status means that the run as a whole failed or was interrupted. If a database fails, the others "
             + "are still processed. After an interruption, run the command again; databases that are already done are "
-            + "reported as such. Symbolic links in the folder are not followed."
+            + "reported as already done. Symbolic links in the folder are not followed."
 
     /// Returns whether the command is to process a folder.
     ///

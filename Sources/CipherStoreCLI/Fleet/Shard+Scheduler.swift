@@ -42,7 +42,7 @@ extension Shard {
         let numbers = try names.compactMap { try number($0, environment) }
         guard numbers.count == 3 else {
             throw CommandFailure.usage(
-                "SLURM_ARRAY_TASK_ID is set, but at least one of \(names.joined(separator: ", ")) is not",
+                "SLURM_ARRAY_TASK_ID is set, but at least one of \(names.joined(separator: ", ")) is missing",
                 advice: "specify the shard with --shard K/N")
         }
         // In a part of an array, the same numbers would refer to other shards than in the whole array.

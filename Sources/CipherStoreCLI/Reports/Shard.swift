@@ -26,7 +26,7 @@ struct Shard: Sendable, Equatable {
         guard (1...Self.most).contains(count), (0..<count).contains(index) else {
             throw CommandFailure.usage(
                 "\(origin): there is no shard \(index) of \(count)",
-                advice: "use a number from 0 to the count minus 1, and a count of at most \(Self.most)")
+                advice: "use a shard number from 0 to the number of shards minus 1, and at most \(Self.most) shards")
         }
         self.init(index: index, count: count, origin: origin)
     }
