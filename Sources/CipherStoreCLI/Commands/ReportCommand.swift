@@ -6,7 +6,7 @@ extension Command {
     static let report = Command(
         name: "report",
         summary: "Merge the reports of runs with --recursive.",
-        operands: [.init("FILE", kind: .file, isRepeatable: true, "A report that a run with --report wrote.")],
+        operands: [.init("FILE", kind: .file, isRepeatable: true, "A report that was created with --report.")],
         options: [ReportCommand.html, ReportCommand.against],
         notes: [
             "report counts the files that were processed, had already been processed, or failed. Only the latest "

@@ -3,7 +3,7 @@ internal import CipherStore
 extension Command {
     static let validate = Command(
         name: "validate",
-        summary: "Compare the schema with its record, without changing anything.",
+        summary: "Compare the schema with the recorded schema (read-only).",
         options: ConfigurationOptions.all + KeyOptions.key.all,
         notes: [
             "validate lists the differences object by object and ignores formatting. The exit status is 65 if there "
@@ -24,7 +24,7 @@ enum ValidateCommand {
         guard !found.isValid else { return .done }
         let count = found.sentences.count
         Output.complain(
-            "\(found.path): the schema differs from its record (\(count) difference\(count == 1 ? "" : "s"))")
+            "\(found.path): the schema differs from the recorded schema (\(count) difference\(count == 1 ? "" : "s"))")
         return .badData
     }
 

@@ -68,7 +68,7 @@ struct LineReader: ~Copyable {
                     .notAFile, path: path,
                     "this file is neither a list of files nor a fleet report: one of its lines is longer than "
                         + "\(longest) bytes",
-                    advice: "pass a list with one file name per line, or a report that --report wrote")
+                    advice: "pass a list with one file name per line, or a report that was created with --report")
             }
             looked = unfinished
             try fill()

@@ -124,7 +124,8 @@ enum ReportPage {
             let x = index * width
             let label = index < limits.count ? seconds(limits[index]) : "more"
             bars +=
-                "<g><title>\(number(count)) files, \(index < limits.count ? "up to " : "")\(label)</title>"
+                "<g><title>\(number(count)) files, "
+                + "\(index < limits.count ? "up to \(label)" : "longer than 100 s")</title>"
                 + "<rect class=hit x=\(x) y=0 width=\(width) height=\(height + 20) />"
                 + "<rect class=bar x=\(x + 3) y=\(20 + height - bar) width=\(width - 6) height=\(bar) />"
                 + "<text x=\(x + width / 2) y=\(height + 36)>\(label)</text>"

@@ -39,6 +39,6 @@ enum ReportReader {
         CommandFailure(
             .badData, "notAReport", path: path,
             "this file is not a fleet report: it does not begin with the header of a run",
-            advice: "pass a report that --report wrote")
+            advice: "pass a report that was created with --report")
     }
 }

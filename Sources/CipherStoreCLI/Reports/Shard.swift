@@ -26,7 +26,8 @@ struct Shard: Sendable, Equatable {
         guard (1...Self.most).contains(count), (0..<count).contains(index) else {
             throw CommandFailure.usage(
                 "\(origin): there is no shard \(index) of \(count)",
-                advice: "use a shard number from 0 to the number of shards minus 1, and at most \(Self.most) shards")
+                advice: "a shard number is at least 0 and less than the number of shards, which is at most "
+                    + "\(Self.most)")
         }
         self.init(index: index, count: count, origin: origin)
     }
