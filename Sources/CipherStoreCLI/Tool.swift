@@ -24,7 +24,7 @@ package enum Tool {
     private static func dispatch(_ arguments: [String]) throws -> ExitStatus {
         guard let word = arguments.first else {
             try Output.text(HelpText.overview)
-            throw CommandFailure.usage("no command given", advice: "run cipherstore help to list the commands")
+            throw CommandFailure.usage("no command was specified", advice: "run cipherstore help to list the commands")
         }
         guard !word.hasPrefix("-") else { return try runWithoutCommand(arguments) }
         let command = try Command.named(word)
@@ -38,7 +38,8 @@ package enum Tool {
     private static func runWithoutCommand(_ arguments: [String]) throws -> ExitStatus {
         if let command = arguments.first(where: { word in Command.all.contains { $0.name == word } }) {
             throw CommandFailure.usage(
-                "the command comes before its options", advice: "write cipherstore \(command) and then the options")
+                "the command must come before its options",
+                advice: "write cipherstore \(command), followed by the options")
         }
         let invocation = try ArgumentParser.parse(arguments, [.help, .version, .json])
         if invocation.has(.help) {
@@ -46,7 +47,7 @@ package enum Tool {
         } else if invocation.has(.version) {
             try Output.text(HelpText.version)
         } else {
-            throw CommandFailure.usage("no command given", advice: "see cipherstore --help")
+            throw CommandFailure.usage("no command was specified", advice: "see cipherstore --help")
         }
         return .done
     }
@@ -70,8 +71,8 @@ package enum Tool {
             throw CommandFailure.usage(
                 "\(missing.usage) is required",
                 advice: isConfiguration
-                    ? "pass a property list or JSON file that describes the database, and its folder with "
-                        + "--directory; to encrypt a file without a configuration, run cipherstore encrypt" : "")
+                    ? "pass the app's configuration with --config and the database's folder with --directory; to "
+                        + "encrypt a file without a configuration, run cipherstore encrypt" : "")
         }
         if command.isToldByStatus { Output.beginReport() }
         return try command.run(invocation)
@@ -79,15 +80,18 @@ package enum Tool {
 
     private static func unexpectedOperands(_ command: Command, _ count: Int) -> CommandFailure {
         let expected = command.operands
-        let names = expected.isEmpty ? "no arguments" : expected.map(\.name).joined(separator: " ")
-        let message =
-            "\(command.name) takes \(names) besides its options, but \(count) \(count == 1 ? "was" : "were") given"
+        let names =
+            expected.isEmpty
+            ? "no arguments"
+            : "the argument\(expected.count == 1 ? "" : "s") " + expected.map(\.usage).joined(separator: " ")
+        let given = count == 0 ? "none was" : count == 1 ? "1 was" : "\(count) were"
+        let message = "\(command.name) takes \(names), but \(given) specified"
         let takesFolder = command.options.contains { $0.name == FleetOptions.recursive.name }
         return .usage(
             message,
             advice: takesFolder && count > expected.count
-                ? "for several databases, put them in a folder and run cipherstore \(command.name) DIR --recursive" : ""
-        )
+                ? "to process several databases, put them in a folder and run cipherstore \(command.name) DIR "
+                    + "--recursive" : "")
     }
 
     private static func report(_ error: any Error, asJSON: Bool) -> ExitStatus {
@@ -98,7 +102,7 @@ package enum Tool {
             do {
                 try Output.json(["error": report])
             } catch {
-                Output.complain("the failure could not be written as JSON")
+                Output.complain("the error could not be written as JSON")
             }
         }
         if let error = error as? StoreError, error.code == .cancelled, let signal = SignalWatch.received {

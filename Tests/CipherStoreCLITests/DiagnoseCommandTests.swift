@@ -42,7 +42,7 @@ import Testing
             let arguments = ["diagnose", fixture.database, "--key-file", fixture.key, "--most-rounds", "100"]
             let text = try fixture.run(arguments)
             #expect(text.status == test.status, "\(text.output)\(text.errors)")
-            #expect(text.output.contains(test.kind ?? "with the given key and format"), "\(text.output)")
+            #expect(text.output.contains(test.kind ?? "with the specified key and format"), "\(text.output)")
             let json = try fixture.run(arguments + ["--json"])
             #expect(json.status == test.status)
             let causes = try #require(try json.object()["causes"] as? [[String: Any]])

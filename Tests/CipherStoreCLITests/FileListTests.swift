@@ -72,7 +72,7 @@ import Testing
     }
 
     static let wrong: [(arguments: [String], says: String)] = [
-        (["--max-open", "10"], "--max-open takes a number of at least 56"),
+        (["--max-open", "10"], "--max-open must be at least 56"),
         (["--nice", "20"], "from 1 to 19"),
         (["--bytes-per-second", "fast"], "such as 50M"),
         (["--bytes-per-second", "0"], "such as 50M"),
@@ -95,6 +95,6 @@ import Testing
         let run = try fixture.tool.run(
             "encrypt", fixture.tool.folder.path(""), "--recursive", "--key-file", path)
         #expect(run.status == 64, "\(run.errors)")
-        #expect(run.errors.contains("\(placeholder) is not a placeholder"))
+        #expect(run.errors.contains("the unknown placeholder \(placeholder)"))
     }
 }

@@ -48,7 +48,7 @@ struct FirstHourTests {
     @Test("A new key file is named in the output, with the advice to keep a copy")
     func keygen() throws {
         let run = try fixture.run("keygen", "new.key")
-        #expect(run.output.hasPrefix("created the key file new.key: without it the database cannot be opened"))
+        #expect(run.output.hasPrefix("created the key file new.key; keep a safe copy"))
     }
 
     @Test(
@@ -59,7 +59,7 @@ struct FirstHourTests {
         let key = try fixture.keys.write(String(repeating: "ab", count: count / 2) + "\n", to: "digits")
         let run = try fixture.run("encrypt", fixture.database, "--key-file", key)
         #expect(run.status == 0, "\(run.errors)")
-        #expect(run.errors.contains("warning: \(key): hex digits without x'…'"), "\(run.errors)")
+        #expect(run.errors.contains("warning: \(key): the key is hex digits without x'…'"), "\(run.errors)")
         #expect(!run.errors.contains("abab"))
     }
 
@@ -114,7 +114,7 @@ struct FirstHourTests {
         try fixture.make()
         try fixture.run("encrypt", fixture.database, "--key-file", fixture.key)
         let inspection = try fixture.run("inspect", fixture.database)
-        #expect(inspection.output.contains("opaque (encrypted or damaged: pass a key"))
+        #expect(inspection.output.contains("opaque (encrypted or damaged; specify a key"))
         let run = try fixture.run("verify", fixture.database, "--key-file", fixture.otherKey)
         #expect(run.errors.contains("the key does not open this file"), "\(run.errors)")
         #expect(run.errors.contains("run cipherstore diagnose with the same options"), "\(run.errors)")

@@ -126,11 +126,11 @@ import Testing
         try (first + whole[2].prefix(whole[2].count / 2)).write(toFile: report, atomically: false, encoding: .utf8)
         let run = try encrypt("--resume", report)
         #expect(run.status == 0, "\(run.errors)")
-        #expect(run.errors.contains("1 lines of the reports are incomplete"))
+        #expect(run.errors.contains("the reports contain 1 incomplete line;"))
         #expect(try FleetLines(run).summary["resumed"] == 1)
         #expect(try files().count == 2)
         #expect(try lines().filter { $0["fleet"] != nil }.count == 2, "the line after the cut one is whole")
-        #expect(try fixture.tool.run("report", report).output.contains("1 lines of the reports could not be read"))
+        #expect(try fixture.tool.run("report", report).output.contains("1 report line could not be read"))
     }
 
     @Test("Names with newlines and with bytes that are not UTF-8 are distinguished, and found again")
@@ -154,8 +154,8 @@ import Testing
 
     static let others: [(arguments: [String], says: String)] = [
         (["--shard", "0/2"], "is a report of 1 shards"),
-        (["--shadow"], "that were to be encrypted"),
-        (["--keep-backup"], "with another --keep-backup"),
+        (["--shadow"], "with the goal \"encrypted\""),
+        (["--keep-backup"], "with a different --keep-backup"),
     ]
 
     @Test("A run with other work or another number of shards cannot append to a report", arguments: others)
@@ -187,7 +187,7 @@ import Testing
         let first = try fixture.begunWhileFolderIsHeld("a", ["encrypt", "--report", report])
         let run = try encrypt()
         #expect(run.status == 75, "\(run.errors)")
-        #expect(run.errors.contains("another run is writing this report"))
+        #expect(run.errors.contains("another run is writing to this report"))
         #expect(try first.release().status == 0)
     }
 
@@ -201,7 +201,7 @@ import Testing
             _ = try begun.holder.finish()
             let merged = try fixture.tool.run("report", report)
             #expect(merged.status == 75, "\(merged.output)")
-            #expect(merged.output.contains("0 did not finish"))
+            #expect(merged.output.contains("shards that did not finish: 0"))
             #expect(try encrypt("--resume", report).status == 0)
             #expect(try fixture.tool.run("report", report).status == 0)
         }

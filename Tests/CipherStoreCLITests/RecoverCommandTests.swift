@@ -30,7 +30,7 @@ import Testing
         #expect(try fixture.snapshot() == before)
         let told = try fixture.run("recover", fixture.database, "--output", output, "--key-file", fixture.key)
         #expect(
-            told.status == 0 && told.output.contains("lost pages") && told.output.contains("rows may be missing"),
+            told.status == 0 && told.output.contains("lost pages") && told.output.contains("Rows may be missing"),
             "\(told.output)")
         try FileManager.default.removeItem(atPath: output)
         let wrong = try fixture.run("recover", fixture.database, "--output", output, "--key-file", fixture.otherKey)

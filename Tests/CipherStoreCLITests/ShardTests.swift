@@ -93,12 +93,12 @@ import Testing
         ([:], ["--shard", "0/0"], "there is no shard 0 of 0"),
         ([:], ["--shard", "1"], "such as 0/8"),
         ([:], ["--shard", "1/2/3"], "such as 0/8"),
-        ([:], ["--shards", "8"], "--shards needs the number"),
+        ([:], ["--shards", "8"], "--shards requires SLURM_ARRAY_TASK_ID"),
         ([:], ["--shards", "8", "--shard", "0/8"], "cannot be used together"),
         (["JOB_COMPLETION_INDEX": "0"], [], "the number of shards is unknown"),
         (["JOB_COMPLETION_INDEX": "8"], ["--shards", "8"], "there is no shard 8 of 8"),
         (["SLURM_ARRAY_TASK_ID": "x"], [], "is not a number"),
-        (["SLURM_ARRAY_TASK_ID": "3"], [], "not all of"),
+        (["SLURM_ARRAY_TASK_ID": "3"], [], "at least one of"),
         (array(id: 5, 2, 5, count: 2), [], "have gaps"),
     ]
 

@@ -98,7 +98,9 @@ package enum ArgumentParser {
         default:
             guard let text = found.text else {
                 let letter = String(UnicodeScalar(UInt8(truncatingIfNeeded: found.letter)))
-                return .usage("unknown option -\(letter)", advice: "options are long, such as --help; only -h is short")
+                return .usage(
+                    "unknown option -\(letter)",
+                    advice: "use a long option such as --help; -h is the only short option")
             }
             let name = SystemPath.text(cString: text).drop { $0 == "-" }.prefix { $0 != "=" }
             return unknown(String(name), options)
@@ -106,7 +108,7 @@ package enum ArgumentParser {
     }
 
     private static func valueMissing(_ option: Option) -> CommandFailure {
-        .usage("\(option.usage): the value is missing")
+        .usage("\(option.usage): the value is missing or empty")
     }
 
     private static func unknown(_ name: String, _ options: [Option]) -> CommandFailure {
@@ -114,8 +116,8 @@ package enum ArgumentParser {
         let keys = options.map(\.name).filter { $0.hasPrefix("key-") }
         if ["key", "password", "passphrase"].contains(name), !keys.isEmpty {
             return .usage(
-                "--\(name) is not an option: other users can read a key on the command line",
-                advice: "put it in a file and use one of \(keys.map { "--\($0)" }.joined(separator: ", "))")
+                "there is no option --\(name), because other users could read the key in the process list",
+                advice: "specify the key with one of \(keys.map { "--\($0)" }.joined(separator: ", "))")
         }
         if meant.count > 1 {
             let names = meant.map { "--\($0)" }.joined(separator: ", ")

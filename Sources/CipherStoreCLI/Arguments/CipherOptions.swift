@@ -4,25 +4,26 @@ internal import CipherSQLite
 /// The options that choose the cipher format.
 enum CipherOptions {
     private static let form =
-        "Settings that differ from its defaults follow, as in 4,page-size=8192,kdf-iterations=64000; hmac= and kdf= "
-        + "take sha1, sha256 or sha512."
+        "To override the format's defaults, append settings, as in 4,page-size=8192,kdf-iterations=64000. hmac= and "
+            + "kdf= accept sha1, sha256 or sha512."
 
     static let compatibility = Option(
         "cipher-compatibility", value: "N", kind: .words(["4", "3", "2", "1"]),
-        "The SQLCipher format: 4 or an older one (by default the engine's newest). \(form)")
+        "The SQLCipher format: 4, 3, 2 or 1 (default: the newest that the engine supports). \(form)")
     static let newCompatibility = Option(
         "cipher-compatibility", value: "N", kind: .words(["4", "3"]),
-        "The SQLCipher format of the new file: 3 or 4 (by default the engine's newest). \(form)")
+        "The SQLCipher format of the new file: 4 or 3 (default: the newest that the engine supports). \(form)")
     static let oldCompatibility = Option(
         "old-cipher-compatibility", value: "N", kind: .words(["4", "3", "2", "1"]),
-        "The file's current SQLCipher format, in the same form; by default, formats 4, 3, 2 and 1 are tried.")
+        "The current SQLCipher format of the file, written like the value of --cipher-compatibility. By default, "
+            + "formats 4, 3, 2 and 1 are tried.")
     static let detect = Option(
-        "detect", "Try formats 4, 3, 2 and 1 in turn; each attempt derives the key once.")
+        "detect", "Try SQLCipher formats 4, 3, 2 and 1 in turn. Each attempt requires one key derivation.")
 
     static let plaintextHeader = Option(
         "plaintext-header", value: "BYTES", kind: .words(["0", "32"]),
-        "How many bytes of the header stay readable: 0 (the default), or 32 with format 4 and a key that includes its "
-            + "salt."
+        "The number of header bytes to leave unencrypted: 0 (the default) or 32. The value 32 requires format 4 and a "
+            + "raw key with a salt."
     )
 
     /// Returns the formats to try, in order.
@@ -47,7 +48,7 @@ enum CipherOptions {
         guard let text = invocation[option] else { return CipherSettings() }
         let parts = text.split(separator: ",", omittingEmptySubsequences: false)
         guard let format = Int(parts[0]), (oldest...4).contains(format) else {
-            throw CommandFailure.usage("--\(option.name) takes a number from \(oldest) to 4")
+            throw CommandFailure.usage("--\(option.name) must be a number from \(oldest) to 4")
         }
         guard format <= Engine.current.defaultCompatibility else {
             throw StoreError(
@@ -91,8 +92,9 @@ enum CipherOptions {
                 }
                 guard isRead else {
                     throw CommandFailure.usage(
-                        "--\(option.name): after the number, use page-size=BYTES, kdf-iterations=ROUNDS, hmac=DIGEST "
-                            + "or kdf=DIGEST, where DIGEST is sha1, sha256 or sha512")
+                        "--\(option.name) contains an invalid setting after the format number",
+                        advice: "use page-size=BYTES, kdf-iterations=ROUNDS, hmac=DIGEST or kdf=DIGEST, where DIGEST "
+                            + "is sha1, sha256 or sha512")
                 }
             }
         }
@@ -115,7 +117,7 @@ enum CipherOptions {
         switch invocation[plaintextHeader] {
         case nil, "0": break
         case "32" where settings.compatibility >= 4: settings.plaintextHeaderSize = 32
-        default: throw CommandFailure.usage("--\(plaintextHeader.name) takes 0, or 32 with format 4")
+        default: throw CommandFailure.usage("--\(plaintextHeader.name) must be 0, or 32 with format 4")
         }
         return settings
     }

@@ -25,12 +25,14 @@ package struct Command: Sendable {
             self.help = help
         }
 
-        static let database = Operand("DB", kind: .file, "The database file; a symbolic link is followed.")
+        static let database = Operand(
+            "DB", kind: .file, "The database file. If it is a symbolic link, its target is used.")
         /// How the operand is written in the help, such as `FILE...`.
         var usage: String { name + (isRepeatable ? "..." : "") }
 
         static let databases = Operand(
-            "DB", kind: .file, "The database file, or with --recursive a folder; a symbolic link is followed.")
+            "DB", kind: .file,
+            "The database file or, with --recursive, a folder. If it is a symbolic link, its target is used.")
     }
 
     /// The word on the command line.
@@ -79,12 +81,12 @@ extension Command {
     /// The commands, in the order of the help.
     static let groups = [
         Group(
-            title: "A database file",
+            title: "Commands for a database file",
             commands: [inspect, diagnose, encrypt, decrypt, rekey, verify, backup, restore, recover, query]),
         Group(
-            title: "An app's database, described by its configuration",
+            title: "Commands for an app's database and its configuration",
             commands: [plan, migrate, history, validate, baseline, repair]),
-        Group(title: "Other", commands: [report, keygen, help, version, completions, manual]),
+        Group(title: "Other commands", commands: [report, keygen, help, version, completions, manual]),
     ]
 
     package static let all: [Command] = groups.flatMap(\.commands)

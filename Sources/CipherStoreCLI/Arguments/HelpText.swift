@@ -15,9 +15,9 @@ package enum HelpText {
     }
 
     private static let walResetFault = TextLayout.paragraph(
-        "This SQLite version can lose commits to a file in WAL mode if several programs write to it; SQLite 3.51.3 and "
-            + "SQLCipher 4.14 fixed this. cipherstore avoids the problem; any other program that writes to the same "
-            + "file must set PRAGMA wal_autocheckpoint = 0.")
+        "This SQLite version has a bug: if several programs write to a file in WAL mode, commits can be lost. SQLite "
+            + "3.51.3 and SQLCipher 4.14 fix the bug. cipherstore avoids the bug, but any other program that writes to "
+            + "the same file must set PRAGMA wal_autocheckpoint = 0.")
 
     static var overview: String {
         var text = "Usage: cipherstore COMMAND [options]\n\n"
@@ -33,7 +33,7 @@ package enum HelpText {
         for (status, meaning) in ExitStatus.meanings {
             text += TextLayout.entry("\(status.code)", meaning, indent: narrowIndent)
         }
-        return text + "\n" + TextLayout.paragraph("`cipherstore help COMMAND` describes a command and its options.")
+        return text + "\n" + TextLayout.paragraph("Run `cipherstore help COMMAND` to see the options of a command.")
     }
 
     static func command(_ command: Command) -> String {

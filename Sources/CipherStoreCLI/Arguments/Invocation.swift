@@ -36,7 +36,7 @@ package struct Invocation: Sendable {
         guard let text = self[option] else { return fallback }
         guard let choice = Choice(rawValue: text) else {
             let words = Choice.allCases.map(\.rawValue).joined(separator: ", ")
-            throw CommandFailure.usage("--\(option.name) takes one of \(words)")
+            throw CommandFailure.usage("--\(option.name) must be one of \(words)")
         }
         return choice
     }
@@ -45,7 +45,7 @@ package struct Invocation: Sendable {
     func mebibytes(_ option: Option, default fallback: Int) throws -> Int {
         guard let text = self[option] else { return fallback << 20 }
         guard let number = Int(text), (0...1 << 20).contains(number) else {
-            throw CommandFailure.usage("--\(option.name) takes a number of MiB from 0 to \(1 << 20)")
+            throw CommandFailure.usage("--\(option.name) must be a number of MiB from 0 to \(1 << 20)")
         }
         return number << 20
     }
@@ -54,7 +54,7 @@ package struct Invocation: Sendable {
     func count(_ option: Option, default fallback: Int, from least: Int = 1) throws -> Int {
         guard let text = self[option] else { return fallback }
         guard let number = Int(text), (least...Int(Int32.max)).contains(number) else {
-            throw CommandFailure.usage("--\(option.name) takes a number of at least \(least)")
+            throw CommandFailure.usage("--\(option.name) must be a whole number of at least \(least)")
         }
         return number
     }
@@ -64,7 +64,7 @@ package struct Invocation: Sendable {
         guard let text = self[option] else { return fallback }
         // No one waits longer than a day.
         guard let seconds = Double(text), (0...86_400).contains(seconds) else {
-            throw CommandFailure.usage("--\(option.name) takes a number of seconds from 0 to 86400")
+            throw CommandFailure.usage("--\(option.name) must be a number of seconds from 0 to 86400")
         }
         return .seconds(seconds)
     }

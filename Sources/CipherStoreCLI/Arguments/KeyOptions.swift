@@ -23,24 +23,24 @@ struct KeyOptions: Sendable {
         named = name
         file = Option(
             "\(prefix)-file", value: "FILE", kind: .file,
-            "Read \(name) from a file that only its owner can read; - reads standard input and, on a terminal, asks "
-                + "for a passphrase.")
+            "Read \(name) from a file that only its owner can read. With -, read it from standard input or, on a "
+                + "terminal, prompt for a passphrase.")
         environment = Option(
             "\(prefix)-env", value: "VAR", kind: .variable, "Read \(name) from an environment variable.")
         credential = Option("\(prefix)-credential", value: "NAME", "Read \(name) from a systemd credential.")
         secretService = Option(
             "\(prefix)-secret-service", value: "NAME",
-            "Read \(name) from the desktop's key store; if a file is to be encrypted and the key does not exist, the "
-                + "key is created there.")
+            "Read \(name) from the desktop's key store. If the key is missing and the command creates an encrypted "
+                + "file, the key is created there.")
     }
 
     /// Returns how keys are written, for the help of a command that takes a key; `nil` for any other command.
     static func forms(_ command: Command) -> String? {
         guard command.options.contains(where: { $0.name == key.file.name }) else { return nil }
         return
-            "A key from any of these sources is a passphrase, or a raw key as x'64 hex digits' or x'96 hex digits' "
-            + "(key and salt). One trailing newline is ignored. In the path of a key file, {name} stands for the "
-            + "database's name without its extension, and {folder} for the name of its folder."
+            "A key is a passphrase or a raw key. A raw key is written as x'64 hex digits' or, with a salt, as x'96 hex "
+                + "digits'. One trailing newline is ignored. In the path of a key file, {name} is replaced by the "
+                + "database's name without its extension, and {folder} by the name of the database's folder."
     }
 
     var all: [Option] { [file, environment, credential, secretService] }
@@ -59,7 +59,8 @@ struct KeyOptions: Sendable {
             guard !Self.isRawKey(path) else {
                 throw CommandFailure.usage(
                     "--\(file.name) takes the path of a file, not the key itself",
-                    advice: "other users can read a key on the command line: put it in a file, or use --\(file.name) -")
+                    advice: "put the key in a file, or use --\(file.name) - to type it; other users can read the "
+                        + "command line")
             }
             return KeyFileTemplate(path) ?? Self.keyFile(path)
         }
@@ -80,14 +81,14 @@ struct KeyOptions: Sendable {
     static func keyFile(_ path: String) -> FileKeyProvider {
         FileKeyProvider(
             path: path,
-            advice: "run cipherstore keygen \(path) to make a key for a database that is still plaintext; an encrypted "
-                + "database needs the key file that it was encrypted with")
+            advice: "if the database is plaintext, run cipherstore keygen \(path) to create a key; if it is encrypted, "
+                + "specify the key file with which it was encrypted")
     }
 
     /// Reads the key on standard input.
     private static func typed(_ invocation: Invocation) throws -> TypedKeyProvider {
         guard [key, newKey, backupKey].count(where: { invocation[$0.file] == "-" }) == 1 else {
-            throw CommandFailure.usage("only one key can come from standard input")
+            throw CommandFailure.usage("only one key can be read from standard input")
         }
         try TypedKeyProvider.shared.text()
         return .shared
@@ -102,8 +103,8 @@ struct KeyOptions: Sendable {
             (try? CipherKey(text: text))?.isBareDigits == true
         else { return }
         Output.complain(
-            "warning: \(invocation[file] ?? invocation[environment] ?? named): hex digits without x'…' around them are "
-                + "used as a passphrase; write x'…' for a raw key")
+            "warning: \(invocation[file] ?? invocation[environment] ?? named): the key is hex digits without x'…', so "
+                + "it is used as a passphrase; for a raw key, write x'…' around the digits")
     }
 
     /// Requests the key that all files of a fleet share, so that a missing key ends the run before it begins.
@@ -112,8 +113,8 @@ struct KeyOptions: Sendable {
     func checkShared(_ invocation: Invocation, in folder: String) throws {
         if let path = invocation[file], let unknown = KeyFileTemplate.unknownPlaceholder(in: path) {
             throw CommandFailure.usage(
-                "--\(file.name): \(unknown) is not a placeholder",
-                advice: "{name} stands for the database's name without its extension, {folder} for the name of its "
+                "--\(file.name) contains the unknown placeholder \(unknown)",
+                advice: "use {name} for the database's name without its extension, or {folder} for the name of its "
                     + "folder")
         }
         guard let provider = try provider(invocation), !(provider is KeyFileTemplate) else { return }
@@ -124,9 +125,10 @@ struct KeyOptions: Sendable {
     func requiredProvider(_ invocation: Invocation) throws -> any KeyProvider {
         guard let provider = try provider(invocation) else {
             throw CommandFailure(
-                .usage, "usage", path: invocation.operands.first, "a key is needed",
+                .usage, "usage", path: invocation.operands.first, "a key is required",
                 advice:
-                    "use one of \(all.map(\.usage).joined(separator: ", ")); cipherstore keygen FILE makes a key file")
+                    "specify the key with one of \(all.map(\.usage).joined(separator: ", ")); cipherstore keygen FILE "
+                        + "creates a key file")
         }
         return provider
     }
@@ -147,9 +149,9 @@ struct KeyOptions: Sendable {
 struct MissingKeyProvider: KeyProvider {
     func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         throw StoreError(
-            .keyUnavailable, path: database, "no key was given",
+            .keyUnavailable, path: database, "no key was specified",
             advice:
-                "use --key-file, --key-env, --key-credential or --key-secret-service; cipherstore keygen makes a key "
-                + "file")
+                "use --key-file, --key-env, --key-credential or --key-secret-service; cipherstore keygen creates a key "
+                    + "file")
     }
 }

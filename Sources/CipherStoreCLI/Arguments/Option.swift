@@ -31,15 +31,16 @@ package struct Option: Sendable {
 
 extension Option {
     static let help = Option("help", "Print this help and exit.")
-    static let version = Option("version", "Print the version and the engine and exit.")
-    static let json = Option("json", "Print one JSON object on standard output.")
+    static let version = Option("version", "Print the versions of cipherstore and its engine, and exit.")
+    static let json = Option("json", "Print the result as JSON on standard output.")
     static let progress = Option(
         "progress", value: "WHEN", kind: .words(ProgressBar.Mode.allCases.map(\.rawValue)),
-        "Draw a progress bar on standard error: always, never, or auto (the default: only on a terminal).")
+        "When to show a progress bar on standard error: always, never, or auto (the default), which shows it only on a "
+            + "terminal.")
     static let lockTimeout = Option(
         "lock-timeout", value: "SECONDS",
-        "How long to wait for another upgrade in the same folder (120 seconds by default).")
+        "How long to wait for another upgrade in the same folder to finish (default: 120 seconds).")
     static let busyTimeout = Option(
         "busy-timeout", value: "SECONDS",
-        "How long to wait for other connections to the same file (5 seconds by default).")
+        "How long to wait for other connections to release their locks on the database (default: 5 seconds).")
 }

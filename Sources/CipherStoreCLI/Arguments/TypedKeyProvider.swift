@@ -48,7 +48,8 @@ package final class TypedKeyProvider: KeyTextSource, @unchecked Sendable {
         let first = try text()
         guard isatty(0) == 1 else { return }
         guard try typed("Repeat the key: ") == first else {
-            throw StoreError(.keyUnavailable, "the two keys do not match", advice: "run the command again")
+            throw StoreError(
+                .keyUnavailable, "the two keys that were typed are different", advice: "run the command again")
         }
     }
 
@@ -60,7 +61,7 @@ package final class TypedKeyProvider: KeyTextSource, @unchecked Sendable {
             guard bytes.count <= KeyText.maximumSize else {
                 throw StoreError(
                     .keyMalformed, "the key on standard input is longer than \(KeyText.maximumSize) bytes",
-                    advice: "use a passphrase or x'64 hex digits'")
+                    advice: "use a shorter passphrase, or a raw key as x'64 hex digits'")
             }
         }
         return SecretBytes(bytes)
@@ -70,7 +71,7 @@ package final class TypedKeyProvider: KeyTextSource, @unchecked Sendable {
     private func typed(_ prompt: String) throws -> SecretBytes {
         guard let line = try line(after: prompt) else {
             raise(SIGINT)
-            throw StoreError(.cancelled, "no key was given", advice: "nothing was changed")
+            throw StoreError(.cancelled, "no key was entered", advice: "nothing was changed")
         }
         return line
     }

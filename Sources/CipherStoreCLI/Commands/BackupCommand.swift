@@ -3,18 +3,19 @@ internal import CipherDatabaseConversion
 extension Command {
     static let backup = Command(
         name: "backup",
-        summary: "Make a verified, encrypted copy of a database in use.",
+        summary: "Create a verified, encrypted copy of a database, even one in use.",
         operands: [.database],
         options: [BackupCommand.output] + KeyOptions.key.all + KeyOptions.newKey.all
             + [CipherOptions.newCompatibility, CipherOptions.oldCompatibility, .busyTimeout, .progress],
         notes: [
-            "The backup is a consistent snapshot of one commit and is compared with the database row by row. It "
-                + "appears under its name in one step, only when it is complete, and never replaces a file. The "
-                + "database does not change, and the backup is a single file.",
-            "The backup has the database's key and format, or those of the --new-key options. A plaintext database has "
-                + "no key, so its backup needs one.",
-            "Other connections can write to a database in WAL mode in the meantime; in any other mode, writers wait "
-                + "until the backup is complete.",
+            "The backup is a single file with a consistent snapshot of the database. Every row of the backup is "
+                + "compared with the database. The backup appears only when it is complete, and never replaces an "
+                + "existing file. The database is not changed.",
+            "The backup has the key and cipher format of the database. With one of the --new-key options, it has the "
+                + "new key and the format of --cipher-compatibility. A plaintext database has no key, so its backup "
+                + "requires a new key.",
+            "In WAL mode, other connections can write to the database during the backup. In any other journal mode, "
+                + "writers must wait until the backup is complete.",
         ],
         examples: [
             "backup app.db --output app-2026-11.db --key-file key",
@@ -34,7 +35,8 @@ enum BackupCommand {
         let formats = try CipherOptions.oldFormats(invocation)
         guard newKey != nil || !invocation.has(CipherOptions.newCompatibility) else {
             throw CommandFailure.usage(
-                "--\(CipherOptions.newCompatibility.name) only applies to a backup with its own key")
+                "--\(CipherOptions.newCompatibility.name) requires a new key for the backup",
+                advice: "specify one of the --new-key options")
         }
         let settings = try CipherOptions.settings(invocation, oldest: 3)
         let report = try UpgradeOptions.run(invocation) { options in

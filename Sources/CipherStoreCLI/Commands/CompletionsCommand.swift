@@ -1,14 +1,14 @@
 extension Command {
     static let completions = Command(
         name: "completions",
-        summary: "Print the completions for a shell.",
+        summary: "Print the completion script for a shell.",
         operands: [
             Operand("SHELL", kind: .words(CompletionsCommand.Shell.allCases.map(\.rawValue)), "The shell: bash or zsh.")
         ],
         notes: [
-            "An installation includes the completions. To install them by hand: for bash, save them as "
-                + "~/.local/share/bash-completion/completions/cipherstore, or in ~/.bashrc; for zsh, save them in a "
-                + "file named _cipherstore in a folder of fpath."
+            "An installation includes the completions. To install them by hand for bash, save the output as "
+                + "~/.local/share/bash-completion/completions/cipherstore, or append it to ~/.bashrc. For zsh, save it "
+                + "as _cipherstore in a folder that fpath lists."
         ],
         examples: ["completions zsh > _cipherstore"],
         printsText: true,
@@ -21,7 +21,7 @@ enum CompletionsCommand {
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         guard let shell = Shell(rawValue: invocation.operands[0]) else {
             throw CommandFailure.usage(
-                "completions exist for \(Shell.allCases.map(\.rawValue).joined(separator: " and "))")
+                "completions are available only for \(Shell.allCases.map(\.rawValue).joined(separator: " and "))")
         }
         switch shell {
         case .bash: try Output.text(BashCompletions.script)

@@ -5,11 +5,11 @@ internal import CipherStore
 /// The options that name a configuration and the folder of its database.
 enum ConfigurationOptions {
     static let configuration = Option(
-        "config", value: "FILE", kind: .file, isRequired: true, "The configuration: a property list or JSON file.")
+        "config", value: "FILE", kind: .file, isRequired: true,
+        "The app's configuration: a property list or JSON file.")
     static let directory = Option(
         "directory", value: "DIR", kind: .directory, isRequired: true,
-        "The folder of the database that the "
-            + "configuration names.")
+        "The folder that contains the database. The configuration specifies the file name.")
     static let all = [configuration, directory]
 
     /// Returns the opening that the options describe.

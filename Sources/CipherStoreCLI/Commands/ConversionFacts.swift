@@ -21,35 +21,35 @@ enum ConversionFacts {
         switch report.outcome {
         case .encrypted, .decrypted, .rekeyed, .shadow, .backedUp, .restored, .vacuumed: break
         case .recovered:
-            sheet.add("recovered", "\(report.path): it was damaged")
-            sheet.add("kept", report.recovery.map { "the damaged database, as \($0.source)" })
+            sheet.add("recovered", "\(report.path), which was damaged")
+            sheet.add("kept", report.recovery.map { "\($0.source): the damaged database" })
             return
         case .alreadyEncrypted:
-            sheet.add("unchanged", "\(report.path): it is already encrypted with this key")
+            sheet.add("unchanged", "\(report.path) is already encrypted with this key")
             return
         case .created:
-            sheet.add("created", "\(report.path): an empty encrypted database, in place of an empty file")
+            sheet.add("created", "\(report.path): an empty encrypted database replaced the empty file")
             return
         case .alreadyPlaintext:
-            sheet.add("unchanged", "\(report.path): it is already plaintext")
+            sheet.add("unchanged", "\(report.path) is already plaintext")
             return
         case .alreadyRekeyed:
-            sheet.add("unchanged", "\(report.path): it already has the new key and cipher format")
+            sheet.add("unchanged", "\(report.path) already has the new key and cipher format")
             return
         }
         sheet.add(
             report.outcome == .backedUp ? "backup" : report.outcome.rawValue,
-            report.outcome == .shadow ? "\(report.path): it could be encrypted; nothing was changed" : report.path)
+            report.outcome == .shadow ? "\(report.path) can be encrypted; it was not changed" : report.path)
         let authenticated =
             report.outcome == .decrypted
-            ? "" : "; \(Engine.current.hasCipherIntegrityCheck ? "every page" : "every page in use") authenticated"
+            ? "" : "; \(Engine.current.hasCipherIntegrityCheck ? "every page" : "every page in use") is authenticated"
         sheet.add(
             "proof",
-            "\(counted(report.tables, "table")), \(counted(report.rows, "row")) compared, every value, rowid and index "
-                + "entry matches\(authenticated)")
+            "compared \(counted(report.tables, "table")) and \(counted(report.rows, "row")): every value, rowid and "
+                + "index entry matches\(authenticated)")
         if !report.rebuiltIndexes.isEmpty {
             sheet.add(
-                "rebuilt", "damaged indexes, from the rows: \(report.rebuiltIndexes.joined(separator: ", "))")
+                "rebuilt", "\(report.rebuiltIndexes.joined(separator: ", ")): damaged indexes, rebuilt from the rows")
         }
         sheet.add(
             "size",
@@ -61,7 +61,7 @@ enum ConversionFacts {
         if speed >= 1 { time += " (\(TerminalText.decimal(speed, 0)) MB/s)" }
         sheet.add("time", time)
         sheet.add("engine", "SQLCipher \(report.cipherVersion)")
-        sheet.add("backup", report.backup.map { "\($0): plaintext, delete it when it is no longer needed" })
+        sheet.add("backup", report.backup.map { "\($0): plaintext; delete it when you no longer need it" })
     }
 
     private static func counted(_ number: some BinaryInteger, _ noun: String) -> String {

@@ -7,10 +7,10 @@ extension Command {
         operands: [.database],
         options: KeyOptions.key.all + [CipherOptions.compatibility, CipherOptions.detect] + UpgradeOptions.all,
         notes: [
-            "A plaintext copy is built beside the file, compared with it row by row, and replaces it in a single "
-                + "rename. At every moment the file is either the complete encrypted database or the complete "
-                + "plaintext one; after a crash, run the command again.",
-            "A file that is already plaintext is left unchanged, with exit status 0.",
+            "A plaintext copy is built next to the database and compared with it row by row. Then the copy replaces "
+                + "the database in a single rename. At every moment, the file is either the complete encrypted "
+                + "database or the complete plaintext one. After a crash, run the command again.",
+            "A file that is already plaintext is left unchanged, and the exit status is 0.",
         ],
         examples: ["decrypt app.db --key-file key"],
         isToldByStatus: true,

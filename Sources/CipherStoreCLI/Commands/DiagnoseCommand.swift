@@ -6,7 +6,7 @@ internal import CipherSQLite
 extension Command {
     static let diagnose = Command(
         name: "diagnose",
-        summary: "Report why a key does not open a database, without changing it.",
+        summary: "Report why a key does not open a file, without changing the file.",
         operands: [.database],
         options: KeyOptions.key.all
             + [
@@ -14,16 +14,18 @@ extension Command {
                 DiagnoseCommand.rounds,
             ],
         notes: [
-            "Use this if opening fails with \"file is not a database\". The key is tried as given and as it may have "
-                + "been intended: as a passphrase or a raw key, with and without a newline, a NUL, quotes or a byte "
-                + "order mark, with digits in the other case or in another encoding; in formats 1 to 4, then with "
-                + "every number of rounds up to --most-rounds. Trying other page sizes and algorithms takes no extra "
+            "Use this command if opening a database fails with \"file is not a database\". It tries the key as "
+                + "specified, and also variants of it that are common mistakes: as a passphrase or a raw key; with and "
+                + "without a newline, a NUL, quotes or a byte order mark; with hexadecimal digits in the other case; "
+                + "and in another encoding. It tries all variants with SQLCipher formats 1 to 4, and then with every "
+                + "number of PBKDF2 rounds up to --most-rounds. Trying other page sizes and algorithms takes no extra "
                 + "time.",
-            "Pages are authenticated, so a damaged page, a truncated file and the -wal of another file are "
-                + "distinguished from a wrong key. If nothing fits, the key may be wrong, the file may be encrypted in "
-                + "another way, or it may not be a database: these cases cannot be distinguished.",
-            "The exit status is 0 if the database opens with the given key and format, and otherwise that of the error "
-                + "that opening it would report: 65, or 75 if a journal must be rolled back, or 66 without a key.",
+            "Because pages are authenticated, diagnose can tell a wrong key from a damaged page, a truncated file, or "
+                + "the -wal of another file. If no key and format open the file, the key may be wrong, the file may be "
+                + "encrypted in another way, or it may not be a database. diagnose cannot tell these cases apart.",
+            "The exit status is 0 if the database opens with the specified key and format. Otherwise it is that of the "
+                + "error that opening the database would report, such as 65 if the key does not open it, 66 if no key "
+                + "is specified, or 75 if a journal must be rolled back.",
         ],
         examples: ["diagnose app.db --key-file key", "diagnose app.db --key-file key --json --time-limit 300"],
         isToldByStatus: true,
@@ -33,11 +35,11 @@ extension Command {
 enum DiagnoseCommand {
     static let timeLimit = Option(
         "time-limit", value: "SECONDS",
-        "How long to search for the key, and again to check the pages (60 seconds by default).")
+        "The time limit for the key search and, separately, for the check of the pages (default: 60 seconds).")
     static let derivations = Option(
-        "most-derivations", value: "N", "The maximum number of keys to derive from passphrases (1000 by default).")
+        "most-derivations", value: "N", "The maximum number of keys to derive from passphrases (default: 1000).")
     static let rounds = Option(
-        "most-rounds", value: "N", "The maximum number of PBKDF2 rounds to search (1000000 by default).")
+        "most-rounds", value: "N", "The highest number of PBKDF2 rounds to try (default: 1000000).")
 
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let provider = try KeyOptions.key.provider(invocation)
@@ -80,7 +82,7 @@ enum DiagnoseCommand {
             var sheet = FactSheet()
             sheet.add("path", diagnosis.path)
             sheet.add("size", TerminalText.size(diagnosis.size))
-            if diagnosis.causes.isEmpty { sheet.add("opens", "with the given key and format") }
+            if diagnosis.causes.isEmpty { sheet.add("opens", "with the specified key and format") }
             for cause in diagnosis.causes {
                 sheet.add("cause", "\(cause.kind.rawValue): \(cause.detail)")
                 sheet.add("", cause.advice)
@@ -88,14 +90,14 @@ enum DiagnoseCommand {
             if diagnosis.format != nil, !diagnosis.causes.isEmpty {
                 let form = diagnosis.keyForm.map(Self.name) ?? "key"
                 sheet.add(
-                    "opens with", "the \(form)" + (option.map { " and \($0)" } ?? ", in the given format"))
+                    "opens with", "the \(form)" + (option.map { " and \($0)" } ?? " in the specified format"))
             }
             sheet.add(
                 "tried",
                 "\(diagnosis.derivations) key derivation\(diagnosis.derivations == 1 ? "" : "s"), "
                     + "\(TerminalText.grouped(Int64(diagnosis.rounds))) rounds")
             if !diagnosis.isComplete {
-                sheet.add("limits", "not everything was tried: see --\(timeLimit.name) and --\(derivations.name)")
+                sheet.add("limits", "the search stopped at a limit; raise --\(timeLimit.name) or --\(derivations.name)")
             }
             try sheet.print()
         }

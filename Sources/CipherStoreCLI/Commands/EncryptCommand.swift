@@ -15,19 +15,19 @@ extension Command {
         ]
             + UpgradeOptions.all + FleetOptions.all,
         notes: [
-            "An encrypted copy is built beside the file, compared with it record by record, and replaces it in a "
-                + "single rename. At every moment the file is either the complete plaintext database or the complete "
-                + "encrypted one; after a crash, run the command again.",
-            "A file that is already encrypted with this key is left unchanged, with exit status 0.",
-            "With --shadow the copy is built and compared, and then removed: a rehearsal that shows whether the "
-                + "upgrade would succeed, how long it would take and how large the file would become. Other processes "
-                + "may have the database open in the meantime; if one of them writes to it, the exit status is 75. "
-                + "With --config, the copy is also migrated, as migrate would do.",
-            "With --on-damage recover, a file that cannot be repaired from its rows is kept as DB-damaged, still "
-                + "plaintext, and is replaced by a database with everything that recover finds in it; the report lists "
-                + "what is lost.",
+            "An encrypted copy is built next to the database and compared with it record by record. Then the copy "
+                + "replaces the database in a single rename. At every moment, the file is either the complete "
+                + "plaintext database or the complete encrypted one. After a crash, run the command again.",
+            "A file that is already encrypted with this key is left unchanged, and the exit status is 0.",
+            "With --shadow, the copy is built, compared and then removed. This rehearsal shows whether the encryption "
+                + "would succeed, how long it would take, and how large the file would become. Other processes may "
+                + "have the database open during the rehearsal. If one of them writes to it, the exit status is 75. "
+                + "With --config, the copy is also migrated, as cipherstore migrate would do.",
+            "With --on-damage recover, a file that cannot be repaired from its rows is replaced by a database with "
+                + "everything that can be recovered from it. The report lists what is lost. The damaged file is kept "
+                + "as DB-damaged, and is still plaintext.",
             "The comparison authenticates every page of the copy. With --proof engine, SQLCipher itself reads every "
-                + "page instead of only some of them, which takes longer.",
+                + "page instead of only some pages, which takes longer.",
             FleetOptions.note,
         ],
         examples: [
@@ -47,23 +47,25 @@ extension Command {
 enum EncryptCommand {
     static let keepBackup = Option(
         "keep-backup",
-        "Keep the plaintext file beside the encrypted one, as DB-plaintext (or DB-plaintext-2 and so on).")
+        "Keep the plaintext original as DB-plaintext, or as DB-plaintext-2 and so on if that name is taken.")
 
     static let onDamage = Option(
         "on-damage", value: "WHAT", kind: .words(OnDamage.allCases.map(\.rawValue)),
-        "What to do with a damaged file: rebuildIndexes (the default) repairs it if no row depends on the damage, "
-            + "recover also saves what a file with any other damage still contains, and refuse changes nothing. If "
-            + "an index refers to missing rows, rebuildIndexes keeps the plaintext original as DB-plaintext.")
+        "What to do if the file is damaged. rebuildIndexes (the default) rebuilds damaged indexes if no row depends on "
+            + "the damage; if an index refers to missing rows, it keeps the plaintext original as DB-plaintext. "
+            + "recover does the same, and after any other damage it recovers the rows that the file still contains. "
+            + "refuse leaves the file unchanged.")
 
     static let shadow = Option(
-        "shadow", "Build and prove the encrypted copy, discard it, and leave the database as it is.")
+        "shadow", "Build and compare the encrypted copy, then remove it and leave the database unchanged.")
 
     static let configuration = Option(
-        "config", value: "FILE", kind: .file, "With --shadow: the configuration for migrating the copy.")
+        "config", value: "FILE", kind: .file, "With --shadow: also migrate the copy with this configuration.")
 
     static let proof = Option(
         "proof", value: "HOW", kind: .words(ProofReader.allCases.map(\.rawValue)),
-        "How to compare: records (the default), or engine, which uses SQL and has the engine read every page.")
+        "How to compare the copy with the database: records (the default), or engine, which uses SQL and makes "
+            + "SQLCipher read every page.")
 
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let provider = try KeyOptions.key.requiredProvider(invocation)
@@ -101,12 +103,13 @@ enum EncryptCommand {
     ) throws -> ExitStatus {
         guard invocation.has(shadow) else {
             throw CommandFailure.usage(
-                "--config needs --shadow", advice: "to encrypt a file and migrate it, use cipherstore migrate")
+                "--config requires --shadow", advice: "to encrypt and migrate a file, use cipherstore migrate")
         }
         let formats = [CipherOptions.newCompatibility, CipherOptions.plaintextHeader, onDamage]
         guard try !FleetOptions.isFleet(invocation), !formats.contains(where: invocation.has) else {
             throw CommandFailure.usage(
-                "--config takes neither --recursive nor \(formats.map { "--\($0.name)" }.joined(separator: " nor "))")
+                "--config cannot be used with any of --recursive, "
+                    + "\(formats.map { "--\($0.name)" }.joined(separator: ", "))")
         }
         let configuration = try ConfigurationOptions.read(invocation)
         let (report, schema) = try UpgradeOptions.run(invocation, isRehearsal: true) { options in

@@ -1,8 +1,8 @@
 extension Command {
     static let help = Command(
         name: "help",
-        summary: "Describe a command, or list all of them.",
-        operands: [.init("COMMAND", kind: .text, isOptional: true, "The command; by default, all are listed.")],
+        summary: "Describe a command, or list all commands.",
+        operands: [.init("COMMAND", kind: .text, isOptional: true, "The command to describe (default: all commands).")],
         examples: ["help encrypt"],
         printsText: true,
         run: HelpCommand.run)

@@ -19,7 +19,7 @@ enum HistoryChangeText {
         var sheet = FactSheet()
         sheet.add(change.event?.rawValue ?? "history", change.path)
         sheet.add("version", change.version.description)
-        if change.details.isEmpty { sheet.add("repaired", "nothing: the database matches its record") }
+        if change.details.isEmpty { sheet.add("repaired", "nothing; the schema matches the recorded schema") }
         try sheet.print()
         for detail in change.details { try Output.line("- \(detail)") }
         return .done

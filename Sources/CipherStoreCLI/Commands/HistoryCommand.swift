@@ -4,14 +4,14 @@ internal import CipherStore
 extension Command {
     static let history = Command(
         name: "history",
-        summary: "Print what was done and what is pending.",
+        summary: "List what was done to the database and what is pending.",
         options: ConfigurationOptions.all + KeyOptions.key.all,
         notes: [
-            "Each line has a state: applied, pending (in the configuration, but not yet in the database), missing (its "
-                + "version was reached, but the configuration no longer has it, or it was never applied), future (it "
-                + "belongs to a later version than the configuration's), and failed (a backfill that ended with an "
-                + "error; a migration that fails leaves nothing in the database).",
-            "A key is needed if the file is encrypted.",
+            "Each item has a state: applied; pending (in the configuration, but not yet applied to the database); "
+                + "missing (the database reached its version, but the configuration no longer has it, or it was never "
+                + "applied); future (applied, but its version is later than the configuration's); or failed (a "
+                + "backfill that ended with an error). A migration that fails is rolled back and is not listed.",
+            "A key is required if the file is encrypted.",
         ],
         examples: ["history --config app.plist --directory . --key-file key"],
         run: HistoryCommand.run)
@@ -27,7 +27,7 @@ enum HistoryCommand {
     }
 
     private static func print(_ history: StoreHistory) throws {
-        try Output.line("\(history.path): version \(history.version?.description ?? "none recorded")")
+        try Output.line("\(history.path): \(history.version.map { "version \($0)" } ?? "no version is recorded")")
         let lines = history.items.map { item in
             [
                 item.state.rawValue, item.kind.rawValue, item.version?.description ?? "", item.date ?? "",

@@ -5,15 +5,16 @@ internal import CipherKeyProviders
 extension Command {
     static let inspect = Command(
         name: "inspect",
-        summary: "Report what a database file is, without changing it.",
+        summary: "Report the state of a database file without changing it.",
         operands: [.database],
         options: KeyOptions.key.all + [CipherOptions.detect, CipherOptions.compatibility],
         notes: [
-            "The state is one of missing, empty, plaintext, encrypted (the key fits), opaque (encrypted or damaged: "
-                + "only a key shows which), needsRecovery (the journal of a writer that crashed must be rolled back "
-                + "first) and staleSidecar (a -wal or -journal of another copy is beside the file).",
-            "The exit status is 0 for every state except missing, for which it is 66. It is 65 if the key does not fit "
-                + "or a plaintext file is damaged.",
+            "The state is missing, empty, plaintext, encrypted (the key opens the file), opaque (the file is encrypted "
+                + "or damaged; only a key can show which), needsRecovery (the journal of a program that crashed must "
+                + "be rolled back first) or staleSidecar (the -wal or -journal next to the file belongs to another "
+                + "copy of it).",
+            "The exit status is 66 if the file is missing, and 65 if the key does not open the file or a plaintext "
+                + "file is damaged. It is 0 for every other state.",
         ],
         examples: [
             "inspect app.db",
@@ -28,7 +29,7 @@ enum InspectCommand {
         let provider = try KeyOptions.key.provider(invocation)
         let formats = try CipherOptions.formats(invocation)
         guard provider != nil || !invocation.has(CipherOptions.detect) else {
-            throw CommandFailure.usage("--detect needs a key to try the formats with")
+            throw CommandFailure.usage("--detect requires a key to try the formats with")
         }
         let found = try Inspector(path: path).inspect(provider: provider, formats: formats)
         if invocation.has(.json) { try Output.json(found) } else { try print(found, path) }
@@ -43,7 +44,7 @@ enum InspectCommand {
     private static func explanation(_ found: Inspection, _ path: String) throws -> String {
         guard found.state == .opaque else { return "" }
         if let other = try Inspector(path: path).notADatabase() { return " (does not look like a database: \(other))" }
-        return " (encrypted or damaged: pass a key with --key-file to find out)"
+        return " (encrypted or damaged; specify a key with --key-file to find out which)"
     }
 
     private static func print(_ found: Inspection, _ path: String) throws {
@@ -59,7 +60,7 @@ enum InspectCommand {
         sheet.add("application id", found.applicationID.map(String.init))
         sheet.add("journal mode", found.journalMode)
         for (name, size) in found.sidecars.sorted(by: { $0.key < $1.key }) {
-            sheet.add("beside it", "\(name) (\(TerminalText.size(size)))")
+            sheet.add("sidecar", "\(name) (\(TerminalText.size(size)))")
         }
         try sheet.print()
     }

@@ -4,11 +4,11 @@ internal import CipherSQLite
 extension Command {
     static let keygen = Command(
         name: "keygen",
-        summary: "Create a new random key and store it in a new file.",
-        operands: [.init("FILE", kind: .file, "The key file to create; an existing file is never changed.")],
+        summary: "Create a random key and store it in a new file.",
+        operands: [.init("FILE", kind: .file, "The key file to create. An existing file is never changed.")],
         notes: [
-            "The file gets mode 0600 and holds a raw key in the form x'64 hex digits'. Keep a copy in a safe place: "
-                + "without the key the database cannot be read."
+            "The file has mode 0600 and contains a raw key, written as x'64 hex digits'. Keep a copy of it in a safe "
+                + "place: without the key, the database cannot be read."
         ],
         examples: ["keygen key"],
         isToldByStatus: true,
@@ -22,15 +22,14 @@ enum KeygenCommand {
         let path = invocation.operands[0]
         guard try KeyFile.create(path, key: .random()) else {
             throw CommandFailure(
-                .cannotCreate, "exists", path: path, "a file with this name already exists",
-                advice: "choose another name; the file was not changed")
+                .cannotCreate, "exists", path: path, "this file already exists and was not changed",
+                advice: "choose another name")
         }
         if invocation.has(.json) {
             try Output.json(Made(created: path))
         } else {
             try Output.line(
-                "created the key file \(path): without it the database cannot be opened, so keep a copy in a "
-                    + "safe place")
+                "created the key file \(path); keep a safe copy, because the database cannot be opened without the key")
         }
         return .done
     }

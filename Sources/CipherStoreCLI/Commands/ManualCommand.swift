@@ -2,7 +2,7 @@ extension Command {
     static let manual = Command(
         name: "manual",
         summary: "Print the manual page, for man(1).",
-        notes: ["An installation includes the page, as `man cipherstore`."],
+        notes: ["After installation, `man cipherstore` shows this page."],
         examples: ["manual | man -l -"],
         printsText: true,
         run: ManualCommand.run)

@@ -5,15 +5,16 @@ internal import CipherStore
 extension Command {
     static let migrate = Command(
         name: "migrate",
-        summary: "Open as an app would: encrypt a legacy file, then migrate it.",
-        operands: [Operand("DIR", kind: .directory, isOptional: true, "With --recursive: the folder.")],
+        summary: "Open a database as the app would: encrypt it, then migrate it.",
+        operands: [Operand("DIR", kind: .directory, isOptional: true, "With --recursive: the folder to search.")],
         options: [ConfigurationOptions.configuration, MigrateCommand.directory]
             + KeyOptions.key.all + UpgradeOptions.all + FleetOptions.all,
         notes: [
-            "The steps depend on what exists: nothing (a new database is created), a legacy plaintext file of any "
-                + "older version, or an encrypted one. `cipherstore plan` shows them in advance.",
-            "With --recursive, the files with the configuration's own name, or those that match --name, are each "
-                + "opened as if the configuration named them. No file is created.",
+            "If there is no database, migrate creates one. If the database is a plaintext file of an older version of "
+                + "the app, migrate encrypts and migrates it. If the database is already encrypted, migrate opens and "
+                + "migrates it. `cipherstore plan` shows the steps in advance.",
+            "With --recursive, migrate opens each file with the configuration's file name or, with --name, each file "
+                + "that matches the pattern. It does not create files.",
             FleetOptions.note,
         ],
         examples: ["migrate --config app.plist --directory . --key-file key"],
@@ -24,12 +25,14 @@ extension Command {
 enum MigrateCommand {
     static let directory = Option(
         "directory", value: "DIR", kind: .directory,
-        "The folder of the database that the configuration names; required without --recursive.")
+        "The folder that contains the database. The configuration specifies the file name. Required without "
+            + "--recursive.")
 
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         if try FleetOptions.isFleet(invocation) { return try runFleet(invocation) }
         guard invocation.operands.isEmpty else {
-            throw CommandFailure.usage("DIR needs --recursive", advice: "pass the folder with --directory")
+            throw CommandFailure.usage(
+                "the argument DIR requires --recursive", advice: "for a single database, use --directory")
         }
         _ = try invocation.required(directory)
         let provider = try ConfigurationOptions.provider(invocation)
@@ -48,7 +51,7 @@ enum MigrateCommand {
 
     private static func runFleet(_ invocation: Invocation) throws -> ExitStatus {
         guard let folder = invocation.operands.first, !invocation.has(directory) else {
-            throw CommandFailure.usage("with --recursive, the folder is the argument DIR instead of --directory")
+            throw CommandFailure.usage("with --recursive, pass the folder as the argument DIR instead of --directory")
         }
         let provider = try ConfigurationOptions.provider(invocation)
         let configuration = try ConfigurationOptions.read(invocation)

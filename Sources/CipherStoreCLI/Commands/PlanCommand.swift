@@ -3,14 +3,15 @@ internal import CipherStore
 extension Command {
     static let plan = Command(
         name: "plan",
-        summary: "Print what migrate would do, as SQL, without doing it.",
+        summary: "Print the SQL that migrate would run, without changing anything.",
         options: ConfigurationOptions.all + KeyOptions.key.all + [PlanCommand.rehearsalLimit],
         notes: [
-            "Each statement is printed with its reason, its risk and its effect on the data. A key is needed if the "
-                + "file is already encrypted; for any other file, a given key is also tried, and no key is created.",
-            "The migration is rehearsed: it runs on the rows of the database, and keeps every change in memory. "
-                + "Therefore, plan refuses what migrate would refuse, with the same exit status, and counts what each "
-                + "step does to the rows of each table. Free space, permissions and locks are not checked.",
+            "Each statement is printed with its reason, its risk and its effect on the data. A key is required if the "
+                + "file is encrypted. If a key is specified for any other file, plan also checks the key. plan never "
+                + "creates a key.",
+            "plan rehearses the migration on the rows of the database and keeps every change in memory. Therefore, "
+                + "plan refuses what migrate would refuse, with the same exit status, and counts the rows that each "
+                + "step changes in each table. Free space, permissions and locks are not checked.",
         ],
         examples: [
             "plan --config app.plist --directory .",
@@ -22,7 +23,8 @@ extension Command {
 enum PlanCommand {
     static let rehearsalLimit = Option(
         "rehearsal-limit", value: "MIB",
-        "How much the rehearsal may change in memory (256 MiB by default); 0 turns the rehearsal off.")
+        "The maximum size of the changes that the rehearsal keeps in memory (default: 256 MiB). With 0, there is no "
+            + "rehearsal.")
 
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let limit = try invocation.mebibytes(rehearsalLimit, default: 256)
@@ -40,13 +42,14 @@ enum PlanCommand {
 
     private static func sentence(_ step: StorePlan.Step) -> String {
         switch step {
-        case .create: "no database at this path: an encrypted one would be created"
-        case .createPlaintext: "no database at this path: a plaintext one would be created, because encryption is off"
-        case .encrypt: "a legacy plaintext file: it would be encrypted first"
-        case .open: "encrypted, and the key fits"
-        case .rekey: "encrypted: its key or cipher format would be changed first"
-        case .decrypt: "encrypted: it would be decrypted first, because encryption is off"
-        case .openPlaintext: "plaintext: it would be opened as it is"
+        case .create: "there is no database at this path; an encrypted one would be created"
+        case .createPlaintext:
+            "there is no database at this path; a plaintext one would be created, because encryption is off"
+        case .encrypt: "this is a legacy plaintext file; it would be encrypted first"
+        case .open: "the file is encrypted, and the key opens it"
+        case .rekey: "the file is encrypted; its key or cipher format would be changed first"
+        case .decrypt: "the file is encrypted; it would be decrypted first, because encryption is off"
+        case .openPlaintext: "the file is plaintext; it would be opened unchanged"
         }
     }
 }

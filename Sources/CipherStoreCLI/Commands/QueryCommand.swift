@@ -6,15 +6,15 @@ extension Command {
     static let query = Command(
         name: "query",
         summary: "Run one read-only SQL statement and print its rows.",
-        operands: [.database, .init("SQL", "One statement; a statement that writes is refused.")],
+        operands: [.database, .init("SQL", "One statement, which must not write to the database.")],
         options: KeyOptions.key.all + [QueryCommand.csv, CipherOptions.detect, CipherOptions.compatibility],
         notes: [
-            "Rows are printed as a table, in which control characters and bytes that are not UTF-8 are escaped and "
-                + "blobs are X'hex'. With --csv they are printed as RFC 4180 specifies: NULL is an empty field, empty "
-                + "text is \"\", and text has exactly the stored bytes, but is escaped as in a table if the output is "
-                + "a terminal. With --json they are an array of objects, in which a blob or text that is not valid "
-                + "UTF-8 is an object with its base64.",
-            "A plaintext file needs no key.",
+            "By default, rows are printed as a table. Control characters and bytes that are not UTF-8 are escaped, and "
+                + "blobs are printed as X'hex'. With --csv, rows are printed in the format of RFC 4180. NULL is an "
+                + "empty field and empty text is \"\". Text is printed byte for byte, but is escaped if the output is "
+                + "a terminal. With --json, rows are printed as an array of objects. A blob, or text that is not valid "
+                + "UTF-8, is printed as an object with its bytes in base64.",
+            "A plaintext file requires no key.",
         ],
         examples: [
             "query app.db --key-file key \"SELECT count(*) FROM chat\"",
@@ -63,7 +63,7 @@ enum QueryCommand {
         _ sql: String, lent connection: Connection, _ makeWriter: ([String]) -> any RowWriter
     ) throws {
         let statement = try Statement(SQL(text: sql), on: connection)
-        guard statement.isReadOnly else { throw readOnly(connection.path, "the statement may write") }
+        guard statement.isReadOnly else { throw readOnly(connection.path, "it may write to the database") }
         let writer = makeWriter((0..<statement.columnCount).map(statement.columnName))
         // Nothing is printed before the first row is read, so that a failure until then can still be reported as JSON.
         var hasBegun = false
@@ -78,7 +78,8 @@ enum QueryCommand {
 
     private static func readOnly(_ path: String, _ reason: String) -> CommandFailure {
         CommandFailure(
-            .permission, "readOnly", path: path, "query only reads, but \(reason)", advice: "nothing was changed")
+            .permission, "readOnly", path: path, "query refuses this statement: \(reason)",
+            advice: "use a statement that only reads; nothing was changed")
     }
 
     /// Distinguishes errors in the SQL from errors in the file.
@@ -89,10 +90,10 @@ enum QueryCommand {
         guard !isOfFile else { return reader.failure(error) }
         // No statement, more than one, or one with parameters, which have no values here.
         guard error.code != DatabaseError.misuse else {
-            return CommandFailure.usage("query takes one SQL statement without parameters")
+            return CommandFailure.usage("query requires one SQL statement without parameters")
         }
         return CommandFailure(
             error.isOutOfMemory ? .internalFailure : .badData, "sql", path: reader.path, error.message,
-            advice: "check the SQL")
+            advice: "correct the SQL statement")
     }
 }

@@ -5,29 +5,31 @@ internal import CipherStore
 extension Command {
     static let recover = Command(
         name: "recover",
-        summary: "Make a new, encrypted database from a damaged one.",
+        summary: "Create a new, encrypted database from a damaged one.",
         operands: [.database],
         options: [RecoverCommand.output, RecoverCommand.inPlace, RecoverCommand.template, RecoverCommand.configuration]
             + KeyOptions.key.all + KeyOptions.newKey.all
             + [CipherOptions.newCompatibility, CipherOptions.oldCompatibility] + UpgradeOptions.all,
         notes: [
-            "The database, plaintext or encrypted, is read page by page with its log or journal, and is never written. "
-                + "Each complete row is restored to its table with its rowid, even if the pages that led to it are "
-                + "lost. Indexes and full-text indexes are rebuilt, and every row is compared with a second reading.",
-            "Rows that cannot be assigned to one table, rows on free pages and rows that contradict their page go to "
-                + "the table lost_and_found, each with the reason: orphaned, deleted or damaged. If the schema itself "
-                + "is lost, --template supplies the tables, or --config does, from its schema for a first install.",
-            "With --output, the new database is a separate file. With --in-place, it takes the damaged one's place in "
-                + "a single rename, and the damaged one is kept as DB-damaged (or -damaged-2 and so on), with its log "
-                + "or journal; if it was plaintext, it stays plaintext. At every moment DB is the complete damaged "
-                + "database or the complete recovered one; after a crash, verify shows which. No other program may "
-                + "have the database open. A file in which nothing is damaged is left unchanged, and its report with "
-                + "--json has \"wasSound\".",
-            "The exit status is 0 if the new database was created, even if something is lost: with --json, "
-                + "\"complete\" states whether anything may be missing. In a plaintext file a value that was damaged "
-                + "in place cannot be distinguished from a correct one.",
-            "The key is that of the damaged database, if it is encrypted, and also that of the new one, unless one of "
-                + "the --new-key options specifies another.",
+            "The damaged database may be plaintext or encrypted. It is read page by page, together with its -wal or "
+                + "-journal, and is never written to. Each complete row is restored to its table with its rowid, even "
+                + "if the pages that point to it are lost. Indexes and full-text indexes are rebuilt. Every row is "
+                + "compared with a second reading.",
+            "Other rows are put into the table lost_and_found (with --in-place: cipherstore_lost_and_found), each with "
+                + "a reason: orphaned (the row cannot be assigned to one table), deleted (it is on a free page) or "
+                + "damaged (it contradicts its page). If the schema is lost, the tables come from --template or from "
+                + "the schema for a first install in --config.",
+            "With --output, the new database is a separate file. With --in-place, the new database replaces the "
+                + "damaged one in a single rename. The damaged one is kept as DB-damaged (or DB-damaged-2 and so on), "
+                + "with its -wal or -journal; if it is plaintext, it stays plaintext. At every moment, DB is the "
+                + "complete damaged database or the complete recovered one. After a crash, verify shows which of the "
+                + "two it is. No other program may have the database open. If nothing is damaged, --in-place leaves "
+                + "the file unchanged, and \"wasSound\" is true in the --json report.",
+            "The exit status is 0 if the new database was created, even if rows are lost. With --json, \"complete\" is "
+                + "false if rows may be missing. In a plaintext file, a damaged value can look like a correct one, and "
+                + "recover cannot detect this.",
+            "The key opens the damaged database, if it is encrypted, and encrypts the new one. With --output, one of "
+                + "the --new-key options can specify another key for the new database.",
         ],
         examples: [
             "recover app.db --output new.db --key-file key",
@@ -41,32 +43,33 @@ extension Command {
 
 enum RecoverCommand {
     static let output = Option(
-        "output", value: "NEW", kind: .file, "The database to create; the file must not exist.")
+        "output", value: "NEW", kind: .file, "The database to create. The file must not exist.")
     static let inPlace = Option(
         "in-place", "Replace the damaged database with the new one, and keep the damaged one as DB-damaged.")
     static let template = Option(
         "template", value: "HEALTHY", kind: .file,
-        "A healthy database of the same schema, plaintext or with the same key, if the schema is lost or cannot be "
-            + "read."
+        "A healthy database with the same schema, plaintext or with the same key. Its schema is used if that of the "
+            + "damaged database is lost or cannot be read."
     )
 
     static let configuration = Option(
         "config", value: "FILE", kind: .file,
-        "The app's configuration, whose schema for a first install is used if the database's own is lost.")
+        "The app's configuration. Its schema for a first install is used if that of the damaged database is lost.")
 
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         guard invocation.has(output) != invocation.has(inPlace) else {
-            throw CommandFailure.usage("one of --output and --in-place is required")
+            throw CommandFailure.usage("either --output or --in-place is required")
         }
         guard !invocation.has(template) || !invocation.has(configuration) else {
-            throw CommandFailure.usage("--template and --config both supply the schema", advice: "remove one of them")
+            throw CommandFailure.usage("--template and --config cannot be used together", advice: "remove one of them")
         }
         let schema = try invocation[configuration].map { try Configuration(file: $0) }
         let provider = try KeyOptions.key.requiredProvider(invocation)
         let newProvider = try KeyOptions.newKey.provider(invocation)
         guard newProvider == nil || !invocation.has(inPlace) else {
             throw CommandFailure.usage(
-                "--in-place takes no new key", advice: "recover the database, then change its key with rekey"
+                "--in-place cannot be used with a --new-key option",
+                advice: "recover the database without a new key, then run cipherstore rekey"
             )
         }
         let formats = try CipherOptions.oldFormats(invocation)
@@ -103,7 +106,7 @@ enum RecoverCommand {
     static func print(_ report: RecoveryReport) throws {
         guard !report.wasSound else {
             for note in report.notes { try Output.line(note) }
-            return try Output.line("\(SystemPath.printable(report.path)): nothing is damaged, and nothing was changed")
+            return try Output.line("\(SystemPath.printable(report.path)) was not changed, because nothing is damaged")
         }
         var lines = [["table", "rows", "lost pages", "notes"]]
         for table in report.tables {
@@ -137,20 +140,22 @@ enum RecoverCommand {
     private static func sentence(_ report: RecoveryReport) -> String {
         let rows = "\(TerminalText.grouped(report.rows)) row\(report.rows == 1 ? "" : "s")"
         guard !report.complete else {
-            return "\(report.path) holds \(rows), compared with a second reading; nothing is lost."
+            return "\(report.path) contains \(rows). A second reading of the damaged database had the same result. "
+                + "Nothing is lost."
         }
         let lost = report.tables.filter { !$0.lostPages.isEmpty }.count
         var parts: [String] = []
         if lost > 0 { parts.append("\(lost) table\(lost == 1 ? " has" : "s have") pages that are lost or damaged") }
         if !report.lostPages.isEmpty {
             let count = report.lostPages.count
-            parts.append("\(count) page\(count == 1 ? "" : "s") of no known table \(count == 1 ? "is" : "are") lost")
+            parts.append("\(count) page\(count == 1 ? " of an unknown table is" : "s of unknown tables are") lost")
         }
         if let apart = report.lostAndFound, apart.orphanedRows + apart.damagedRows > 0 {
-            parts.append(
-                "\(apart.orphanedRows + apart.damagedRows) rows are in \(apart.name), because they have no table")
+            let count = apart.orphanedRows + apart.damagedRows
+            parts.append("\(count) row\(count == 1 ? " is" : "s are") only in the table \(apart.name)")
         }
-        let loss = parts.isEmpty ? "see the notes for what may be missing" : parts.joined(separator: ", and ")
-        return "\(report.path) holds \(rows), compared with a second reading; rows may be missing: \(loss)."
+        let loss = parts.isEmpty ? "see the notes above" : parts.joined(separator: ", and ")
+        return "\(report.path) contains \(rows). A second reading of the damaged database had the same result. Rows "
+            + "may be missing: \(loss)."
     }
 }

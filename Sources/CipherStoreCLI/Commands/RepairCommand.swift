@@ -3,11 +3,11 @@ internal import CipherStore
 extension Command {
     static let repair = Command(
         name: "repair",
-        summary: "Record the current schema as intended, after drift.",
+        summary: "Accept schema drift: record the current schema as intended.",
         options: ConfigurationOptions.all + KeyOptions.key.all + HistoryChangeText.options,
         notes: [
-            "The differences that `cipherstore validate` lists are accepted and recorded in the history, and failures "
-                + "of backfills are cleared. No table is changed."
+            "repair accepts the differences that `cipherstore validate` lists, records them in the history, and clears "
+                + "the failures of backfills. It changes no table."
         ],
         examples: ["repair --config app.plist --directory . --key-file key"],
         isToldByStatus: true,

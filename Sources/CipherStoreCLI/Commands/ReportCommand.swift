@@ -5,14 +5,14 @@ internal import CipherSystemFiles
 extension Command {
     static let report = Command(
         name: "report",
-        summary: "Merge the reports of a fleet's runs.",
-        operands: [.init("FILE", kind: .file, isRepeatable: true, "A report written by --report.")],
+        summary: "Merge the reports of runs with --recursive.",
+        operands: [.init("FILE", kind: .file, isRepeatable: true, "A report that was created with --report.")],
         options: [ReportCommand.html, ReportCommand.against],
         notes: [
-            "Prints how many files were done, had been done before, or failed, by the latest result of each file; also "
-                + "bytes, time, the kinds of failures, the slowest files, the shards that did not finish, and the "
-                + "files that were assigned to two shards.",
-            "The exit status is the number of databases that failed, or 63 for that many or more; if none failed but a "
+            "report counts the files that were processed, had already been processed, or failed. Only the latest "
+                + "result of each file counts. It also prints the number of bytes, the time, the kinds of failures, "
+                + "the slowest files, the shards that did not finish, and the files that were assigned to two shards.",
+            "The exit status is the number of databases that failed, or 63 if 63 or more failed. If none failed, but a "
                 + "shard or a file is missing, it is 75.",
         ],
         examples: ["report shard-*.jsonl", "report shard-*.jsonl --html report.html --against tenants"],
@@ -21,10 +21,12 @@ extension Command {
 }
 
 enum ReportCommand {
-    static let html = Option("html", value: "FILE", kind: .file, "Also write an HTML page to this file.")
+    static let html = Option(
+        "html", value: "FILE", kind: .file, "Also write the merged report to this file as an HTML page.")
     static let against = Option(
         "against", value: "DIR", kind: .directory,
-        "Look in the folder for databases that no report lists, and for reported ones that no longer exist.")
+        "Compare the reports with this folder. List its databases that are in no report, and reported databases that "
+            + "no longer exist.")
 
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let merged = try MergedReport(invocation.operands)
@@ -33,7 +35,9 @@ enum ReportCommand {
         if let path = invocation[html] { try ReportPage.write(totals, to: path) }
         if invocation.has(.json) { try Output.json(totals) } else { try print(totals) }
         if totals.failed > 0 { Output.complain("\(totals.failed) of \(totals.databases) databases failed") }
-        if !totals.isWhole { Output.complain("the work is incomplete: run the missing parts again") }
+        if !totals.isWhole {
+            Output.complain("the reports do not cover all shards and databases; run the missing ones again")
+        }
         return totals.status
     }
 
@@ -55,35 +59,46 @@ enum ReportCommand {
     }
 
     private static func print(_ totals: ReportTotals) throws {
-        func count(_ number: Int, _ words: String) -> String? {
-            number > 0 ? "\(TerminalText.grouped(number)) \(words)" : nil
+        func count(_ number: Int, _ words: String, one: String? = nil) -> String? {
+            number > 0 ? "\(TerminalText.grouped(number)) \(number == 1 ? one ?? words : words)" : nil
         }
         func list(_ numbers: [Int], _ words: String) -> String? {
             guard !numbers.isEmpty else { return nil }
-            return numbers.prefix(20).map(String.init).joined(separator: ", ") + (numbers.count > 20 ? ", …" : "")
-                + " \(words)"
+            return "\(words): " + numbers.prefix(20).map(String.init).joined(separator: ", ")
+                + (numbers.count > 20 ? ", …" : "")
         }
         var sheet = FactSheet()
         sheet.add("databases", TerminalText.grouped(totals.databases))
         sheet.add(totals.goal, TerminalText.grouped(totals.done))
-        sheet.add("before", count(totals.unchanged, "had been done before"))
+        sheet.add("unchanged", count(totals.unchanged, "already done"))
         sheet.add("plaintext", count(totals.plaintext, "not encrypted"))
-        sheet.add("skipped", count(totals.skipped, "symbolic or hard links"))
+        sheet.add("skipped", count(totals.skipped, "symbolic or hard links", one: "symbolic or hard link"))
         sheet.add("failed", count(totals.failed, "failed"))
         sheet.add(
             "bytes",
             "\(TerminalText.grouped(totals.bytesBefore)) before, \(TerminalText.grouped(totals.bytesAfter)) after")
         sheet.add(
             "time",
-            "\(TerminalText.decimal(totals.seconds, 2)) s for all files, "
-                + "\(TerminalText.decimal(totals.wallSeconds, 2)) s from the first to the last")
+            "\(TerminalText.decimal(totals.seconds, 2)) s in total for all files, "
+                + "\(TerminalText.decimal(totals.wallSeconds, 2)) s from the start of the first run to the end of the "
+                + "last file")
         sheet.add("shards", totals.shards > 1 ? "\(totals.shards)" : nil)
-        sheet.add("missing", list(totals.missingShards, "have no report"))
-        sheet.add("unended", list(totals.unendedShards, "did not finish"))
-        sheet.add("not named", totals.missing.flatMap { count($0.count, "databases that no report lists") })
-        sheet.add("vanished", totals.vanished.flatMap { count($0.count, "reported, but no longer there") })
-        sheet.add("twice", count(totals.givenTwiceCount, "assigned to two shards"))
-        sheet.add("cut", count(totals.unreadableLines, "lines of the reports could not be read"))
+        sheet.add("missing", list(totals.missingShards, "shards without a report"))
+        sheet.add("unended", list(totals.unendedShards, "shards that did not finish"))
+        sheet.add(
+            "unreported",
+            totals.missing.flatMap { count($0.count, "databases are in no report", one: "database is in no report") })
+        sheet.add(
+            "vanished",
+            totals.vanished.flatMap {
+                count($0.count, "reported files no longer exist", one: "reported file no longer exists")
+            })
+        sheet.add(
+            "twice",
+            count(totals.givenTwiceCount, "files were assigned to two shards", one: "file was assigned to two shards"))
+        sheet.add(
+            "unreadable",
+            count(totals.unreadableLines, "report lines could not be read", one: "report line could not be read"))
         try sheet.print()
         try printLists(totals)
     }
@@ -100,12 +115,12 @@ enum ReportCommand {
             try Output.line("  \(TerminalText.grouped(count)) \(code)")
         }
         try printList("Files that failed", totals.failures) { "\($0.path): \($0.message) (shard \($0.shard))" }
-        try printList("Databases that no report lists", totals.missing ?? []) { $0 }
-        try printList("Reported, but no longer there", totals.vanished ?? []) { $0 }
-        try printList("Assigned to two shards", totals.givenTwice) {
+        try printList("Databases that are in no report", totals.missing ?? []) { $0 }
+        try printList("Reported files that no longer exist", totals.vanished ?? []) { $0 }
+        try printList("Files assigned to two shards", totals.givenTwice) {
             "\($0.path): shards \($0.shards.map(String.init).joined(separator: " and "))"
         }
-        try printList("The slowest", Array(totals.slowest.prefix(5))) {
+        try printList("Slowest files", Array(totals.slowest.prefix(5))) {
             "\($0.path): \(TerminalText.decimal($0.seconds, 3)) s, \(TerminalText.grouped($0.bytesBefore)) bytes"
         }
     }

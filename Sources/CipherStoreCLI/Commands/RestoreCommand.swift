@@ -4,18 +4,19 @@ extension Command {
     static let restore = Command(
         name: "restore",
         summary: "Replace a database with a backup, after verifying the backup.",
-        operands: [Operand("FILE", kind: .file, "The backup; a symbolic link is followed.")],
+        operands: [Operand("FILE", kind: .file, "The backup. If it is a symbolic link, its target is used.")],
         options: [RestoreCommand.database] + KeyOptions.key.all + KeyOptions.backupKey.all
             + [CipherOptions.newCompatibility, CipherOptions.oldCompatibility] + UpgradeOptions.all,
         notes: [
-            "Every page and the structure of the backup are checked first, and the backup is never written. A copy of "
-                + "it is built beside the database, compared with the backup row by row, and replaces the database in "
-                + "a single rename. At every moment the file is either the complete old database or the complete new "
-                + "one; after a crash, run the command again.",
-            "The key is that of the database, which keeps its key and format. If there is no database yet, one is "
-                + "created. The backup has the same key, unless one of the --backup-key options specifies another.",
-            "A database that the key does not open is not replaced: move it elsewhere with its -wal and -journal, and "
-                + "run the command again.",
+            "Before anything is changed, every page and the structure of the backup are checked. The backup is never "
+                + "written to. A copy of the backup is built next to the database and compared with the backup row by "
+                + "row. Then the copy replaces the database in a single rename. At every moment, the file is either "
+                + "the complete old database or the complete new one. After a crash, run the command again.",
+            "The key options specify the key of the database, which keeps its key and format. If there is no database "
+                + "yet, restore creates one with this key. The backup must have the same key, unless one of the "
+                + "--backup-key options specifies another.",
+            "restore does not replace a database that the key does not open. To replace such a database, move it to "
+                + "another folder with its -wal and -journal, and run the command again.",
         ],
         examples: [
             "restore app-2026-11.db --into app.db --key-file key",

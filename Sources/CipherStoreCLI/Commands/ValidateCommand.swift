@@ -3,13 +3,13 @@ internal import CipherStore
 extension Command {
     static let validate = Command(
         name: "validate",
-        summary: "Compare the schema with its record, without changing anything.",
+        summary: "Compare the schema with the recorded schema (read-only).",
         options: ConfigurationOptions.all + KeyOptions.key.all,
         notes: [
-            "Differences are listed object by object; formatting is ignored. The exit status is 65 if something "
-                + "differs: `cipherstore plan` shows whether a migration would correct it, and `cipherstore repair` "
-                + "records it as intended.",
-            "A key is needed if the file is encrypted.",
+            "validate lists the differences object by object and ignores formatting. The exit status is 65 if there "
+                + "are differences. `cipherstore plan` shows whether a migration would correct them, and `cipherstore "
+                + "repair` records them as intended.",
+            "A key is required if the file is encrypted.",
         ],
         examples: ["validate --config app.plist --directory . --key-file key"],
         run: ValidateCommand.run)
@@ -24,7 +24,7 @@ enum ValidateCommand {
         guard !found.isValid else { return .done }
         let count = found.sentences.count
         Output.complain(
-            "\(found.path): the schema differs from its record: \(count) difference\(count == 1 ? "" : "s")")
+            "\(found.path): the schema differs from the recorded schema (\(count) difference\(count == 1 ? "" : "s"))")
         return .badData
     }
 

@@ -4,13 +4,14 @@ internal import CipherErrors
 extension Command {
     static let verify = Command(
         name: "verify",
-        summary: "Check every page and the structure, without changing them.",
+        summary: "Check every page and the structure, without changing anything.",
         operands: [.databases],
         options: KeyOptions.key.all + [CipherOptions.detect, CipherOptions.compatibility] + [.progress]
             + FleetOptions.all,
         notes: [
-            "A plaintext file needs no key, and only its structure is checked. The exit status is 65 if something is "
-                + "wrong. With --recursive and a key, each plaintext file is reported.",
+            "A plaintext file requires no key, and only its structure is checked. The exit status is 65 if the "
+                + "database is damaged or the key does not open it. With --recursive and a key, verify warns about "
+                + "each plaintext file.",
             FleetOptions.note,
         ],
         examples: ["verify app.db --key-file key"],
@@ -51,12 +52,14 @@ enum VerifyCommand {
         sheet.add("sound", found.path)
         switch (found.state, found.everyPageAuthenticated) {
         case (.encrypted, _) where found.cipherCompatibility == 1:
-            sheet.add("pages", "pages carry no authentication in cipher format 1")
-        case (.encrypted, true): sheet.add("pages", "every page authenticated")
-        case (.encrypted, false): sheet.add("pages", "every page in use authenticated")
-        default: sheet.add("pages", "\(found.state.rawValue): pages carry no authentication")
+            sheet.add("pages", "pages of cipher format 1 have no authentication")
+        case (.encrypted, true): sheet.add("pages", "every page is authenticated")
+        case (.encrypted, false): sheet.add("pages", "every page in use is authenticated")
+        default: sheet.add("pages", "not authenticated, because the database is \(found.state.rawValue)")
         }
-        sheet.add("structure", found.warnings.isEmpty ? "tables and indexes" : "tables; see the warnings")
+        sheet.add(
+            "structure",
+            found.warnings.isEmpty ? "tables and indexes are intact" : "no damage was found; see the warnings")
         try sheet.print()
     }
 }

@@ -31,7 +31,7 @@ package struct ExitStatus: Error, Equatable, Sendable {
         (.tryAgain, "another process has the file open, or the key store is locked: try again"),
         (.permission, "permission denied"),
         (.configuration, "the configuration or the engine does not fit the database"),
-        (.signal(2), "interrupted (SIGINT); 143 for SIGTERM, 129 for SIGHUP"),
+        (.signal(2), "interrupted by SIGINT (143: by SIGTERM, 129: by SIGHUP)"),
     ]
 }
 

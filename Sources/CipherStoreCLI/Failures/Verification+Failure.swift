@@ -6,6 +6,7 @@ extension Verification {
     var failure: StoreError {
         let count = "\(isTruncated ? "more than " : "")\(complaints.count)"
         return StoreError(
-            .corrupt, path: path, "the database is damaged: \(count) problem\(count == "1" ? "" : "s")")
+            .corrupt, path: path, "the database is damaged: \(count) problem\(count == "1" ? " was" : "s were") found",
+            advice: "restore it from a backup, or run cipherstore recover")
     }
 }

@@ -52,8 +52,8 @@ struct Fleet {
             invocation.all(FleetOptions.resume), report: invocation[FleetOptions.report], of: header, shard)
         if resumed.unreadable > 0 {
             Output.complain(
-                "warning: \(resumed.unreadable) lines of the reports are incomplete; their files are "
-                    + "processed again")
+                "warning: the reports contain \(resumed.unreadable) incomplete "
+                    + "line\(resumed.unreadable == 1 ? "" : "s"); files without a complete line are processed again")
         }
         if let list = invocation[FleetOptions.filesFrom] {
             files = try .list(list, in: folder, shard, resumed)
@@ -67,7 +67,7 @@ struct Fleet {
         }
         report = try invocation[FleetOptions.report].map { [files] in try FleetReport($0, header, files) }
         if let origin = shard.origin, origin != "--\(FleetOptions.shard.name)" {
-            Output.complain("shard \(shard.index)/\(shard.count), from \(origin)")
+            Output.complain("this run processes shard \(shard.index)/\(shard.count), as set by \(origin)")
         }
     }
 
@@ -88,8 +88,9 @@ struct Fleet {
         guard case .beside(let database) = found.kind else { return FleetResult(.left, "left", path: found.path) }
         let failure = CommandFailure(
             .badData, "besideDatabase", path: found.path,
-            "this is a database, but it has the name of a backup or another file of \(database), so it was not changed",
-            advice: "rename it, or delete it if it is a backup that is no longer needed")
+            "this file is a database, but its name is that of a backup or another file of \(database), so it was not "
+                + "changed",
+            advice: "rename the file, or delete it if it is a backup that you no longer need")
         return FleetResult(.failed, "failed", path: found.path, failure: FailureReport(failure))
     }
 
@@ -104,7 +105,7 @@ struct Fleet {
             case .symbolicLink: return FleetResult(.skipped, "skipped", path: file.path, reason: "a symbolic link")
             case .otherName(let first):
                 return FleetResult(
-                    .skipped, "skipped", path: file.path, reason: "another name (hard link) of \(first)")
+                    .skipped, "skipped", path: file.path, reason: "a hard link to \(first)")
             case .failure(let error): return FleetResult(error, path: file.path)
             case .beside: return Self.notTouched(file)
             case .database: break
@@ -189,7 +190,7 @@ struct Fleet {
             Output.complain("\(summary.failed) of \(summary.databases) databases failed")
         }
         guard let signal = SignalWatch.received else { return summary.status }
-        Output.complain("ended by a signal: \(summary.left) of \(summary.databases) databases were left unchanged")
+        Output.complain("a signal ended the run; \(summary.left) of \(summary.databases) databases were left unchanged")
         return .signal(signal)
     }
 }

@@ -27,11 +27,13 @@ enum FleetLimits {
     static func apply(_ invocation: Invocation) throws -> Int {
         if invocation.has(FleetOptions.nice) {
             let least = try invocation.count(FleetOptions.nice, default: 1)
-            guard least <= 19 else { throw CommandFailure.usage("--nice takes a number from 1 to 19") }
+            guard least <= 19 else { throw CommandFailure.usage("--nice must be a number from 1 to 19") }
             // -1 may be a valid priority, so only `errno` indicates a failure.
             errno = 0
             guard nice(Int32(least)) != -1 || errno == 0 else {
-                throw StoreError(.permission, "the priority could not be lowered", advice: "leave out --nice")
+                throw StoreError(
+                    .permission, "the priority of the process could not be lowered",
+                    advice: "run the command without --nice")
             }
         }
         let jobs = try FleetOptions.jobs(invocation)
@@ -41,11 +43,13 @@ enum FleetLimits {
         let possible = (most / 2 - filesBesides) / filesOfJob
         guard possible > 0 else {
             throw CommandFailure.usage(
-                "--max-open takes a number of at least \(2 * (filesBesides + filesOfJob)), because one job needs that "
-                    + "many")
+                "--max-open must be at least \(2 * (filesBesides + filesOfJob)), because one job can have that many "
+                    + "files open")
         }
         guard cs_limit_open_files(Int32(most)) == 0 else {
-            throw StoreError(.permission, "open files could not be limited", advice: "leave out --max-open")
+            throw StoreError(
+                .permission, "the number of open files could not be limited",
+                advice: "run the command without --max-open")
         }
         return min(jobs, possible)
     }

@@ -11,42 +11,45 @@ internal import CipherSystemFiles
 /// The options that make a command work on all databases below a folder.
 enum FleetOptions {
     static let recursive = Option(
-        "recursive", "Process every database in a folder and below. With --json, print one line for each.")
+        "recursive",
+        "Process every database in the folder and its subfolders. With --json, print one line for each database.")
     static let jobs = Option(
         "jobs", value: "N",
-        "With --recursive: how many databases to process at a time (by default, the number of "
-            + "processors).")
+        "With --recursive: the number of databases to process at the same time (default: the number of processors).")
     static let name = Option(
         "name", value: "PATTERN", kind: .pattern,
-        "With --recursive: only files whose name matches, such as 'tenant-*.db'.")
+        "With --recursive: process only files whose names match a pattern such as 'tenant-*.db'.")
     static let filesFrom = Option(
         "files-from", value: "LIST", kind: .file,
-        "With --recursive: process the files that a list names instead of searching; - is standard input. Each name is "
-            + "that of a file below the folder. Names are separated by newlines or, if there are any, by NULs.")
+        "With --recursive: process the files in this list instead of searching the folder. With -, read the list from "
+            + "standard input. Each name must be that of a file in the folder or its subfolders. Names are separated "
+            + "by newlines or, if the list contains NULs, by NULs.")
     static let shard = Option(
         "shard", value: "K/N",
-        "With --recursive: process part K of N of the files, K from 0 to N-1. In a Slurm array, the default is the "
-            + "task's number."
+        "With --recursive: process only shard K of N of the files, where K is 0 to N-1. In a Slurm array, the default "
+            + "is the task's shard."
     )
     static let shards = Option(
         "shards", value: "N",
-        "With --recursive: the number of parts, if SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX is this part's number."
+        "With --recursive: the number of shards, if SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX is the number of this "
+            + "shard."
     )
     static let report = Option(
         "report", value: "FILE", kind: .file,
-        "With --recursive: add a line of JSON for each file to this report, which cipherstore report reads.")
+        "With --recursive: append one line of JSON per file to this report, which `cipherstore report` reads.")
     static let resume = Option(
         "resume", value: "FILE", kind: .file, isRepeatable: true,
-        "With --recursive: leave out files that this report lists as done and that have not changed since; may be "
-            + "repeated. If it is the file that --report names, it need not exist.")
+        "With --recursive: skip the files that this report lists as done and that have not changed since. The option "
+            + "may be repeated. The report need not exist if --report specifies the same file.")
     static let maxOpen = Option(
         "max-open", value: "N",
-        "With --recursive: never have more than N files open; fewer jobs run if N is too small for all of them.")
+        "With --recursive: never have more than N files open. If N is too small for all jobs, fewer jobs run.")
     static let nice = Option(
-        "nice", value: "N", "With --recursive: run with a lower priority for processors and disks, N from 1 to 19.")
+        "nice", value: "N", "With --recursive: lower the processor and disk priority by N, from 1 to 19.")
     static let bytesPerSecond = Option(
         "bytes-per-second", value: "N",
-        "With --recursive: start files at no more than N bytes per second on average; N may end with K, M or G.")
+        "With --recursive: limit the total size of the files that are started to N bytes per second on average. N may "
+            + "end with K, M or G.")
 
     static let all = [
         recursive, jobs, name, filesFrom, shard, shards, report, resume, maxOpen, nice, bytesPerSecond,
@@ -57,10 +60,10 @@ enum FleetOptions {
 
     /// The help text that all commands with these options share.
     static let note =
-        "With --recursive, the exit status is the number of databases that failed, or 63 for that many or more; the "
-        + "other numbers mean that the run as a whole failed or was interrupted. A database that fails does not stop "
-        + "the others. Run the command again to continue: databases that are already done are reported as such. "
-        + "Symbolic links are not followed."
+        "With --recursive, the exit status is the number of databases that failed, or 63 if 63 or more failed. A "
+            + "higher status means that the run as a whole failed or was interrupted. If a database fails, the others "
+            + "are still processed. After an interruption, run the command again; databases that are already done are "
+            + "reported as already done. Symbolic links in the folder are not followed."
 
     /// Returns whether the command is to process a folder.
     ///
@@ -70,10 +73,11 @@ enum FleetOptions {
         if let path = invocation.operands.first, try FileSystem.status(path)?.isDirectory == true {
             throw CommandFailure(
                 .badData, StoreError.Code.notAFile.rawValue, path: path, "this is a directory",
-                advice: "pass the path of a database file, or add --\(recursive.name) to work on every database in it")
+                advice: "pass the path of a database file, or use --\(recursive.name) to process every database in the "
+                    + "directory")
         }
         if let option = all.first(where: invocation.has) {
-            throw CommandFailure.usage("--\(option.name) needs --\(recursive.name)")
+            throw CommandFailure.usage("--\(option.name) requires --\(recursive.name)")
         }
         return false
     }
@@ -81,7 +85,7 @@ enum FleetOptions {
     static func jobs(_ invocation: Invocation) throws -> Int {
         guard let text = invocation[jobs] else { return min(64, ProcessInfo.processInfo.activeProcessorCount) }
         guard let count = Int(text), (1...64).contains(count) else {
-            throw CommandFailure.usage("--\(jobs.name) takes a number from 1 to 64")
+            throw CommandFailure.usage("--\(jobs.name) must be a number from 1 to 64")
         }
         return count
     }
@@ -101,7 +105,7 @@ enum FleetOptions {
         let power = text.last.flatMap { powers[$0] }
         guard let number = Int(power == nil ? text : String(text.dropLast())), (1...1 << 30).contains(number) else {
             throw CommandFailure.usage(
-                "--\(bytesPerSecond.name) takes a number of bytes such as 50M, where K, M and G are powers of 1,024")
+                "--\(bytesPerSecond.name) must be a number of bytes such as 50M, where K, M and G are powers of 1,024")
         }
         return Double(number) * Double(1 << (power ?? 0))
     }

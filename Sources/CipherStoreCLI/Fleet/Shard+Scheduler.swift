@@ -10,7 +10,7 @@ extension Shard {
             }
             let parts = text.split(separator: "/", omittingEmptySubsequences: false)
             guard parts.count == 2, let index = Int(parts[0]), let count = Int(parts[1]) else {
-                throw CommandFailure.usage("--shard takes K/N, such as 0/8")
+                throw CommandFailure.usage("--shard must have the form K/N, such as 0/8")
             }
             return try Shard(index: index, of: count, origin: "--shard")
         }
@@ -21,14 +21,15 @@ extension Shard {
             guard variable == "SLURM_ARRAY_TASK_ID" else {
                 throw CommandFailure.usage(
                     "\(variable) is set, but the number of shards is unknown",
-                    advice: "pass the job's number of completions with --shards N, or --shard 0/1 for all files")
+                    advice: "specify the job's number of completions with --shards N, or process all files with "
+                        + "--shard 0/1")
             }
             return try inArray(index, environment)
         }
         guard count == 0 else {
             throw CommandFailure.usage(
-                "--shards needs the number of this shard in SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX",
-                advice: "specify both with --shard K/N")
+                "--shards requires SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX, and neither is set",
+                advice: "specify the shard with --shard K/N")
         }
         return .whole
     }
@@ -41,14 +42,14 @@ extension Shard {
         let numbers = try names.compactMap { try number($0, environment) }
         guard numbers.count == 3 else {
             throw CommandFailure.usage(
-                "SLURM_ARRAY_TASK_ID is set, but not all of \(names.joined(separator: ", ")) are",
+                "SLURM_ARRAY_TASK_ID is set, but at least one of \(names.joined(separator: ", ")) is missing",
                 advice: "specify the shard with --shard K/N")
         }
         // In a part of an array, the same numbers would refer to other shards than in the whole array.
         guard numbers[1] - numbers[0] + 1 == numbers[2] else {
             throw CommandFailure.usage(
-                "the array's task numbers have gaps, so they do not determine the shard",
-                advice: "specify the shard with --shard K/N, with the same N as in the first run")
+                "the task numbers of the Slurm array have gaps, so the shard cannot be determined",
+                advice: "specify the shard with --shard K/N, and use the same N as in the first run")
         }
         return try Shard(index: index - numbers[0], of: numbers[2], origin: "SLURM_ARRAY_TASK_ID")
     }

@@ -30,7 +30,8 @@ struct FailureReport: Encodable {
             self.init("key", error.description, path: nil, advice: "", ExitStatus(error))
         default:
             // The description of an unknown error might quote anything.
-            self.init("internal", "unexpected failure: \(type(of: error))", path: nil, advice: "", .internalFailure)
+            self.init(
+                "internal", "unexpected error of type \(type(of: error))", path: nil, advice: "", .internalFailure)
         }
     }
 

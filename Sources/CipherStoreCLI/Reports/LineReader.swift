@@ -66,8 +66,9 @@ struct LineReader: ~Copyable {
             guard unfinished <= longest else {
                 throw StoreError(
                     .notAFile, path: path,
-                    "this is neither a list of files nor a fleet report: a line has more than \(longest) bytes",
-                    advice: "pass a list with one file name per line, or a file written by --report")
+                    "this file is neither a list of files nor a fleet report: one of its lines is longer than "
+                        + "\(longest) bytes",
+                    advice: "pass a list with one file name per line, or a report that was created with --report")
             }
             looked = unfinished
             try fill()

@@ -13,7 +13,7 @@ struct PathDigest: Hashable, Sendable {
     init(_ path: String) {
         guard let digest = SystemPath.bytes(path).withUnsafeBytes({ Cryptography.sha256($0) }) else {
             // SQLCipher itself needs the SHA-2 functions of the same library for its pages.
-            preconditionFailure("the cryptographic library has no SHA-256")
+            preconditionFailure("the cryptographic library does not provide SHA-256")
         }
         high = digest[..<8].reduce(0) { $0 << 8 | UInt64($1) }
         low = digest[8..<16].reduce(0) { $0 << 8 | UInt64($1) }

@@ -29,8 +29,8 @@ final class ReportFile: @unchecked Sendable {
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
             guard errno == EWOULDBLOCK else { throw FileSystem.failure("be locked", path) }
             throw CommandFailure(
-                .tryAgain, "busy", path: path, "another run is writing this report",
-                advice: "use a separate report for each run, or wait until the other run has ended")
+                .tryAgain, "busy", path: path, "another run is writing to this report",
+                advice: "wait until the other run ends, or use another file for --report")
         }
         _ = try ReportReader.read(path) { line in
             if case .header(let before) = line { try header.check(continues: before, in: path) }
@@ -77,7 +77,7 @@ extension ReportHeader {
         guard shards == other.shards else {
             throw CommandFailure.usage(
                 "\(path) is a report of \(other.shards) shards, but this run has \(shards)",
-                advice: "choose another file for --report, and pass this one with --resume")
+                advice: "use another file for --report, and pass this one with --resume")
         }
     }
 
@@ -87,17 +87,17 @@ extension ReportHeader {
     func check(isOf other: ReportHeader, in path: String) throws {
         let difference: String? =
             if goal != other.goal {
-                "of files that were to be \(other.goal), but in this run they are to be \(goal)"
+                "with the goal \"\(other.goal)\" instead of \"\(goal)\""
             } else if !folder.isSameName(as: other.folder) {
-                "of the folder \(other.folder)"
+                "on the folder \(other.folder) instead of \(folder)"
             } else {
                 Set(options.keys).union(other.options.keys).sorted().first { options[$0] != other.options[$0] }
-                    .map { "of a run with another --\($0)" }
+                    .map { "with a different --\($0)" }
             }
         if let difference {
             throw CommandFailure.usage(
-                "\(path) is a report \(difference)",
-                advice: "pass a report of a run with the same command, folder and options")
+                "\(path) is the report of a run \(difference)",
+                advice: "pass only reports of runs with the same command, folder and options")
         }
     }
 }

@@ -66,14 +66,14 @@ enum ReportPage {
         let facts: [(String, String, Bool)] = [
             ("databases", number(totals.databases), false),
             ("done", number(totals.done), false),
-            ("done before", number(totals.unchanged), false),
+            ("already done", number(totals.unchanged), false),
             ("failed", number(totals.failed), totals.failed > 0),
             ("plaintext", number(totals.plaintext), totals.plaintext > 0),
             ("links skipped", number(totals.skipped), false),
             ("bytes before", number(totals.bytesBefore), false),
             ("bytes after", number(totals.bytesAfter), false),
-            ("seconds of work", TerminalText.decimal(totals.seconds, 1), false),
-            ("seconds in total", TerminalText.decimal(totals.wallSeconds, 1), false),
+            ("seconds for all files", TerminalText.decimal(totals.seconds, 1), false),
+            ("seconds elapsed", TerminalText.decimal(totals.wallSeconds, 1), false),
         ]
         let cards = facts.map { "<div class=\"card\($2 ? " bad" : "")\"><b>\($1)</b>\($0)</div>" }
         return "<div class=cards>\(cards.joined())</div>\n"
@@ -99,17 +99,18 @@ enum ReportPage {
                 + "\(list(totals.unendedShards))</li>"
         }
         if let missing = totals.missing, !missing.isEmpty {
-            text += "<li>Databases that no report lists (\(number(missing.count)))<ul>\(names(missing))</ul></li>"
+            text += "<li>Databases that are in no report (\(number(missing.count)))<ul>\(names(missing))</ul></li>"
         }
         if let vanished = totals.vanished, !vanished.isEmpty {
-            text += "<li>Reported files that are missing (\(number(vanished.count)))<ul>\(names(vanished))</ul></li>"
+            text += "<li>Reported files that no longer exist "
+                + "(\(number(vanished.count)))<ul>\(names(vanished))</ul></li>"
         }
         if totals.givenTwiceCount > 0 {
             let lines = totals.givenTwice.map { "\($0.path): shards \($0.shards[0]) and \($0.shards[1])" }
             text += "<li>Files assigned to two shards (\(number(totals.givenTwiceCount)))<ul>\(names(lines))</ul></li>"
         }
         if totals.unreadableLines > 0 {
-            text += "<li>Lines that could not be read: \(number(totals.unreadableLines))</li>"
+            text += "<li>Report lines that could not be read: \(number(totals.unreadableLines))</li>"
         }
         return text.isEmpty ? "" : "<ul class=remarks>\(text)</ul>\n"
     }
@@ -123,7 +124,8 @@ enum ReportPage {
             let x = index * width
             let label = index < limits.count ? seconds(limits[index]) : "more"
             bars +=
-                "<g><title>\(number(count)) files, \(index < limits.count ? "up to " : "")\(label)</title>"
+                "<g><title>\(number(count)) files, "
+                + "\(index < limits.count ? "up to \(label)" : "longer than 100 s")</title>"
                 + "<rect class=hit x=\(x) y=0 width=\(width) height=\(height + 20) />"
                 + "<rect class=bar x=\(x + 3) y=\(20 + height - bar) width=\(width - 6) height=\(bar) />"
                 + "<text x=\(x + width / 2) y=\(height + 36)>\(label)</text>"
@@ -132,7 +134,7 @@ enum ReportPage {
                 + "</g>"
         }
         return "<svg viewBox=\"0 0 \(counts.count * width) \(height + 44)\" role=img "
-            + "aria-label=\"How many files took how long\">\(bars)</svg>\n"
+            + "aria-label=\"The number of files by duration\">\(bars)</svg>\n"
     }
 
     private static func shards(_ totals: ReportTotals) -> String {
@@ -154,7 +156,7 @@ enum ReportPage {
         return
             "<div class=scroll><table><thead><tr><th>shard<th>state<th class=n>done<th class=n>failed<th class=n>seconds<th class=wide>files"
             + "</thead><tbody>\(rows)</tbody></table></div>\n"
-            + (rest > 0 ? "<p>and \(number(rest)) more that ended</p>\n" : "")
+            + (rest > 0 ? "<p>and \(number(rest)) more shards that finished</p>\n" : "")
     }
 
     private static func slowest(_ totals: ReportTotals) -> String {
@@ -167,14 +169,14 @@ enum ReportPage {
     }
 
     private static func failures(_ totals: ReportTotals) -> String {
-        guard totals.failed > 0 else { return "<p>None.</p>\n" }
+        guard totals.failed > 0 else { return "<p>No database failed.</p>\n" }
         let kinds = totals.failuresByCode.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
             .map { "<li><b>\(number($0.value))</b> \(escaped($0.key))</li>" }
         let shown = shownFailures(totals).count
         let cut =
             shown < totals.failed
-            ? "<p>The table shows \(number(shown)) of \(number(totals.failed)) failures, some of each kind; all of "
-                + "them are in <code>cipherstore report --json</code>.</p>\n" : ""
+            ? "<p>The table shows \(number(shown)) of \(number(totals.failed)) failures, some of each kind. "
+                + "<code>cipherstore report --json</code> prints all of them.</p>\n" : ""
         return "<ul class=kinds>\(kinds.joined())</ul>\n\(cut)"
             + "<p><input id=filter type=search placeholder=\"Filter\" aria-label=\"Filter the failures\"> "
             + "<span id=shown></span> <button id=previous>Previous</button> <button id=next>Next</button></p>\n"

@@ -38,8 +38,7 @@ enum ReportReader {
     private static func notAReport(_ path: String) -> CommandFailure {
         CommandFailure(
             .badData, "notAReport", path: path,
-            "this is not a fleet report: it does not begin with the "
-                + "header of a run",
-            advice: "pass a file written by --report")
+            "this file is not a fleet report: it does not begin with the header of a run",
+            advice: "pass a report that was created with --report")
     }
 }

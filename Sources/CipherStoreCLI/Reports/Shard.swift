@@ -26,7 +26,8 @@ struct Shard: Sendable, Equatable {
         guard (1...Self.most).contains(count), (0..<count).contains(index) else {
             throw CommandFailure.usage(
                 "\(origin): there is no shard \(index) of \(count)",
-                advice: "shards are numbered from 0 to the count minus 1, and there are at most \(Self.most)")
+                advice: "a shard number is at least 0 and less than the number of shards, which is at most "
+                    + "\(Self.most)")
         }
         self.init(index: index, count: count, origin: origin)
     }

@@ -2,9 +2,9 @@
 enum BashCompletions {
     static var script: String {
         """
-        # Completions of cipherstore for bash, as `cipherstore completions bash` prints them.
+        # The bash completions for cipherstore. `cipherstore completions bash` prints them.
 
-        # Proposes what fits a kind, which is one of those below or a list of words separated by commas.
+        # Proposes completions for a kind of word: one of the kinds below, or a list of words separated by commas.
         _cipherstore_propose() {
             case $1 in
                 text) ;;
@@ -23,7 +23,7 @@ enum BashCompletions {
                 _cipherstore_propose \((Command.all.map(\.name) + ["--help", "--version"]).joined(separator: ","))
                 return
             fi
-            # The kinds of the operands, and the options, each with the kind of its value.
+            # For each command: the kinds of its operands, and its options with the kinds of their values.
             case ${COMP_WORDS[1]} in
         \(Command.all.map(description).joined(separator: "\n"))
                 *) return ;;
@@ -41,13 +41,13 @@ enum BashCompletions {
             for ((index = 2; index < COMP_CWORD; index++)); do
                 given=${COMP_WORDS[index]}
                 if [[ $given != -* ]]; then
-                    # A kind that ends with dots may be repeated.
+                    # An operand whose kind ends with "..." may be repeated.
                     if [[ ${operands[0]} != *... ]]; then operands=("${operands[@]:1}"); fi
                     continue
                 fi
                 if [[ ${COMP_WORDS[index + 1]} == "=" ]]; then ((index += 2))
                 elif [[ $options == *" $given="* ]]; then ((++index)); fi
-                # An option is not proposed twice.
+                # Do not propose an option that is already on the command line.
                 for option in $options; do
                     if [[ ${option%%=*} == "$given" ]]; then options=${options/" $option "/ }; fi
                 done

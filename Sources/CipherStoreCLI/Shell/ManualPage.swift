@@ -14,7 +14,8 @@ package enum ManualPage {
             """
         page += line(HelpText.summary)
         page += paragraph(
-            "With \(Option.json.usage), a command prints one JSON object on standard output, even if it fails.")
+            "With \(Option.json.usage), a command prints its result as JSON on standard output. If the command fails, "
+                + "it prints an object that describes the error.")
         for group in Command.groups {
             page += ".SH \(escaped(group.title.uppercased()))\n"
             for command in group.commands { page += section(command) }
@@ -22,7 +23,7 @@ package enum ManualPage {
         page += ".SH EXIT STATUS\n"
         for (status, meaning) in ExitStatus.meanings { page += entry("\(status.code)", meaning) }
         page += ".SH FILES\n"
-        page += paragraph("For a database DB, in its folder:")
+        page += paragraph("A database DB can have these files next to it:")
         for (name, meaning) in files { page += entry(name, meaning) }
         page += ".SH ENVIRONMENT\n"
         for (name, meaning) in environment { page += entry(name, meaning) }
@@ -31,17 +32,17 @@ package enum ManualPage {
     }
 
     private static let files = [
-        ("DB-attempt", "the record of an upgrade that is under way or was interrupted; the next run finishes it"),
-        ("DB-upgrade-*", "the copy that is being built, with 16 random digits; removed by the next run"),
-        ("DB-plaintext", "the plaintext original, with --keep-backup or if damage requires it; remove it by hand"),
+        ("DB-attempt", "the record of a current or interrupted upgrade; the next run finishes the upgrade"),
+        ("DB-upgrade-*", "the copy that an upgrade builds (* is 16 random digits); the next run removes old copies"),
+        ("DB-plaintext", "the plaintext original, kept with --keep-backup or because of damage; delete it by hand"),
         ("DB-damaged", "the damaged database that recover replaced"),
-        ("DB-wal, DB-shm, DB-journal", "SQLite's own files; they belong to DB and must be copied and moved with it"),
+        ("DB-wal, DB-shm, DB-journal", "SQLite's own files; copy and move them together with DB"),
     ]
 
     private static let environment = [
-        ("CREDENTIALS_DIRECTORY", "where systemd puts the credentials that --key-credential reads"),
-        ("DBUS_SESSION_BUS_ADDRESS", "how --key-secret-service reaches the desktop's key store"),
-        ("TERM", "with dumb, the progress line uses only carriage returns and spaces"),
+        ("CREDENTIALS_DIRECTORY", "the folder of the systemd credentials that --key-credential reads"),
+        ("DBUS_SESSION_BUS_ADDRESS", "the address of the D-Bus session bus, which --key-secret-service uses"),
+        ("TERM", "if dumb or unset, the progress bar is drawn with carriage returns and spaces only"),
     ]
 
     private static func section(_ command: Command) -> String {

@@ -3,7 +3,7 @@ enum ZshCompletions {
     static var script: String {
         """
         #compdef cipherstore
-        # Completions of cipherstore for zsh, as `cipherstore completions zsh` prints them.
+        # The zsh completions for cipherstore. `cipherstore completions zsh` prints them.
 
         _cipherstore_commands() {
             local -a group
@@ -24,7 +24,7 @@ enum ZshCompletions {
             esac
         }
 
-        # This file is either loaded from fpath as a function, or sourced.
+        # zsh loads this file from fpath as a function, or the user sources it.
         if [[ $funcstack[1] == _cipherstore ]]; then
             _cipherstore "$@"
         else
