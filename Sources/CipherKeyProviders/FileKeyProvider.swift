@@ -93,12 +93,12 @@ public struct FileKeyProvider: KeyProvider {
         guard !file.isOpenToOthers else {
             throw StoreError(
                 .keyFileInsecure, path: path, "the key file can be read or written by other users",
-                advice: "run chmod 600 on it, and change the key if other users may have read it")
+                advice: "run chmod 600 on the key file, and change the key if other users may have read it")
         }
         guard file.belongsToUser else {
             throw StoreError(
                 .keyFileInsecure, path: path, "the key file belongs to another user",
-                advice: "change its owner (chown) to the user that opens the database")
+                advice: "change the owner of the key file (chown) to the user that opens the database")
         }
     }
 

@@ -58,7 +58,7 @@ struct ProvenCopy {
             }
             proven = try rebuilding()
             damaged = damage.indexes
-            report.warnings += damage.complaints.map { "damaged index rebuilt from the rows: \($0)" }
+            report.warnings += damage.complaints.map { "a damaged index was rebuilt from the rows: \($0)" }
         } catch let error as DatabaseError where error.isCorrupt && options.onDamage != .refuse {
             // The unreadable part may be an index, and the rows do not need indexes.
             proven = try rebuilding()

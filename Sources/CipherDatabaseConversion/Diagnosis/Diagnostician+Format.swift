@@ -124,7 +124,7 @@ extension Diagnostician {
         case .rawKeyNotPassphrase:
             return (
                 "the file has a raw key, which was passed as a passphrase",
-                "pass it as a raw key: x'\(reading.form == .rawWithSalt ? 96 : 64) hex digits'"
+                "pass the raw key in the form x'\(reading.form == .rawWithSalt ? 96 : 64) hex digits'"
             )
         case .passphraseNotRawKey:
             return (
@@ -137,7 +137,7 @@ extension Diagnostician {
                     "the file's passphrase ends with a "
                         + "\(bytes.ends(with: [0x0d, 0x0a]) ? "carriage return and a " : "")newline, but the given "
                         + "key does not",
-                    "add the missing ending and one more newline to the key: a final newline is not part of the key"
+                    "end the key with the missing characters and one more newline, because the last newline is ignored"
                 )
                 : (
                     "the given key ends with a newline that is not part of the file's passphrase",

@@ -46,7 +46,7 @@ extension Diagnostician {
                     : "the pages in the -wal are encrypted with another key, so the -wal belongs to another file or "
                         + "was written before the file's key was changed")
         } else if authentic < all {
-            addStaleLog("\(all - authentic) of \(all) pages in the -wal are not authentic with the file's key")
+            addStaleLog("\(all - authentic) of \(all) pages in the -wal cannot be authenticated with the file's key")
         }
     }
 

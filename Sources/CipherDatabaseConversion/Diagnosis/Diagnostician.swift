@@ -49,8 +49,7 @@ package struct Diagnostician {
         guard status.isRegular else {
             return diagnosis.add(
                 .notAFile,
-                status.isDirectory
-                    ? "this is a folder, not a file" : "this is not a regular file, but may be a device, for example",
+                status.isDirectory ? "this is a directory" : "this is not a regular file",
                 "pass the path of a database file")
         }
         guard FileSystem.canRead(paths.database) else {
@@ -159,13 +158,13 @@ package struct Diagnostician {
             addSaltMissing(isKeyRight: false)
         } else if !hasKey {
             diagnosis.add(
-                .keyMissing, "the file is encrypted or damaged, or it is not a database: this can be determined only "
-                    + "with the key",
+                .keyMissing,
+                "the file is encrypted, damaged or not a database; the key is needed to determine which",
                 "pass the key")
         } else {
             let cut =
                 probe.size % 512 == 0
-                ? "" : ". The file may have been truncated, because its size is not a multiple of a page size"
+                ? "" : ". The file may have been truncated, because its size is not a multiple of 512 bytes"
             diagnosis.add(
                 .undetermined,
                 "no variant of the key opens the file in any SQLCipher format that was tried. The file has another key "

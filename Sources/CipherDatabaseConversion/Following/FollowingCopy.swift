@@ -111,7 +111,8 @@ final class FollowingCopy: CopyMadeAhead {
             throw ProvenCopy.refusal(of: paths.database, found.complaints, in: found.indexes, [])
         }
         damage = Damage(
-            indexes: found.indexes, warnings: found.complaints.map { "damaged index rebuilt from the rows: \($0)" })
+            indexes: found.indexes,
+            warnings: found.complaints.map { "a damaged index was rebuilt from the rows: \($0)" })
     }
 
     /// Records that the copy equals the last snapshot.

@@ -189,7 +189,7 @@ package struct AttemptRecord: Equatable {
         try write(folder, paths)
         guard try !file.hasName(copyName(paths)) else { return }
         guard file.appear(as: copyName(paths)) == true else {
-            throw FileSystem.failure("be linked to its name", paths.database)
+            throw FileSystem.failure("be given its final name", paths.database)
         }
     }
 

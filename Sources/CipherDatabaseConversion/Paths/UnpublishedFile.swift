@@ -60,7 +60,7 @@ final class UnpublishedFile {
     private func appear() throws -> Bool {
         guard let temporaryName else {
             guard let isFree = content.appear(as: target.name) else {
-                throw FileSystem.failure("be linked to its name", target.database)
+                throw FileSystem.failure("be given its final name", target.database)
             }
             return isFree
         }

@@ -92,7 +92,8 @@ package struct Preflight {
         throw StoreError(
             .permission, path: paths.database,
             "the file itself is a mount point, so it cannot be replaced by its copy",
-            advice: "mount the file's folder instead, or run the upgrade outside of the mount", changed: .nothing)
+            advice: "mount the file's folder instead, or run the upgrade where the file is not a mount point",
+            changed: .nothing)
     }
 
     /// Checks the free space.

@@ -204,7 +204,7 @@ package struct CopyProof {
         }
         outcome.warnings += try forbiddenValues(plan, within: began.duration(to: .now))
         outcome.warnings += unchecked
-        outcome.warnings += healed.map { "damaged index rebuilt from the rows: \($0)" }
+        outcome.warnings += healed.map { "a damaged index was rebuilt from the rows: \($0)" }
         outcome.warnings += complaints.filter { !$0.hasPrefix("NULL value in ") }.map { "integrity_check: \($0)" }
     }
 

@@ -48,9 +48,9 @@ struct RecoverySummary {
         let (form, found) = (forms.tables[number], findings.tables[number])
         var notes: [String] = []
         if recovered.rebuilt.contains(number) {
-            notes.append("its content was recomputed from the text of its full-text table")
+            notes.append("the content of this table was recomputed from the text of its full-text table")
         }
-        if form.isGiven { notes.append("its definition does not come from the damaged database") }
+        if form.isGiven { notes.append("the definition of this table does not come from the damaged database") }
         if found.lostRows > 0 {
             notes.append("\(Self.counted(found.lostRows, "row")) on readable pages could not be read completely")
         }
@@ -65,11 +65,11 @@ struct RecoverySummary {
             let missing = indexed - recovered.counts[number]
             notes.append(
                 missing > 0
-                    ? "an undamaged index refers to \(Self.counted(missing, "row")) that could not be recovered"
-                    : "an undamaged index refers to no further rows")
+                    ? "an undamaged index refers to \(Self.counted(missing, "row")) missing from this table"
+                    : "an undamaged index refers to no other rows")
         }
         if recovered.sequencesMade.contains(number) {
-            notes.append("its AUTOINCREMENT counter was set to the largest rowid")
+            notes.append("the AUTOINCREMENT counter of this table was set to the largest rowid")
         }
         for (table, index) in findings.damagedIndexes where table == number {
             notes.append("the index \(form.indexes[index].name) was damaged and was rebuilt from the rows")
@@ -84,11 +84,11 @@ struct RecoverySummary {
         if findings.isSchemaDamaged {
             notes.append(
                 hasTemplate
-                    ? "pages of the schema are damaged; definitions from the template or the configuration replace "
-                        + "the missing ones"
+                    ? "pages of the schema are damaged; the missing definitions were taken from the template or the "
+                        + "configuration"
                     : "pages of the schema are damaged; rows of tables whose definitions are lost are in "
-                        + "lost_and_found. To assign them to their tables, recover again with a configuration, or with "
-                        + "an undamaged database of the same schema as the template")
+                        + "lost_and_found. To assign them to their tables, recover again with a configuration or a "
+                        + "template (an undamaged database with the same schema)")
         }
         if findings.isFreeListDamaged { notes.append("the list of free pages is damaged") }
         for rejected in forms.rejected {

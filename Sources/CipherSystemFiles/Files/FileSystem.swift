@@ -66,8 +66,7 @@ package enum FileSystem {
     package static func checkRegular(_ status: Status, _ path: String) throws {
         guard status.isRegular else {
             throw StoreError(
-                .notAFile, path: path,
-                status.isDirectory ? "this is a folder, not a file" : "this is not a regular file",
+                .notAFile, path: path, status.isDirectory ? "this is a directory" : "this is not a regular file",
                 advice: "pass the path of a database file")
         }
     }

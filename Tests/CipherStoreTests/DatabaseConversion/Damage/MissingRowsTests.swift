@@ -47,7 +47,7 @@ struct MissingRowsTests {
         #expect(try Data(contentsOf: URL(filePath: file.path + "-plaintext")) == earlier)
         #expect(report.warnings.contains { $0.hasPrefix(Self.finding) }, "\(report.warnings)")
         #expect(
-            report.warnings.contains { $0.contains("\(file.path)-plaintext-2, in plaintext") },
+            report.warnings.contains { $0.contains("plaintext original is kept as \(file.path)-plaintext-2") },
             "\(report.warnings)")
         let result = try file.dump(key: TestKeys.raw())
         #expect(result == before, "\(result.differences(from: before))")
