@@ -60,7 +60,7 @@ package struct ShadowProof {
                     ).make(copy, keys, owner: status, observer, &report)
                     if !made.missingRows.isEmpty {
                         report.warnings.append(
-                        "the upgrade itself would keep the plaintext original next to the encrypted database")
+                            "the upgrade itself would keep the plaintext original next to the encrypted database")
                     }
                     guard let rehearse else { return }
                     try observer.begin(.migrating)
