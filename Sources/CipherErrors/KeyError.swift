@@ -31,13 +31,13 @@ extension KeyError: CustomStringConvertible, LocalizedError {
         switch self {
         case .empty: "the key is empty; use a passphrase, or a raw key in the form x'64 hex digits'"
         case .malformed:
-            "the key begins with x' and is not a valid raw key; use x'64 hex digits', x'96 hex digits' (key and salt), "
+            "the key begins with x' but is not a valid raw key; use x'64 hex digits', x'96 hex digits' (key and salt), "
                 + "or a passphrase that does not begin with x'"
         case .rawLength(let key, let salt):
-            "a raw key of \(key) bytes\(salt.map { " with a salt of \($0) bytes" } ?? "") is not valid; a raw key has "
-                + "32 bytes, and a salt has 16"
+            "the raw key has \(key) bytes\(salt.map { ", and its salt has \($0) bytes" } ?? ""); use a raw key of 32 "
+                + "bytes, with a salt of 16 bytes or without a salt"
         case .byteOrderMark:
-            "the key begins with a byte order mark; save it as UTF-8 without one"
+            "the key begins with a byte order mark; save the key as UTF-8 without a byte order mark"
         case .noRandomness: "the system returned no random bytes; try again"
         case .derivationFailed:
             "the key could not be derived from the passphrase; the cryptographic library does not allow PBKDF2"

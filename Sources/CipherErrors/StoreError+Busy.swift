@@ -2,13 +2,13 @@ extension StoreError {
     /// What to do before retrying when a file is in use.
     package enum Retry: String {
         /// A known connection or program has the file open.
-        case afterClosing = "close it and try again"
+        case afterClosing = "close all other connections to the database and try again"
         /// An unknown program wrote or replaced the file.
-        case afterEndingProgram = "close that program and try again"
+        case afterEndingProgram = "stop the other program and try again"
         /// Another program creates or removes the database's files.
-        case afterSearching = "find out which program writes to the folder, and try again"
+        case afterSearching = "stop the program that changes files in this folder, and try again"
         /// The app's own reads do not end.
-        case afterReads = "wait for those reads or cancel them, and try again"
+        case afterReads = "cancel the running reads and backups or wait until they end, and try again"
         /// The conflict was brief.
         case now = "try again"
     }
@@ -22,6 +22,6 @@ extension StoreError {
 
     /// Creates the error for a file name that was free until another program created a file under that name.
     package static func madeMeanwhile(_ path: String) -> StoreError {
-        busy(path, "another program created the file at the same moment", retry: .now)
+        busy(path, "another program created a file with this name at the same moment", retry: .now)
     }
 }

@@ -1,15 +1,15 @@
 extension StoreError {
     /// The advice for a damaged file.
     package static let damageAdvice =
-        "restore the file from a backup, or save what it still contains with cipherstore recover, "
-        + "DatabaseConverter.recover or, for a closed store, EncryptedStore.recover"
+        "restore the file from a backup, or recover its content with cipherstore recover, "
+        + "DatabaseConverter.recover or, if the store is closed, EncryptedStore.recover"
 
     /// Creates the error for a full disk or a file that cannot grow.
     package static func noSpace(
         _ path: String, _ detail: String, changed: Change? = nil, underlying: DatabaseError? = nil
     ) -> StoreError {
         StoreError(
-            .noSpace, path: path, detail, advice: "free some space and try again", changed: changed,
+            .noSpace, path: path, detail, advice: "free some disk space and try again", changed: changed,
             underlying: underlying)
     }
 

@@ -25,8 +25,9 @@ extension StoreError {
     /// Creates the error for a schema object whose name is already used by another object in the database.
     package static func nameInUse(_ path: String?, making object: String, besides present: String) -> StoreError {
         StoreError(
-            .migration, path: path, "the \(object) cannot be created: the database already has \(present) of that name",
-            advice: "rename one of the two", changed: .nothing)
+            .migration, path: path,
+            "the \(object) cannot be created: the database already has \(present) with that name",
+            advice: "rename one of the two objects", changed: .nothing)
     }
 
     /// Creates the error for a step of the app that left the database in a state that matches no point of the step.
@@ -52,7 +53,7 @@ extension StoreError {
         StoreError(
             .recordedVersion, path: path, detail,
             advice: (remedy.map { "\($0), or " } ?? "")
-                + "set the version of such a database with recordedVersion.assume (in Swift assumedVersion)"
+                + "specify the version of the database with recordedVersion.assume (assumedVersion in Swift)"
                 + (last.map { ", or \($0)" } ?? ""), changed: .nothing)
     }
 }

@@ -163,8 +163,8 @@ extension StoreError {
         /// database.
         case noRow = "no row was changed"
         case nothingRemoved = "nothing was removed"
-        case mergedLog = "the -wal beside the file has been merged into it"
-        case lostDatabase = "the database is lost; the file in its place belongs to that program"
+        case mergedLog = "the database's -wal has been merged into the file"
+        case lostDatabase = "the database is lost; another program's file has replaced it"
     }
 
     /// Creates the error for an upgrade that the caller cancelled before its swap.

@@ -17,9 +17,9 @@ package enum UnregisteredName: Equatable {
     /// The advice on how to register it; the options of a conversion use the same terms.
     package var advice: String {
         switch self {
-        case .collation: "register it in the configuration's collations"
-        case .function: "register it in the configuration's functions"
-        case .tokenizer: "register it in the configuration's tokenizers"
+        case .collation: "register the collation in the configuration's `collations`"
+        case .function: "register the function in the configuration's `functions`"
+        case .tokenizer: "register the tokenizer in the configuration's `tokenizers`"
         }
     }
 

@@ -25,8 +25,8 @@ public struct FileKeyProvider: KeyProvider {
 
     package init(
         path: String, createIfMissing: Bool = false,
-        advice: String = "pass the path of the file with the key of this database; for a database that you want to "
-            + "encrypt, create one with createIfMissing"
+        advice: String = "pass the path of the file that contains the key of this database; for a database that is not "
+            + "yet encrypted, set createIfMissing to create the key file"
     ) {
         self.path = path
         self.createIfMissing = createIfMissing
@@ -75,8 +75,8 @@ public struct FileKeyProvider: KeyProvider {
         // it.
         if SmallFile.isSame(path, database) {
             throw StoreError(
-                .keyUnavailable, path: path, "the key file is the database itself",
-                advice: "pass the path of the file that holds the key")
+                .keyUnavailable, path: path, "the key file and the database are the same file",
+                advice: "pass the path of the file that contains the key")
         }
         let file = try SmallFile(path: path)
         try checkAccess(of: file)
@@ -93,12 +93,12 @@ public struct FileKeyProvider: KeyProvider {
         guard !file.isOpenToOthers else {
             throw StoreError(
                 .keyFileInsecure, path: path, "the key file can be read or written by other users",
-                advice: "run chmod 600 on it, and change the key if other users may have read it")
+                advice: "run chmod 600 on the key file, and change the key if other users may have read it")
         }
         guard file.belongsToUser else {
             throw StoreError(
                 .keyFileInsecure, path: path, "the key file belongs to another user",
-                advice: "change its owner (chown) to the user that opens the database")
+                advice: "change the owner of the key file (chown) to the user that opens the database")
         }
     }
 
@@ -107,7 +107,7 @@ public struct FileKeyProvider: KeyProvider {
             failure.isTooLarge ? .keyMalformed : .keyUnavailable, path: path,
             "the key file cannot be used: \(failure)",
             advice: failure == .missing
-                ? advice : "use a readable file that holds a passphrase or x'64 hex digits'")
+                ? advice : "use a readable file that contains a passphrase or x'64 hex digits'")
     }
 }
 

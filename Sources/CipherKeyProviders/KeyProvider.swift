@@ -91,7 +91,7 @@ extension KeyProvider {
         } catch let error as StoreError {
             throw error
         } catch let error as KeyError {
-            throw StoreError(error, origin: "the key provider's response", path: database)
+            throw StoreError(error, origin: "the key provider", path: database)
         } catch {
             // The provider's own error text is not repeated, because it might quote the key.
             throw StoreError(

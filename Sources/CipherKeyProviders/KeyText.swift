@@ -26,28 +26,28 @@ extension StoreError {
         switch error {
         case .empty:
             self.init(
-                .keyMalformed, path: path, "the key in \(origin) is empty",
+                .keyMalformed, path: path, "the key from \(origin) is empty",
                 advice: "use a passphrase, or a raw key in the form x'64 hex digits'")
         case .malformed:
             self.init(
-                .keyMalformed, path: path, "the key in \(origin) begins with x' and is not a valid raw key",
+                .keyMalformed, path: path, "the key from \(origin) begins with x' but is not a valid raw key",
                 advice: "use x'64 hex digits', x'96 hex digits' (key and salt), or a passphrase that does not begin "
                     + "with x'")
         case .rawLength(let key, let salt):
             self.init(
                 .keyMalformed, path: path,
-                "the raw key in \(origin) has \(key) bytes\(salt.map { ", and its salt has \($0)" } ?? "")",
-                advice: "use a raw key of 32 bytes, with a salt of 16 bytes or none")
+                "the raw key from \(origin) has \(key) bytes\(salt.map { ", and its salt has \($0) bytes" } ?? "")",
+                advice: "use a raw key of 32 bytes, with a salt of 16 bytes or without a salt")
         case .byteOrderMark:
             self.init(
-                .keyMalformed, path: path, "the key in \(origin) begins with a byte order mark",
-                advice: "save it as UTF-8 without the mark")
+                .keyMalformed, path: path, "the key from \(origin) begins with a byte order mark",
+                advice: "save the key as UTF-8 without a byte order mark")
         case .noRandomness:
             self.init(
                 .keyUnavailable, path: path, "the system returned no random bytes for a new key", advice: "try again")
         case .derivationFailed:
             self.init(
-                .keyUnavailable, path: path, "libcrypto could not derive the key in \(origin)",
+                .keyUnavailable, path: path, "libcrypto could not derive a key from the passphrase in \(origin)",
                 advice: "check that the installed libcrypto allows PBKDF2")
         }
     }

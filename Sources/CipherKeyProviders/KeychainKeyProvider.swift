@@ -85,8 +85,9 @@
             if status == errSecInteractionNotAllowed {
                 return StoreError(
                     .keyStoreLocked,
-                    "the device has not been unlocked yet, so it is unknown whether the key \(name) exists",
-                    advice: "try again after the first unlock", changed: .nothing)
+                    "the device has not been unlocked since it started, so it is unknown whether the key \(name) "
+                        + "exists",
+                    advice: "unlock the device and try again", changed: .nothing)
             }
             return StoreError(
                 .keyStoreUnavailable, "the key \(name) could not be read from the keychain: OSStatus \(status)",

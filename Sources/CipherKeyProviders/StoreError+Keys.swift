@@ -5,6 +5,6 @@ extension StoreError {
     package static func noKey(named name: String, in store: String) -> StoreError {
         StoreError(
             .keyUnavailable, "\(store) has no key named \(name)",
-            advice: "restore the key of this database in \(store), or correct the name")
+            advice: "restore the key of this database in \(store), or correct the key's name")
     }
 }

@@ -33,12 +33,12 @@ public struct SystemdCredentialKeyProvider: KeyProvider {
         if let fault = FileName.fault(of: name) {
             throw StoreError(
                 .keyUnavailable, "the name of the systemd credential \(fault)",
-                advice: "use the name before the colon in LoadCredential=")
+                advice: "use the name that precedes the colon in LoadCredential=")
         }
         guard let folder = environment("CREDENTIALS_DIRECTORY"), folder.count > 0 else {
             throw StoreError(
                 .keyUnavailable, "systemd provided no credentials to this process",
-                advice: "add LoadCredential=\(name):/path/to/key to the service and start it with systemd")
+                advice: "add LoadCredential=\(name):/path/to/key to the unit file, and start the service with systemd")
         }
         let path = folder.withUnsafeBytes { SystemPath.text($0) } + "/" + SystemPath.text(name.utf8)
         do {
@@ -47,7 +47,7 @@ public struct SystemdCredentialKeyProvider: KeyProvider {
             throw StoreError(
                 failure.isTooLarge ? .keyMalformed : .keyUnavailable, path: path,
                 "the systemd credential cannot be used: \(failure)",
-                advice: "check LoadCredential=\(name):… of the service")
+                advice: "check the line LoadCredential=\(name):… in the unit file of the service")
         }
     }
 

@@ -43,7 +43,7 @@ enum KeyCreationLock {
         guard let account = getpwuid(geteuid()), let home = account.pointee.pw_dir else {
             throw StoreError(
                 .keyStoreUnavailable, "this user has no home folder, so a new key cannot be created safely",
-                advice: "set XDG_RUNTIME_DIR to a folder of this user")
+                advice: "set XDG_RUNTIME_DIR to a folder that belongs to this user")
         }
         return SystemPath.text(cString: home)
     }

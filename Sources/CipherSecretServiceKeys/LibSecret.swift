@@ -58,12 +58,13 @@ struct LibSecret: Sendable {
         guard let library = dlopen("libsecret-1.so.0", RTLD_NOW | RTLD_LOCAL) else {
             throw StoreError(
                 .keyStoreUnavailable, "libsecret, which connects to the desktop's key store, is not installed",
-                advice: "install it (libsecret-1-0 on Debian), or keep the key elsewhere")
+                advice: "install libsecret (package libsecret-1-0 on Debian), or store the key elsewhere")
         }
         func symbol(_ name: String) throws(StoreError) -> UnsafeMutableRawPointer {
             if let symbol = dlsym(library, name) { return symbol }
             throw StoreError(
-                .keyStoreUnavailable, "the installed libsecret has no function \(name)", advice: "install a newer one")
+                .keyStoreUnavailable, "the installed libsecret has no function \(name)",
+                advice: "install a newer libsecret")
         }
         func function<Function>(_ name: String) throws(StoreError) -> Function {
             unsafeBitCast(try symbol(name), to: Function.self)

@@ -35,7 +35,7 @@ public struct SecretServiceKeyProvider: KeyProvider {
             guard let stored = try stored(session), stored == key else {
                 throw StoreError(
                     .keyStoreUnavailable, "the desktop's key store did not store the new key \(name)",
-                    advice: "check the key store", changed: .nothing)
+                    advice: "check the key store and try again", changed: .nothing)
             }
             return stored
         }
@@ -76,7 +76,7 @@ public struct SecretServiceKeyProvider: KeyProvider {
         guard secrets.allSatisfy({ $0 == first }) else {
             throw StoreError(
                 .keyMalformed, "the desktop's key store has several different keys named \(name)",
-                advice: "remove those that do not belong to this database", changed: .nothing)
+                advice: "remove the keys that do not belong to this database", changed: .nothing)
         }
         return try KeyText.parse(first, origin: "the desktop's key store")
     }

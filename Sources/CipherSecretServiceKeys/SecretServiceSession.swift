@@ -116,7 +116,7 @@ final class SecretServiceSession {
             if let failure { throw Self.failure(library, name, failure) }
             throw StoreError(
                 .keyStoreUnavailable, "the desktop's key store has no default keyring",
-                advice: "create one with the desktop's password manager, then try again", changed: .nothing)
+                advice: "create a default keyring with the desktop's password manager and try again", changed: .nothing)
         }
         guard library.isCollectionLocked(collection) == 0 else {
             library.release(collection)
@@ -153,7 +153,7 @@ final class SecretServiceSession {
 
     /// Converts a GLib error: a domain, a code in that domain, and a text that contains no secret.
     private static func failure(_ library: LibSecret, _ name: String, _ error: LibSecret.Object?) -> StoreError {
-        guard let error else { return unavailable(name, "the service stated no reason") }
+        guard let error else { return unavailable(name, "the Secret Service gave no reason") }
         defer { library.freeError(error) }
         let fields = UnsafeRawPointer(error)
         if fields.load(as: UInt32.self) == library.errorDomain(),
@@ -162,7 +162,7 @@ final class SecretServiceSession {
             return locked(name)
         }
         let text = fields.load(fromByteOffset: 8, as: UnsafePointer<CChar>?.self)
-        return unavailable(name, text.map { String(cString: $0) } ?? "the service stated no reason")
+        return unavailable(name, text.map { String(cString: $0) } ?? "the Secret Service gave no reason")
     }
 
     private func locked() -> StoreError { Self.locked(name) }
@@ -170,7 +170,7 @@ final class SecretServiceSession {
     private static func locked(_ name: String) -> StoreError {
         StoreError(
             .keyStoreLocked, "the desktop's key store is locked, so it is unknown whether it has the key \(name)",
-            advice: "unlock it, then try again", changed: .nothing)
+            advice: "unlock the key store, and try again", changed: .nothing)
     }
 
     private static func unavailable(_ name: String, _ reason: String) -> StoreError {

@@ -32,7 +32,7 @@ struct FirstHourTests {
         let before = try fixture.snapshot()
         let run = try fixture.run("encrypt", fixture.database, "--key-file", "-")
         #expect(run.status == 65, "\(run.errors)")
-        #expect(run.errors.contains("the key in standard input is empty"))
+        #expect(run.errors.contains("the key from standard input is empty"))
         #expect(try fixture.snapshot() == before)
     }
 
@@ -105,7 +105,7 @@ struct FirstHourTests {
             let sql = command == ["query"] ? ["SELECT 1"] : []
             let run = try fixture.run(command + [fixture.database] + sql + ["--key-file", fixture.key])
             #expect(run.status == 65)
-            #expect(run.errors.contains("this does not look like a database: \(file.says)"), "\(run.errors)")
+            #expect(run.errors.contains("the file does not look like a database: \(file.says)"), "\(run.errors)")
         }
     }
 

@@ -106,7 +106,7 @@ import Testing
         let lines = try FleetLines(run)
         #expect(lines.outcomes == ["a.db": "encrypted", "b.db": "skipped", "link.db": "skipped"])
         #expect((lines["b.db"]?["reason"] as? String)?.contains("a.db") == true)
-        #expect(run.errors.contains("still readable under"))
+        #expect(run.errors.contains("still readable through"))
     }
 
     @Test("Databases with names like sidecars are encrypted, but one beside another database is a failure")

@@ -84,8 +84,8 @@ struct CopyBuilder {
             throw StoreError(
                 .missingFunction, path: source,
                 "the index \(index.name) calls \(name), which is not registered",
-                advice:
-                    "add it to the configuration's functions, or drop the index before the upgrade and create it again",
+                advice: "register the function in the configuration's `functions`, or drop the index before the "
+                    + "upgrade and create it again afterwards",
                 changed: .nothing, underlying: error)
         }
         do {

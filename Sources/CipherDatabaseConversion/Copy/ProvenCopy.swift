@@ -58,7 +58,7 @@ struct ProvenCopy {
             }
             proven = try rebuilding()
             damaged = damage.indexes
-            report.warnings += damage.complaints.map { "rebuilt from the rows: \($0)" }
+            report.warnings += damage.complaints.map { "a damaged index was rebuilt from the rows: \($0)" }
         } catch let error as DatabaseError where error.isCorrupt && options.onDamage != .refuse {
             // The unreadable part may be an index, and the rows do not need indexes.
             proven = try rebuilding()
@@ -103,7 +103,7 @@ struct ProvenCopy {
     }
 
     private static func rebuilt(after error: DatabaseError) -> String {
-        "indexes were rebuilt from the rows, because one cannot be read: \(error.message)"
+        "all indexes were rebuilt from the rows, because one of them could not be read: \(error.message)"
     }
 
     /// - Returns: The settings with which the proof opens the original.
@@ -184,14 +184,14 @@ struct ProvenCopy {
             return StoreError(
                 .corrupt, path: target, first.description,
                 advice:
-                    "see what the file still contains with cipherstore recover or DatabaseConverter.recover, or have "
-                    + "its indexes rebuilt (`onDamage: rebuildIndexes`)", changed: .nothing)
+                    "run cipherstore recover or DatabaseConverter.recover to see what the file still contains, or set "
+                    + "`onDamage: rebuildIndexes` to rebuild its indexes", changed: .nothing)
         }
-        let names = indexes.isEmpty ? "" : ", in \(indexes.sorted().joined(separator: ", "))"
+        let names = indexes.isEmpty ? "" : " (damaged indexes: \(indexes.sorted().joined(separator: ", ")))"
         return StoreError(
             .corrupt, path: target,
-            "the database is damaged in a part that no row depends on\(names): \(complaints.first ?? "")",
-            advice: "set `onDamage: rebuildIndexes`, or repair it with REINDEX and VACUUM and try again",
+            "the database is damaged, but no row depends on the damaged part\(names): \(complaints.first ?? "")",
+            advice: "set `onDamage: rebuildIndexes`, or repair the database with REINDEX and VACUUM and try again",
             changed: .nothing)
     }
 

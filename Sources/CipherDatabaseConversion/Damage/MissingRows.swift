@@ -12,9 +12,9 @@ struct MissingRows: Sendable {
 
     /// The finding, as a sentence.
     var description: String {
-        let rows = count == 1 ? "1 row" : "\(count) rows"
-        return "index \(index) has entries for \(rows) that table \(table) does not have: the table may have lost "
-            + (count == 1 ? "it" : "them")
+        let rows = count == 1 ? "1 row that is" : "\(count) rows that are"
+        return "index \(index) has entries for \(rows) missing from table \(table): the table may have lost "
+            + (count == 1 ? "this row" : "these rows")
     }
 
     /// Searches for missing rows in the indexes that can be read completely and whose entries are in order.

@@ -12,14 +12,14 @@ extension Diagnostician {
         let headerSize = sealed.hasPlaintextHeader ? sealed.firstPageStart ?? 32 : 0
         if headerSize != 0, headerSize != 32 {
             diagnosis.add(
-                .plaintextHeader, "\(headerSize) bytes of the header are readable",
-                "open it with SQLCipher directly, with PRAGMA cipher_plaintext_header_size = \(headerSize)")
+                .plaintextHeader, "the first \(headerSize) bytes of the file are not encrypted",
+                "open the file with SQLCipher directly, using PRAGMA cipher_plaintext_header_size = \(headerSize)")
         }
         if !seal.isUsual {
             let mask = String(seal.saltMask, radix: 16)
             diagnosis.add(
-                .hmacDetail, "the HMAC of the pages is computed differently than in SQLCipher's formats",
-                "open it with SQLCipher directly, with "
+                .hmacDetail, "the page HMACs are computed with settings that no SQLCipher format uses",
+                "open the file with SQLCipher directly, using "
                     + [
                         seal.saltMask == PageSeal.usualMask
                             ? nil : "PRAGMA cipher_hmac_salt_mask = \"x'\(mask.count < 2 ? "0" : "")\(mask)'\"",
@@ -28,13 +28,13 @@ extension Diagnostician {
         }
         guard let format = nearest(seal, derivation, headerSize: headerSize == 32 ? 32 : 0) else {
             return diagnosis.add(
-                .noHMAC, "the pages have no HMAC; the other settings are those of format 4",
-                "open it with SQLCipher directly, with PRAGMA cipher_use_hmac = OFF")
+                .noHMAC, "the pages have no HMAC; the other settings are those of SQLCipher format 4",
+                "open the file with SQLCipher directly, using PRAGMA cipher_use_hmac = OFF")
         }
         if seal.hmac == nil, format != CipherSettings(compatibility: 1), !Self.isEqual(format, given) {
             diagnosis.add(
-                .noHMAC, "the pages have no HMAC, as in format 1",
-                "use the format shown below: format 1 with these differences")
+                .noHMAC, "the pages have no HMAC, as in SQLCipher format 1",
+                "open the file with the reported format, which is a variant of SQLCipher format 1")
         }
         if seal.isUsual, headerSize == 0 || headerSize == 32 { diagnosis.format = format }
         addDifferences(format, given, isDerived: derivation != nil, hasHMAC: seal.hmac != nil)
@@ -74,7 +74,7 @@ extension Diagnostician {
     ) {
         let isOther = format.compatibility != given.compatibility
         let base = isOther ? CipherSettings(compatibility: format.compatibility) : given
-        let advice = "use this format to open the file"
+        let advice = "open the file with the reported format"
         if isOther {
             let engine = Engine.current
             diagnosis.add(
@@ -82,21 +82,22 @@ extension Diagnostician {
                 "the file has SQLCipher format \(format.compatibility), but format \(given.compatibility) "
                     + "was specified",
                 format.compatibility > engine.defaultCompatibility
-                    ? "use SQLCipher \(format.compatibility) or later: this one is \(engine.cipherVersion)" : advice)
+                    ? "use SQLCipher \(format.compatibility) or later; the linked version is \(engine.cipherVersion)"
+                    : advice)
         }
         if format.pageSize != base.pageSize {
             diagnosis.add(
-                .pageSize, "the pages of the file have \(format.pageSize) bytes, not \(base.pageSize)", advice)
+                .pageSize, "the page size of the file is \(format.pageSize) bytes, not \(base.pageSize)", advice)
         }
         if isDerived, format.kdfIterations != base.kdfIterations {
             diagnosis.add(
                 .rounds,
-                "the key is derived with \(format.kdfIterations) rounds of PBKDF2, not \(base.kdfIterations)",
+                "the file's key is derived with \(format.kdfIterations) rounds of PBKDF2, not \(base.kdfIterations)",
                 advice)
         }
         var algorithms: [String] = []
         if hasHMAC, format.hmacAlgorithm != base.hmacAlgorithm {
-            algorithms.append("the HMAC of the pages is computed with \(format.hmacAlgorithm.rawValue)")
+            algorithms.append("the page HMACs are computed with \(format.hmacAlgorithm.rawValue)")
         }
         if hasHMAC || isDerived, format.kdfAlgorithm != base.kdfAlgorithm {
             algorithms.append("the key is derived with \(format.kdfAlgorithm.rawValue)")
@@ -114,7 +115,7 @@ extension Diagnostician {
     }
 
     private static let untold =
-        "this passphrase cannot be written as the text of a key, because it begins like a raw key: pass its bytes to "
+        "CipherStore cannot use the file's passphrase, because the passphrase begins like a raw key: pass it to "
         + "sqlite3_key, and change the file's key with sqlite3_rekey"
 
     private static func texts(_ kind: Diagnosis.Kind, _ reading: KeyReading) -> (detail: String, advice: String) {
@@ -123,7 +124,7 @@ extension Diagnostician {
         case .rawKeyNotPassphrase:
             return (
                 "the file has a raw key, which was passed as a passphrase",
-                "pass it as a raw key: x'\(reading.form == .rawWithSalt ? 96 : 64) hex digits'"
+                "pass the raw key in the form x'\(reading.form == .rawWithSalt ? 96 : 64) hex digits'"
             )
         case .passphraseNotRawKey:
             return (
@@ -133,62 +134,68 @@ extension Diagnostician {
         case .newline:
             return bytes.ends(with: [0x0a])
                 ? (
-                    "the passphrase of the file ends in a "
-                        + "\(bytes.ends(with: [0x0d, 0x0a]) ? "carriage return and a " : "")newline, which is "
-                        + "missing from the text of the key",
-                    "end the text of the key with it and one more newline: the last newline is not part of the key"
+                    "the file's passphrase ends with a "
+                        + "\(bytes.ends(with: [0x0d, 0x0a]) ? "carriage return and a " : "")newline, but the given "
+                        + "key does not",
+                    "end the key with the missing characters and one more newline, because the last newline is ignored"
                 )
-                : ("the text of the key ends in a newline that is not part of the passphrase", "remove it")
+                : (
+                    "the given key ends with a newline that is not part of the file's passphrase",
+                    "remove the newline"
+                )
         case .nul:
             return bytes.last == 0
                 ? (
-                    "the passphrase of the file ends in a NUL, which is missing from the text of the key",
-                    "end the text of the key with a NUL"
+                    "the file's passphrase ends with a NUL character, but the given key does not",
+                    "add a NUL character to the end of the key"
                 )
                 : (
-                    "the text of the key contains a NUL that is not part of the passphrase",
-                    "remove it and everything after it"
+                    "the given key contains a NUL character that is not part of the file's passphrase",
+                    "remove the NUL character and everything after it"
                 )
         case .whitespace:
             return bytes.last == 0x20 || bytes.last == 0x09
                 ? (
-                    "the passphrase of the file ends in white space, which is missing from the text of the key",
-                    "end the text of the key with that white space"
+                    "the file's passphrase ends with whitespace, but the given key does not",
+                    "add the whitespace to the end of the key"
                 )
-                : ("the text of the key begins or ends with white space that is not part of the key", "remove it")
+                : (
+                    "the given key begins or ends with whitespace that is not part of the file's key",
+                    "remove the whitespace"
+                )
         case .quotes:
             return bytes.unquoted() != nil
                 ? (
-                    "the passphrase of the file includes quotes, which are missing from the text of the key",
-                    "put quotes around the text of the key"
+                    "the file's passphrase is enclosed in quotes, but the given key is not",
+                    "put quotes around the key"
                 )
-                : ("the text of the key is in quotes that are not part of the key", "remove them")
+                : ("the given key is enclosed in quotes that are not part of the file's key", "remove the quotes")
         case .hexCase:
             return (
-                "the hexadecimal digits of the file's passphrase are in the other case",
-                "write them in \(bytes.lowercased() == bytes ? "lower" : "upper") case"
+                "the given key and the file's passphrase differ in the case of their hexadecimal digits",
+                "write the hexadecimal digits of the key in \(bytes.lowercased() == bytes ? "lower" : "upper")case"
             )
         case .encodedKey:
             return (
-                "the text of the key is the file's key encoded as hexadecimal digits or base64, or the file's key is "
-                    + "the text encoded in that way", "pass the key in the form that the file uses"
+                "the given key and the file's key differ only in their encoding: one is the hexadecimal or base64 "
+                    + "form of the other", "pass the key in the encoding that the file uses"
             )
         case .byteOrderMark:
             return bytes.starts(with: [0xef, 0xbb, 0xbf]) || bytes.starts(with: [0xff, 0xfe])
                 || bytes.starts(with: [0xfe, 0xff])
                 ? (
-                    "the passphrase of the file begins with a byte order mark, which is missing from the text of the "
-                        + "key",
-                    "pass the bytes with the mark to sqlite3_key, and change the file's key with sqlite3_rekey"
+                    "the file's passphrase begins with a byte order mark, but the given key does not",
+                    "pass the passphrase with its byte order mark to sqlite3_key, and change the file's key with "
+                        + "sqlite3_rekey"
                 )
                 : (
-                    "the text of the key begins with a byte order mark that is not part of the key",
-                    "save it without the byte order mark"
+                    "the given key begins with a byte order mark that is not part of the file's key",
+                    "save the key without the byte order mark"
                 )
         case .textEncoding:
             return (
-                "the passphrase of the file is this text in another encoding: UTF-8, UTF-16 or Latin-1",
-                "save the text in the encoding with which the file was encrypted"
+                "the file's passphrase is the given key in another text encoding (UTF-8, UTF-16 or Latin-1)",
+                "save the key in the text encoding that was used when the file was encrypted"
             )
         default: return ("", "")
         }

@@ -25,8 +25,8 @@ extension Diagnostician {
         guard let sealed = Self.seal(of: found, probe) else { return lookAtUnsealed(found, probe) }
         if let salt = found.reading.salt, let right = sealed.salt, salt != right {
             diagnosis.add(
-                .keySalt, "the salt that comes with the raw key is not the salt stored in the file",
-                "use the raw key alone, as x'64 hex digits'")
+                .keySalt, "the salt passed with the raw key differs from the salt stored in the file",
+                "pass the raw key without a salt, in the form x'64 hex digits'")
         }
         addFormat(sealed, found.derivation)
         try lookAtPages(sealed, probe)
@@ -63,14 +63,14 @@ extension Diagnostician {
             return found.reading.salt == nil
                 ? addSaltMissing(isKeyRight: true)
                 : diagnosis.add(
-                    .keySalt, "the raw key is right, but the salt that comes with it is not the file's",
-                    "use the salt that was stored when the file was created")
+                    .keySalt, "the raw key is correct, but the salt passed with it is not the salt of the file",
+                    "pass the salt that was stored when the file was created")
         }
         let layout = probe.layout(under: found.key)
         guard found.evidence == .header else {
             return diagnosis.add(
                 .damagedFirstPage,
-                "the key is right, as other pages show, but the first page, which holds the salt, is damaged",
+                "the key is correct for other pages, but the first page, which contains the salt, is damaged",
                 StoreError.damageAdvice)
         }
         if layout == nil, probe.size % 512 != 0 || probe.size < options.format.pageSize {
@@ -79,29 +79,29 @@ extension Diagnostician {
         if let layout, found.reading.form == .passphrase, probe.hasOtherPages(of: layout.pageSize) {
             return diagnosis.add(
                 .hmacDetail,
-                "the key is right, but the HMAC of the pages is computed with unknown settings",
-                "open it with SQLCipher directly and the pragmas with which it was created, such as PRAGMA "
+                "the key is correct, but the page HMACs are computed with unknown settings",
+                "open the file with SQLCipher directly, using the pragmas with which it was created, such as PRAGMA "
                     + "fast_kdf_iter"
             )
         }
         if layout != nil, found.reading.form != .passphrase {
             return diagnosis.add(
                 .damagedFirstPage,
-                "the key is right, but no page is authentic: the salt at the beginning of the file was changed, or the "
-                    + "HMAC was computed with unknown settings",
+                "the key is correct, but no page is authentic: the salt at the beginning of the file was changed, or "
+                    + "the page HMACs were computed with unknown settings",
                 StoreError.damageAdvice)
         }
         diagnosis.add(
-            .damagedFirstPage, "the key is right, but the first page is damaged after its header",
+            .damagedFirstPage, "the key is correct, but the first page is damaged after its header",
             StoreError.damageAdvice)
     }
 
     mutating func addSaltMissing(isKeyRight: Bool) {
         diagnosis.add(
             .saltMissing,
-            "the file has a readable header instead of its salt, so the salt must come with the key"
-                + (isKeyRight ? "; the key is right" : ", and without it no key can be tried"),
-            "use the key in the form x'96 hex digits', raw key and salt, as it was stored when the file was created")
+            "the file has a plaintext header and does not contain its salt, so the salt must be passed with the key; "
+                + (isKeyRight ? "the key is correct" : "no key can be tried without the salt"),
+            "pass the raw key and the salt that were stored when the file was created, in the form x'96 hex digits'")
     }
 
     // MARK: Pages
@@ -112,7 +112,7 @@ extension Diagnostician {
         guard let start = sealed.firstPageStart else {
             if !besides.contains(1) {
                 diagnosis.add(
-                    .damagedFirstPage, "the key is right, as other pages show, but the first page is damaged",
+                    .damagedFirstPage, "the key is correct for other pages, but the first page is damaged",
                     StoreError.damageAdvice)
             }
             return
@@ -160,8 +160,8 @@ extension Diagnostician {
         diagnosis.add(
             .damagedPages,
             damaged.count == 1
-                ? "the key is right, but page \(first) was not written with it"
-                : "the key is right, but \(damaged.count) pages, from page \(first) on, were not written with it",
+                ? "the key is correct, but page \(first) is not authentic"
+                : "the key is correct, but \(damaged.count) pages are not authentic; the first one is page \(first)",
             StoreError.damageAdvice)
     }
 
@@ -193,7 +193,7 @@ extension Diagnostician {
             diagnosis.causes.removeAll { $0.kind == .hotJournal }
             guard complaint != "ok" else { return }
             diagnosis.add(
-                .damagedPages, "the key is right, but SQLCipher finds the database damaged: \(complaint ?? "page 1")",
+                .damagedPages, "the key is correct, but SQLCipher reports damage: \(complaint ?? "page 1")",
                 StoreError.damageAdvice)
         } catch let error as StoreError where error.code == .staleSidecar {
             addStale()
@@ -201,7 +201,7 @@ extension Diagnostician {
             addHotJournal()
         } catch let error as StoreError where error.code == .corrupt {
             diagnosis.add(
-                .damagedPages, "the key is right, but the database is damaged: \(error.detail)",
+                .damagedPages, "the key is correct, but the database is damaged: \(error.detail)",
                 StoreError.damageAdvice)
         } catch let error as DatabaseError where error.code == DatabaseError.generic {
             // The check requires a collation or function of the app.

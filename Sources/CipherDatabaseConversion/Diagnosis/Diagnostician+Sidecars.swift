@@ -35,17 +35,18 @@ extension Diagnostician {
         guard let versions = try header.committedPages(in: log) else { return }
         guard header.pageSize == sealed.seal.pageSize else {
             return addStaleLog(
-                "its pages have \(header.pageSize) bytes, but the file's have \(sealed.seal.pageSize)")
+                "the page size is \(header.pageSize) bytes in the -wal and \(sealed.seal.pageSize) bytes in the file")
         }
         let (authentic, all) = try count(versions, in: log, sealed)
         if authentic == 0 {
             let isPlaintext = try SidecarScan.isStale(paths, databaseIsPlaintext: false)
             addStaleLog(
                 isPlaintext
-                    ? "its pages are not encrypted"
-                    : "its pages have another key: it belongs to another file, or is older than the key")
+                    ? "the pages in the -wal are not encrypted"
+                    : "the pages in the -wal are encrypted with another key, so the -wal belongs to another file or "
+                        + "was written before the file's key was changed")
         } else if authentic < all {
-            addStaleLog("\(all - authentic) of \(all) pages in it were not written with the file's key")
+            addStaleLog("\(all - authentic) of \(all) pages in the -wal cannot be authenticated with the file's key")
         }
     }
 
@@ -59,8 +60,8 @@ extension Diagnostician {
         guard versions.pageSize == pageSize, try count(versions, in: journal, sealed).authentic > 0 else {
             return diagnosis.add(
                 .staleJournal,
-                "the -journal beside the file does not belong to it: SQLite would overwrite the file with pages of "
-                    + "another key or file",
+                "the -journal next to the file does not belong to it: SQLite would overwrite the file with pages of "
+                    + "another file, or with pages that are encrypted with another key",
                 "move the -journal elsewhere before opening the file")
         }
         addHotJournal()
@@ -98,32 +99,34 @@ extension Diagnostician {
 
     private mutating func addStaleLog(_ reason: String) {
         diagnosis.add(
-            .staleLog, "the -wal beside the file does not belong to it: \(reason)",
-            "move the -wal and the -shm elsewhere before opening the file, or restore the file and its -wal from one "
-                + "backup"
+            .staleLog, "the -wal next to the file does not belong to it: \(reason)",
+            "move the -wal and the -shm elsewhere before opening the file, or restore the file and its -wal from the "
+                + "same backup"
         )
     }
 
     mutating func addStale() {
-        let isLog = (try? SidecarFile(paths.wal)) ?? nil
+        let log = (try? SidecarFile(paths.wal)) ?? nil
+        let ending = log == nil ? "-journal" : "-wal"
         diagnosis.add(
-            isLog == nil ? .staleJournal : .staleLog,
-            "the \(isLog == nil ? "-journal" : "-wal") beside the file belongs to another copy of it, and "
-                + "SQLite would write it over the file",
-            "move it elsewhere before opening the file, or restore both from one backup")
+            log == nil ? .staleJournal : .staleLog,
+            "the \(ending) next to the file belongs to another copy of the database, and SQLite would overwrite the "
+                + "file with it",
+            "move the \(ending) elsewhere before opening the file, or restore the file and its \(ending) from the "
+                + "same backup")
     }
 
     mutating func addForeignSidecar() {
         let isLog = (try? SidecarScan.isForeign(paths.wal)) == true
         diagnosis.add(
             isLog ? .staleLog : .staleJournal,
-            "the file with the name of the database's \(isLog ? "-wal" : "-journal") was not written by SQLite",
-            "move it elsewhere")
+            "a file has the name of the database's \(isLog ? "-wal" : "-journal"), but SQLite did not write it",
+            "move that file elsewhere")
     }
 
     mutating func addHotJournal() {
         diagnosis.add(
-            .hotJournal, "the journal of a writer that crashed is beside the file and must be rolled back first",
-            "open the file for writing once, in a writable folder")
+            .hotJournal, "a writer crashed and left a -journal, which must be rolled back before the file is read",
+            "make the folder writable, and open the file for writing once")
     }
 }

@@ -49,7 +49,7 @@ package struct Diagnostician {
         guard status.isRegular else {
             return diagnosis.add(
                 .notAFile,
-                status.isDirectory ? "this is a folder" : "this is not a regular file but, for example, a device",
+                status.isDirectory ? "this is a directory" : "this is not a regular file",
                 "pass the path of a database file")
         }
         guard FileSystem.canRead(paths.database) else {
@@ -63,8 +63,8 @@ package struct Diagnostician {
         if let page = probe.plaintextPage {
             return diagnosis.add(
                 .damagedFirstPage,
-                "the file is a plaintext database whose first page is damaged: page \(page.number), of "
-                    + "\(page.pageSize) bytes, can be read without a key",
+                "the file is a plaintext database with a damaged first page: page \(page.number) (\(page.pageSize) "
+                    + "bytes) can be read without a key",
                 StoreError.damageAdvice)
         }
         try lookAtEncrypted(probe, ContentKind(file), keyText)
@@ -73,7 +73,7 @@ package struct Diagnostician {
     private mutating func addEmpty() {
         let rest =
             (try? SidecarScan.holdsPages(paths)) == true
-            ? ", but a file beside it still contains pages of a database" : ""
+            ? ", but its -wal or -journal still contains database pages" : ""
         diagnosis.add(
             .empty, "the file is empty\(rest)",
             "restore the file from a backup; SQLite treats an empty file as a new database")
@@ -93,7 +93,7 @@ package struct Diagnostician {
         guard hasKey else { return }
         diagnosis.add(
             .plaintext, "the file is not encrypted: it is a plaintext SQLite database",
-            "open it without a key, or encrypt it")
+            "open the file without a key, or encrypt it")
     }
 
     private mutating func lookBesidePlaintext() throws {
@@ -130,13 +130,13 @@ package struct Diagnostician {
         if hasRandomPages, content.plainStart > 0 {
             return diagnosis.add(
                 .damagedFirstPage,
-                "the first \(content.plainStart) bytes are not encrypted, although the rest seems to be, and the salt "
-                    + "was among them: no passphrase can be tried without it",
+                "the first \(content.plainStart) bytes of the file are not encrypted, although the rest seems to be; "
+                    + "the salt is lost, and no passphrase can be tried without the salt",
                 StoreError.damageAdvice)
         }
-        if let what = content.name ?? content.unnamed(probe.hasPlaintextHeader) {
+        if let what = content.name.map({ "it looks like \($0)" }) ?? content.unnamed(probe.hasPlaintextHeader) {
             return diagnosis.add(
-                .notADatabase, "this is not an encrypted database, but \(what)", "pass the path of the database file")
+                .notADatabase, "the file is not an encrypted database: \(what)", "pass the path of the database file")
         }
         addUnknown(probe, content, hasKey: keyText != nil)
     }
@@ -145,48 +145,50 @@ package struct Diagnostician {
         if content.hasReadablePageSize {
             diagnosis.add(
                 .otherEncryption,
-                "bytes 16 to 23 are a readable database header, which SQLCipher would encrypt: SQLite's own encryption "
-                    + "(SEE), SQLite3 Multiple Ciphers and wxSQLite3 leave them readable",
-                "open it with the library that created it")
+                "bytes 16 to 23 of the file are part of an unencrypted database header: SQLCipher encrypts these "
+                    + "bytes, but SQLite's own encryption (SEE), SQLite3 Multiple Ciphers and wxSQLite3 do not",
+                "open the file with the library that created it")
         } else if probe.size < 512 {
             diagnosis.add(
                 .truncated,
-                "the file has \(probe.size) bytes, but a page has at least 512: it was truncated, or it is not a "
-                    + "database",
+                "the file has \(probe.size) bytes, which is less than the smallest page size (512 bytes): it was "
+                    + "truncated, or it is not a database",
                 StoreError.damageAdvice)
         } else if probe.hasPlaintextHeader, hasKey {
             addSaltMissing(isKeyRight: false)
         } else if !hasKey {
             diagnosis.add(
-                .keyMissing, "the file is encrypted or damaged, or it is not a database: only a key can show which",
+                .keyMissing,
+                "the file is encrypted, damaged or not a database; the key is needed to determine which",
                 "pass the key")
         } else {
             let cut =
                 probe.size % 512 == 0
-                ? "" : ". Its size is not a whole number of pages, so it may have been truncated"
+                ? "" : ". The file may have been truncated, because its size is not a multiple of 512 bytes"
             diagnosis.add(
                 .undetermined,
-                "no variant of the key opens the file in any SQLCipher format that was tried. It has another key or "
-                    + "another encryption, such as SQLite3 Multiple Ciphers or SEE, or it is not a database: encrypted "
-                    + "bytes look random" + cut,
-                diagnosis.isComplete ? "find the key of this file" : "raise the limits, or find the key of this file")
+                "no variant of the key opens the file in any SQLCipher format that was tried. The file has another key "
+                    + "or another encryption, such as SQLite3 Multiple Ciphers or SEE, or it is not a database. These "
+                    + "cases look alike, because encrypted bytes look random" + cut,
+                diagnosis.isComplete
+                    ? "find the key of this file" : "raise the search limits, or find the key of this file")
         }
     }
 }
 
 extension ContentKind {
-    /// Describes a file whose bytes do not look encrypted and whose first bytes do not identify it.
+    /// Describes a file whose bytes do not look encrypted and whose first bytes do not identify it, as a clause.
     fileprivate func unnamed(_ hasPlaintextHeader: Bool) -> String? {
-        if isBlank { return "nothing but zeros" }
-        if isText { return "text" }
+        if isBlank { return "it contains only zeros" }
+        if isText { return "it contains text" }
         return isRandom || hasPlaintextHeader || hasReadablePageSize
-            ? nil : "a file whose bytes do not look encrypted"
+            ? nil : "its bytes do not look encrypted"
     }
 }
 
 extension Diagnosis {
     mutating func addTruncated(pages: Int, pageSize: Int, _ size: Int64) {
-        let wanted = pages == 0 ? "" : ", but its header states \(pages) pages of \(pageSize) bytes"
+        let wanted = pages == 0 ? "" : ", but its header declares \(pages) pages of \(pageSize) bytes"
         add(.truncated, "the file is truncated: it has \(size) bytes\(wanted)", StoreError.damageAdvice)
     }
 }

@@ -38,13 +38,14 @@ extension FollowingCopy {
         }
         guard isUnchanged else {
             throw StoreError.busy(
-                paths.database, "another program wrote to the database at the last moment", retry: .now)
+                paths.database, "another program wrote to the database just before the copy was complete",
+                retry: .now)
         }
         guard try leaving.value(String.self, "PRAGMA journal_mode = DELETE") == "delete",
             let status = try FileSystem.status(paths.database)
         else {
             throw StoreError.busy(
-                paths.database, "another connection, of this process or another, uses the database",
+                paths.database, "another connection, in this process or another one, is using the database",
                 retry: .afterClosing)
         }
         let file = try DatabaseFile(path: paths.database)
@@ -60,7 +61,8 @@ extension FollowingCopy {
                 == stateAtRest
         else {
             throw StoreError.busy(
-                paths.database, "another program wrote to the database at the last moment", retry: .now)
+                paths.database, "another program wrote to the database just before the copy was complete",
+                retry: .now)
         }
         return FinishedCopy(
             key: try keys.building.wait(), tables: report.tables, rows: report.rows,

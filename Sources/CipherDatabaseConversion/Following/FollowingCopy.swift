@@ -111,7 +111,8 @@ final class FollowingCopy: CopyMadeAhead {
             throw ProvenCopy.refusal(of: paths.database, found.complaints, in: found.indexes, [])
         }
         damage = Damage(
-            indexes: found.indexes, warnings: found.complaints.map { "rebuilt from the rows: \($0)" })
+            indexes: found.indexes,
+            warnings: found.complaints.map { "a damaged index was rebuilt from the rows: \($0)" })
     }
 
     /// Records that the copy equals the last snapshot.
@@ -165,7 +166,7 @@ final class FollowingCopy: CopyMadeAhead {
         throw StoreError(
             .configuration, path: paths.database,
             "the database is not in WAL mode, so changes made while it is copied cannot be detected",
-            advice: "keep `encryption.when` at beforeOpening for this database", changed: .nothing)
+            advice: "set `encryption.when` to `beforeOpening` for this database", changed: .nothing)
     }
 
     /// Adds a commit that is in the log but not in the file.

@@ -48,7 +48,9 @@ struct LiveSnapshot {
             end = last
         }
         let file = try FileHeader(database)
-        guard let geometry = file.geometry else { throw StoreError.damaged(paths.database, "the file has no header") }
+        guard let geometry = file.geometry else {
+            throw StoreError.damaged(paths.database, "the file has no valid database header")
+        }
         let whole = try Int(database.size() / Int64(geometry.pageSize))
         pages = SnapshotPages(
             geometry: geometry, pageCount: end?.pageCount ?? UInt32(clamping: min(whole, file.claimedPages ?? whole)),

@@ -40,7 +40,8 @@ struct RangeCopy {
         let (list, rowid) = try columns(of: table)
         guard let rowid else {
             throw DatabaseError(
-                extendedCode: DatabaseError.generic, message: "columns of \(table) use every name of the rowid")
+                extendedCode: DatabaseError.generic,
+                message: "the rowid of table \(table) cannot be read, because its columns use all names of the rowid")
         }
         var differences = Differences()
         for range in ranges {

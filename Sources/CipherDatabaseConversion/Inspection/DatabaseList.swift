@@ -64,8 +64,8 @@ package struct DatabaseList: Sendable {
         }
         guard try FileSystem.resolve(folder).isSameName(as: folder) else {
             throw StoreError(
-                .notAFile, path: path, "a folder in this path is a symbolic link, and links are not followed",
-                advice: "use the name without the link")
+                .notAFile, path: path, "a folder in this path is a symbolic link, which is not followed",
+                advice: "use the path without symbolic links")
         }
         last = (folder, status.identity)
         return status.identity
@@ -76,8 +76,8 @@ extension DatabaseSearch.Found {
     /// The result for a name that refers to something outside the folder.
     package init(refused name: String) {
         let failure = StoreError(
-            .notAFile, path: name, "this name of the list does not refer to a file below the folder",
-            advice: "use names that are relative to the folder and contain no ..")
+            .notAFile, path: name, "this name in the list does not refer to a file inside the folder",
+            advice: "use names that are relative to the folder and do not contain `..`")
         self.init(name, .failure(failure), in: nil)
     }
 }

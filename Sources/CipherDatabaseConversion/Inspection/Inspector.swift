@@ -104,11 +104,11 @@ package struct Inspector {
                 let isIndexOfLog = try path == paths.sharedMemory && FileSystem.exists(paths.wal)
                 guard try !isIndexOfLog && SidecarScan.isForeign(path) else { continue }
                 throw StoreError.inTheWay(
-                    path, "SQLite uses this file name and would remove this file, which it did not write")
+                    path, "SQLite did not write this file, but would delete it because of its name")
             }
             if !isConverting, path == paths.sharedMemory, try FileSystem.status(path) == nil { continue }
             throw StoreError.inTheWay(
-                path, "SQLite uses this file name, but this is not a regular file", .notAFile)
+                path, "SQLite uses this file name, but the name does not refer to a regular file", .notAFile)
         }
     }
 
@@ -156,12 +156,12 @@ package struct Inspector {
     package func keyDoesNotFit() -> StoreError {
         if let other = try? notADatabase() {
             return StoreError(
-                .keyDoesNotFit, path: paths.database, "this does not look like a database: \(other)",
+                .keyDoesNotFit, path: paths.database, "the file does not look like a database: \(other)",
                 advice: "check the path", changed: .nothing)
         }
         return StoreError(
             .keyDoesNotFit, path: paths.database,
-            "the key does not open this file: it is encrypted with another key or in another cipher format, or damaged",
+            "the key does not open this file: the file is damaged, or has another key or another cipher format",
             advice: "check the key", changed: .nothing)
     }
 
@@ -176,20 +176,22 @@ package struct Inspector {
         if let name = kind.name { return "it looks like \(name)" }
         let size = try file.size()
         guard size < FileHeader.smallestPage else { return nil }
-        return "it has \(size) byte\(size == 1 ? "" : "s"), which is less than a page"
+        return "it has \(size) byte\(size == 1 ? "" : "s"), which is less than one page"
     }
 
     package func staleSidecar() -> StoreError {
         .staleSidecar(
             paths,
-            "the -wal or -journal beside the file belongs to another copy of the database and would overwrite it",
+            "the -wal or -journal next to the file belongs to another copy of the database, and SQLite would overwrite "
+                + "the file with it",
             "sidecar")
     }
 
     package func needsRecovery() -> StoreError {
         StoreError(
-            .needsRecovery, path: paths.database, "the journal of a writer that crashed must be rolled back first",
-            advice: "open the file for writing, or run the upgrade, in a writable folder")
+            .needsRecovery, path: paths.database,
+            "a writer crashed and left a journal, which must be rolled back before the file is read",
+            advice: "make the folder writable, and open the file for writing or run the upgrade")
     }
 
     /// Reads a plaintext file.
@@ -290,7 +292,7 @@ package struct Inspector {
 
     private func cutOff(_ pages: Int, _ pageSize: Int) -> StoreError {
         .damaged(
-            paths.database, "the file is truncated: its header states \(pages) pages of \(pageSize) bytes")
+            paths.database, "the file is truncated: its header declares \(pages) pages of \(pageSize) bytes")
     }
 
     private func facts(
@@ -338,6 +340,6 @@ package struct Inspector {
         else { return failure }
         return StoreError(
             .corrupt, path: failure.path, failure.detail + ", or its -wal belongs to another copy of the file",
-            advice: "restore both from the same backup", underlying: error)
+            advice: "restore the file and its -wal from the same backup", underlying: error)
     }
 }

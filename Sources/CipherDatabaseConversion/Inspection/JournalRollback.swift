@@ -39,8 +39,8 @@ package struct JournalRollback {
         guard FileSystem.canWriteInFolder(paths.folder), FileSystem.canWrite(paths.database) else {
             throw StoreError.permission(
                 paths.database,
-                "the journal of a writer that crashed must be rolled back first, but the file or its folder cannot be "
-                    + "written",
+                "a writer crashed and left a journal, which cannot be rolled back because the file or its folder is "
+                    + "not writable",
                 .writeWithFolder)
         }
     }

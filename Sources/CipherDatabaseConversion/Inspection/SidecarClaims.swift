@@ -41,8 +41,8 @@ enum SidecarClaims {
         guard claimed / mostGrowth > there else { return }
         throw StoreError.damaged(
             paths.database,
-            "\(FileSystem.split(sidecar.path).name) states a database size of \(claimed) bytes, but the two files "
-                + "together have \(there)")
+            "\(FileSystem.split(sidecar.path).name) declares a database size of \(claimed) bytes, but this file and "
+                + "the database have only \(there) bytes together")
     }
 
     /// Checks the super-journal name at the end of a journal of a multi-database transaction.
@@ -55,7 +55,7 @@ enum SidecarClaims {
             let name = try journal.read(at: journal.size - 16 - length, count: Int(length)), !isSuperJournal(name)
         else { return }
         throw StoreError.damaged(
-            paths.database, "the hot journal names a file that is not a journal, and SQLite would remove that file")
+            paths.database, "the hot journal refers to a file that is not a journal, and SQLite would delete that file")
     }
 
     /// Returns whether SQLite would generate such a name: that of a database, `-mj`, and eight or nine hexadecimal

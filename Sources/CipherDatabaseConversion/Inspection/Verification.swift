@@ -68,7 +68,7 @@ public struct Verification: Sendable, Encodable {
         // the connection, because a connection that met a damaged page can run no further statement.
         try connection.execute("BEGIN")
         if settings?.compatibility == 1 {
-            warnings.append("pages of cipher format 1 cannot be authenticated")
+            warnings.append("pages in cipher format 1 have no HMAC, so they cannot be authenticated")
         } else if settings != nil, Engine.current.hasCipherIntegrityCheck {
             everyPageAuthenticated = try collect("PRAGMA cipher_integrity_check", connection)
         }
@@ -88,14 +88,14 @@ public struct Verification: Sendable, Encodable {
             }
         } catch let error as DatabaseError {
             // A connection that met a damaged page can run no further statement, and returns no more precise reason.
-            return complain("the structure could not be checked: \(error.message)")
+            return complain("the structure of the database could not be checked: \(error.message)")
         }
         if try collect(SQL(text: "PRAGMA quick_check(\(Self.limit + 1))"), connection) {
             warnings.append("the content of the indexes could not be checked: \(reason.message)")
         } else if let reason = unfinished, case .tokenizer = reason.unregistered {
             try checkEachTable(connection, reason)
         } else if let reason = unfinished {
-            complain("the structure could not be checked: \(reason.message)")
+            complain("the structure of the database could not be checked: \(reason.message)")
         }
     }
 
@@ -127,7 +127,7 @@ public struct Verification: Sendable, Encodable {
         } catch let error as DatabaseError where error.code == DatabaseError.generic {
             unfinished = error
         } catch let error as DatabaseError {
-            complain("the check ended early: \(error.message)")
+            complain("the check could not be completed: \(error.message)")
         }
         return false
     }

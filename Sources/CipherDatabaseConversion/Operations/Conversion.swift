@@ -187,7 +187,7 @@ struct Conversion {
         guard sourceKey == nil else {
             throw StoreError(
                 .corrupt, path: paths.database, first.description,
-                advice: "see what the file still contains with cipherstore recover or DatabaseConverter.recover; if "
+                advice: "run cipherstore recover or DatabaseConverter.recover to see what the file still contains; if "
                     + "nothing is missing, run REINDEX and try again",
                 changed: .nothing)
         }
@@ -221,10 +221,10 @@ struct Conversion {
             report.backup = path
             if keepsOriginal {
                 report.warnings.append(
-                    "the original is kept as \(path), in plaintext: cipherstore recover or DatabaseConverter.recover "
-                        + "shows what it still contains; delete it afterwards")
+                    "the plaintext original is kept as \(path): run cipherstore recover or "
+                        + "DatabaseConverter.recover to see what it still contains, and delete it afterwards")
             }
-            report.warnings += backup.earlier.map { "\($0), an earlier backup, is kept: it may contain plaintext too" }
+            report.warnings += backup.earlier.map { "the earlier backup \($0) is kept, and may also be in plaintext" }
         }
         report.warnings += swap.finish(old, otherNames: otherNames)
     }

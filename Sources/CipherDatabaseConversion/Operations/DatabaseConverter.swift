@@ -81,7 +81,7 @@ public enum DatabaseConverter {
         try checkFormats([options.format], database)
         guard options.format.compatibility >= 3 else {
             throw StoreError.cipherFormat(
-                "format \(options.format.compatibility) cannot be written; only formats 3 and 4 can",
+                "files can be written only in formats 3 and 4, not in format \(options.format.compatibility)",
                 path: try database.requiredPath())
         }
         var options = options

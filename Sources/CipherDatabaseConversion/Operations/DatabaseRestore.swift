@@ -55,8 +55,8 @@ package struct DatabaseRestore {
                 case .plaintext:
                     throw StoreError(
                         .unexpectedPlaintext, path: paths.database,
-                        "the database to be replaced by the backup is not encrypted",
-                        advice: "encrypt it first, or move it elsewhere together with its -wal and -journal",
+                        "the database that the backup would replace is not encrypted",
+                        advice: "encrypt the database first, or move it elsewhere together with its -wal and -journal",
                         changed: .nothing)
                 case .opaque(let hasPlaintextHeader):
                     try replace(by: replacement, inspector, hasPlaintextHeader: hasPlaintextHeader)
@@ -72,7 +72,7 @@ package struct DatabaseRestore {
         guard try FileSystem.exists(backup.database) else { throw StoreError.missingFile(backup.database) }
         guard !SmallFile.isSame(backup.database, paths.database) else {
             throw StoreError(
-                .nameTaken, path: backup.database, "the backup is the database itself",
+                .nameTaken, path: backup.database, "the backup and the database are the same file",
                 advice: "pass the path of a backup", changed: .nothing)
         }
     }
@@ -107,14 +107,14 @@ package struct DatabaseRestore {
                 snapshot, fileKey in
                 try Preflight.checkSchema(snapshot, backup.database)
                 try check(snapshot)
-                try snapshot.whileUnchanged(backup, "while it was restored") {
+                try snapshot.whileUnchanged(backup, "while the backup was being restored") {
                     report = try body(
                         Conversion.Replacement(
                             path: backup.database, key: fileKey, size: try Connection.size(backup.database)))
                 }
             }
         } catch {
-            report?.warnings.append("the database was replaced, but afterwards the backup could not be read: \(error)")
+            report?.warnings.append("the database was replaced, but the backup could not be read afterwards: \(error)")
             guard report != nil else { throw error }
         }
         guard let report else { throw StoreError.missingFile(backup.database) }

@@ -31,7 +31,7 @@ package struct FreshDatabase {
 
     private func checkFolder() throws {
         guard FileSystem.canWriteInFolder(paths.folder) else {
-            throw StoreError.permission(paths.folder, "the folder cannot be written", .write)
+            throw StoreError.permission(paths.folder, "the folder is not writable", .write)
         }
     }
 

@@ -35,7 +35,7 @@ package struct InPlaceRecovery {
             let kept = "kept as \(FileSystem.split(report.source).name)"
             guard !report.complete else { return kept }
             let lacking = report.tables.filter { !$0.lostPages.isEmpty }.map(\.name)
-            return kept + ", rows may be missing" + (lacking.isEmpty ? "" : " of \(lacking.joined(separator: ", "))")
+            return kept + "; rows may be missing" + (lacking.isEmpty ? "" : " from \(lacking.joined(separator: ", "))")
         }
     }
 
@@ -242,9 +242,9 @@ package struct InPlaceRecovery {
         if let header = opened.damaged.header, header.readVersion > 2 {
             throw StoreError(
                 .engineTooOld, path: paths.database,
-                "the file has format \(header.readVersion), but SQLite \(Engine.current.sqliteVersion) reads formats "
-                    + "up to 2",
-                advice: "link a newer SQLCipher; if the format number is damaged, recover into a new file",
+                "the file has format version \(header.readVersion), but SQLite \(Engine.current.sqliteVersion) "
+                    + "supports only versions 1 and 2",
+                advice: "link a newer SQLCipher; if the version number is damaged, recover into a new file",
                 changed: .nothing)
         }
         guard opened.damaged.hasForeignSidecar || isAutomatic else { return }
@@ -270,7 +270,7 @@ package struct InPlaceRecovery {
         StoreError(
             .corrupt, path: paths.database,
             "no table definition could be read, so no row can be assigned to its table",
-            advice: "recover with a healthy database of the same schema as the template", changed: .nothing)
+            advice: "pass a template: an undamaged database with the same schema", changed: .nothing)
     }
 
     // MARK: The swap
@@ -292,7 +292,7 @@ package struct InPlaceRecovery {
         try made.kept.takeSidecars()
         let otherNames = try swap.commit(old)
         let readable =
-            made.wasPlaintext ? ", in plaintext: delete it once you have checked that nothing is missing" : ""
+            made.wasPlaintext ? "; it is in plaintext, so delete it once you know that nothing is missing" : ""
         report.warnings.append("the damaged database is kept as \(SystemPath.printable(made.kept.path))\(readable)")
         report.warnings += swap.finish(old, otherNames: otherNames, isKept: true)
     }

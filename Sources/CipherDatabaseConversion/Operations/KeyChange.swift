@@ -75,16 +75,16 @@ package struct KeyChange {
             guard let previous = try provider.checkedPreviousKey(database: paths.database) else { return nil }
             guard try provider.checkedKey(for: .existing, database: paths.database) != previous else {
                 return
-                    "the previous key is kept, because it equals the new one: use a different new key in the rotation, "
-                    + "or end the rotation"
+                    "the previous key is still kept, because it equals the new key: use a different new key in the "
+                    + "rotation, or end the rotation"
             }
             guard try FileSystem.syncFolder(of: paths.database) else { return nil }
             try provider.previousKeyIsObsolete(database: paths.database)
             return nil
         } catch let error as StoreError {
-            return "the previous key is still kept; the next opening notifies the provider again: \(error)"
+            return "the previous key is still kept; the provider is notified again at the next opening: \(error)"
         } catch {
-            return "the previous key is still kept: the provider failed with \(type(of: error))"
+            return "the previous key is still kept: the key provider failed with \(type(of: error))"
         }
     }
 
@@ -109,6 +109,6 @@ extension StoreError {
     static func keyUnchanged(_ paths: DatabasePaths) -> StoreError {
         StoreError(
             .keyUnchanged, path: paths.database, "the new key equals the old one",
-            advice: "pass a different new key, or none to change only the format", changed: .nothing)
+            advice: "pass a different new key, or pass no new key to change only the format", changed: .nothing)
     }
 }

@@ -242,7 +242,7 @@ package final class OpenEncryption: @unchecked Sendable {
             let outcome = try options.withLockedFile(paths) { inspector, content in
                 guard case .plaintext = content else {
                     throw StoreError.busy(
-                        paths.database, "another program has since encrypted the database", retry: .now)
+                        paths.database, "another program has already encrypted the database", retry: .now)
                 }
                 hasBegun = true
                 try copy.settle(
@@ -258,7 +258,9 @@ package final class OpenEncryption: @unchecked Sendable {
         } catch is FollowingCopy.TooMuchLeft {
             // An app that writes so much all the time waits longer at last.
             mostPagesAtLast *= 2
-            throw StoreError.busy(paths.database, "much was written at the last moment", retry: .now)
+            throw StoreError.busy(
+                paths.database, "too many changes were written just before the encrypted copy was complete",
+                retry: .now)
         } catch let error as StoreError where error.code == .busy {
             // A copy can be used for the last step only once.
             if hasBegun { end() }

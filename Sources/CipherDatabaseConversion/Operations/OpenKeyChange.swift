@@ -148,7 +148,8 @@ package final class OpenKeyChange: @unchecked Sendable {
     ///   has changed.
     package func finish(_ fileKey: inout FileKey?, _ cancellation: UpgradeCancellation) throws -> EncryptionReport {
         guard fileKey?.key == source.key else {
-            throw StoreError.busy(paths.database, "the store has since changed the database's key", retry: .now)
+            throw StoreError.busy(
+                paths.database, "the database's key was changed while the copy was being made", retry: .now)
         }
         var options = options
         options.keepBackup = false

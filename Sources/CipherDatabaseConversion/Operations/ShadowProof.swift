@@ -59,7 +59,8 @@ package struct ShadowProof {
                         targetSettings: options.format, options: options
                     ).make(copy, keys, owner: status, observer, &report)
                     if !made.missingRows.isEmpty {
-                        report.warnings.append("the upgrade itself would keep the original beside it, in plaintext")
+                        report.warnings.append(
+                            "the upgrade itself would keep the plaintext original next to the encrypted database")
                     }
                     guard let rehearse else { return }
                     try observer.begin(.migrating)
@@ -83,11 +84,11 @@ package struct ShadowProof {
             guard case .cannotTell = ownership, try inspector.header().isWriteAheadLog else { return nil }
             let file = try DatabaseFile(path: paths.database, access: .readWrite)
             if file.whileUnused(timeout: upgrade.options.busyTimeout, {}) != nil { return nil }
-            return Self.inUse("another connection, of this process or another, uses the database")
+            return Self.inUse("another connection, in this process or another one, is using the database")
         } catch let error as StoreError where error.code == .busy {
             return Self.inUse(error.detail)
         }
     }
 
-    private static func inUse(_ who: String) -> String { "\(who): the upgrade itself would be refused as busy" }
+    private static func inUse(_ who: String) -> String { "\(who): the upgrade itself would fail with the error `busy`" }
 }

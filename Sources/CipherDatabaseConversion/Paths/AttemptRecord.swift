@@ -141,7 +141,9 @@ package struct AttemptRecord: Equatable {
         try write(descriptor, paths)
         // The owner of the database runs the next launch. If the ownership cannot be changed, it stays with this user.
         if let owner { _ = fchown(descriptor, owner.owner, owner.group) }
-        guard fchmod(descriptor, 0o600) == 0 else { throw FileSystem.failure("be assigned its mode", paths.attempt) }
+        guard fchmod(descriptor, 0o600) == 0 else {
+            throw FileSystem.failure("be assigned its permissions", paths.attempt)
+        }
         guard syncToDisk(descriptor) else { throw FileSystem.failure("be synced", paths.attempt) }
         try folder.sync()
     }
@@ -170,7 +172,7 @@ package struct AttemptRecord: Equatable {
 
     static func nameTaken(_ paths: DatabasePaths) -> StoreError {
         .inTheWay(
-            paths.attempt, "the upgrade stores its record under this name, but the file belongs to another program")
+            paths.attempt, "the upgrade needs this file name for its record, but another program uses the name")
     }
 
     /// Creates the copy as an empty file, and records its inode before anything is written to it.
@@ -187,7 +189,7 @@ package struct AttemptRecord: Equatable {
         try write(folder, paths)
         guard try !file.hasName(copyName(paths)) else { return }
         guard file.appear(as: copyName(paths)) == true else {
-            throw FileSystem.failure("be linked to its name", paths.database)
+            throw FileSystem.failure("be given its final name", paths.database)
         }
     }
 

@@ -7,8 +7,8 @@ extension StoreError {
     static func staleSidecar(_ paths: DatabasePaths, _ detail: String, _ sidecar: String) -> StoreError {
         StoreError(
             .staleSidecar, path: paths.database, detail,
-            advice: "restore the file and its \(sidecar) from the same copy, or move the \(sidecar) elsewhere if it is "
-                + "the older one", changed: .nothing)
+            advice: "restore the file and its \(sidecar) from the same backup, or move the \(sidecar) elsewhere if it "
+                + "is older than the file", changed: .nothing)
     }
 
     /// Reports errors about the copy under the database's path, because users do not know the copy.

@@ -22,9 +22,9 @@ extension DatabasePaths {
             guard let name = removable.first(where: { SmallFile.isSame($0, file) }) else { continue }
             throw StoreError(
                 .nameTaken, path: file,
-                "this run needs the file, but its name is \(FileSystem.split(name).name), and a file of that name is "
-                    + "overwritten and removed together with the database's own files",
-                advice: "choose another name for it", changed: .nothing)
+                "this run needs the file but would overwrite or delete it, because the name "
+                    + "\(FileSystem.split(name).name) is reserved for the database's own files",
+                advice: "choose another name for the file", changed: .nothing)
         }
     }
 }

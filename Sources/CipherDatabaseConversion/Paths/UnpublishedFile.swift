@@ -18,14 +18,15 @@ final class UnpublishedFile {
             SmallFile.isSame(sourceFolder, target.folder)
         {
             throw StoreError(
-                .nameTaken, path: target.database, "a file of this name beside the database is treated as a part of it",
+                .nameTaken, path: target.database,
+                "a file with this name would be treated as part of the original database",
                 advice: "choose another name for the new file", changed: .nothing)
         }
         for path in [target.wal, target.journal, target.sharedMemory] where try FileSystem.exists(path) {
-            throw StoreError.inTheWay(path, "SQLite would treat this file as a part of the new one")
+            throw StoreError.inTheWay(path, "SQLite would treat this file as part of the new database")
         }
         guard FileSystem.canWriteInFolder(target.folder) else {
-            throw StoreError.permission(target.folder, "the folder cannot be written", .write)
+            throw StoreError.permission(target.folder, "the folder is not writable", .write)
         }
     }
 
@@ -59,7 +60,7 @@ final class UnpublishedFile {
     private func appear() throws -> Bool {
         guard let temporaryName else {
             guard let isFree = content.appear(as: target.name) else {
-                throw FileSystem.failure("be linked to its name", target.database)
+                throw FileSystem.failure("be given its final name", target.database)
             }
             return isFree
         }
@@ -81,7 +82,7 @@ final class UnpublishedFile {
 extension StoreError {
     fileprivate static func targetTaken(_ target: DatabasePaths) -> StoreError {
         StoreError(
-            .nameTaken, path: target.database, "a file of this name already exists and is not replaced",
-            advice: "choose another name for the new file, or move that file elsewhere", changed: .nothing)
+            .nameTaken, path: target.database, "a file with this name already exists and is not replaced",
+            advice: "choose another name for the new file, or move the existing file elsewhere", changed: .nothing)
     }
 }

@@ -116,7 +116,7 @@ package final class UpgradeLock: @unchecked Sendable {
 
     private func lockFolder(_ folder: String) throws -> Int32? {
         let descriptor = folder.withSystemPath { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        guard descriptor >= 0 else { throw FileSystem.failure("be opened to be locked", folder) }
+        guard descriptor >= 0 else { throw FileSystem.failure("be opened for locking", folder) }
         guard flock(descriptor, LOCK_EX | LOCK_NB) != 0 else { return descriptor }
         let reason = errno
         close(descriptor)
@@ -147,16 +147,16 @@ package final class UpgradeLock: @unchecked Sendable {
     private func waitsForItself(_ paths: DatabasePaths) -> StoreError {
         StoreError(
             .misuse, path: paths.database,
-            "a key provider or hook tries to open or convert the file of the job that is waiting for it",
-            advice:
-                "let the provider only return the key, or the hook use the connection that it receives, and open the "
-                + "file afterwards")
+            "a key provider or hook tried to open or convert the database while the operation that called it was "
+                + "still running on the same database",
+            advice: "return only the key from the provider, use only the connection that is passed to the hook, and "
+                + "open the file afterwards")
     }
 
     private func busy(_ paths: DatabasePaths) -> StoreError {
         StoreError(
             .busy, path: paths.database,
-            "another upgrade of a database in this folder is running, in this process or another",
-            advice: "wait until that upgrade has ended and try again")
+            "another upgrade of a database in this folder is running, in this process or another one",
+            advice: "wait until the other upgrade has ended and try again")
     }
 }

@@ -40,7 +40,7 @@ package struct Attempts {
         throw StoreError(
             .repeatedFailure, path: paths.database,
             "a conversion of the file was started \(last.attempts) times and never finished",
-            advice: "run it from the command line, or remove \(paths.attemptName) to allow new attempts")
+            advice: "run the conversion from the command line, or remove \(paths.attemptName) to allow new attempts")
     }
 
     /// Preserves the log of a plaintext database, if a copy that an earlier launch left needs it, until the caller
@@ -61,7 +61,7 @@ package struct Attempts {
         guard let record = try AttemptRecord.read(paths), record.wasWriteAheadLog, try !Leftovers.areInUse(paths),
             let reason = Self.restoreWriteAheadLog(paths, nil, busyTimeout: options.busyTimeout)
         else { return [] }
-        return ["the file is not in WAL mode yet; the next launch tries again: \(reason)"]
+        return ["WAL mode could not be restored; the next launch tries again: \(reason)"]
     }
 
     /// Removes the temporary files beside the converted file, restores the journal mode that the app had, and removes
@@ -80,7 +80,7 @@ package struct Attempts {
             if record.wasWriteAheadLog,
                 let reason = Self.restoreWriteAheadLog(paths, key, busyTimeout: options.busyTimeout)
             {
-                return told + ["the file is not in WAL mode yet; the next launch tries again: \(reason)"]
+                return told + ["WAL mode could not be restored; the next launch tries again: \(reason)"]
             }
             try AttemptRecord.remove(paths)
         } catch {

@@ -52,7 +52,7 @@ package enum Leftovers {
 
     static func beingMade(_ paths: DatabasePaths) -> StoreError {
         .busy(
-            paths.database, "a store, of this process or another, is encrypting the database while it is open",
+            paths.database, "a store in this process or another one has the database open and is encrypting it",
             retry: .afterClosing)
     }
 
@@ -79,14 +79,14 @@ package enum Leftovers {
             || found.identity.inode == record.original && database == record.copy
         guard isOurs else {
             return [
-                "\(folder.path(of: name)) is a file that another program put in the database's place while it was "
-                    + "being replaced: compare it with the database, and move it elsewhere"
+                "another program replaced the database during the swap, and its file is now "
+                    + "\(folder.path(of: name)): compare this file with the database, and move it elsewhere"
             ]
         }
         if database == record.copy, try !DamagedOriginal.isKept(name, record, folder, paths) {
             return [
-                "\(folder.path(of: name)) is the damaged database; another program has taken its name: move that "
-                    + "file elsewhere"
+                "\(folder.path(of: name)) is the damaged database, but another program has created a file with its "
+                    + "original name: move the other program's file elsewhere"
             ]
         }
         try folder.removeIfPresent(name)

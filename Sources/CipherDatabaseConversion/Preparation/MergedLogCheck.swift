@@ -28,7 +28,7 @@ struct MergedLogCheck {
         guard let alone = try? faults(file), let fault = together.subtracting(alone).min() else { return }
         throw StoreError.staleSidecar(
             paths,
-            "the file alone is intact, but not together with its -wal (\(fault)): the -wal is damaged, or belongs to "
+            "the file is intact without its -wal, but damaged with it (\(fault)): the -wal is damaged, or belongs to "
                 + "another copy of the file", "-wal")
     }
 

@@ -44,22 +44,23 @@ package struct Preflight {
         try checkMount(folder, status)
         guard FileSystem.canWriteInFolder(paths.folder) else {
             throw StoreError.permission(
-                paths.folder, "the folder cannot be written, but the copy must be built in it", .write)
+                paths.folder, "the folder is not writable, but the upgrade creates the copy in it", .write)
         }
         guard FileSystem.canWrite(paths.database) else {
-            throw StoreError.permission(paths.database, "the file cannot be written", .write)
+            throw StoreError.permission(paths.database, "the file is not writable", .write)
         }
         guard FileSystem.canTakeOwner(status) else {
             throw StoreError(
                 .permission, path: paths.database,
                 "the file belongs to another user, and the encrypted file must have the same owner",
-                advice: "run as the owner of the file")
+                advice: "run the upgrade as the owner of the file")
         }
         guard try FileSystem.status(paths.folder).map({ FileSystem.canTakeGroup(status, in: $0) }) != false else {
             throw StoreError(
                 .permission, path: paths.database,
                 "this user is not in the file's group, and the encrypted file must have the same group",
-                advice: "run as a member of the group, or change the file's group to one of this user's (chgrp)")
+                advice: "run the upgrade as a member of the group, or change the file's group (chgrp) to one of this "
+                    + "user's groups")
         }
         let content = try content ?? status.size + (FileSystem.size(paths.wal) ?? 0)
         try Self.checkRoom(for: content, settings, paths, besides: keepBackup ? content : 0)
@@ -75,8 +76,8 @@ package struct Preflight {
         guard longest <= 0 || length <= longest else {
             throw StoreError(
                 .nameTaken, path: paths.database,
-                "the name is too long for the upgrade: it needs names of \(length) bytes beside it, and the file "
-                    + "system allows \(longest)",
+                "the file name is too long: the upgrade adds endings to it and needs names of \(length) bytes, but "
+                    + "the file system allows only \(longest) bytes",
                 advice: "choose a name of at most \(longest - DatabasePaths.longestAddition) bytes for the database",
                 changed: .nothing)
         }
@@ -91,7 +92,8 @@ package struct Preflight {
         throw StoreError(
             .permission, path: paths.database,
             "the file itself is a mount point, so it cannot be replaced by its copy",
-            advice: "mount its folder instead, or run the upgrade where the file is", changed: .nothing)
+            advice: "mount the file's folder instead, or run the upgrade where the file is not a mount point",
+            changed: .nothing)
     }
 
     /// Checks the free space.
@@ -112,7 +114,7 @@ package struct Preflight {
         let room = try FileSystem.freeSpace(paths.folder)
         guard room.disk >= needed else {
             throw StoreError.noSpace(
-                paths.database, "the copy needs \(needed) bytes, and the disk has \(room.disk) bytes free",
+                paths.database, "the copy needs \(needed) bytes, but only \(room.disk) bytes of disk space are free",
                 changed: .nothing)
         }
         if let limit = room.fileSizeLimit, limit < copy {
@@ -139,7 +141,7 @@ package struct Preflight {
             throw StoreError(
                 .missingCollation, path: path,
                 "the schema uses collations that are not registered: \(names)",
-                advice: "add the app's own comparison to the configuration's collations", changed: .nothing)
+                advice: "register the collations in the configuration's `collations`", changed: .nothing)
         }
     }
 }

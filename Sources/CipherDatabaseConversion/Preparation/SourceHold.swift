@@ -119,7 +119,8 @@ package final class SourceHold {
 
     private static func busy(_ paths: DatabasePaths) -> StoreError {
         .busy(
-            paths.database, "another connection, of this process or another, uses the database", retry: .afterClosing)
+            paths.database, "another connection, in this process or another one, is using the database",
+            retry: .afterClosing)
     }
 
     /// Checks the schema through the connection of this hold.

@@ -41,8 +41,8 @@ extension KeyProvider {
         let again = try checkedKey(for: .existing, database: database)
         guard again == first else {
             throw StoreError(
-                .keyChanged, path: database, "the key provider returned a different key when it was asked again",
-                advice: "correct the provider: it must store a key that it creates before it returns", changed: .nothing
+                .keyChanged, path: database, "the key provider returned a different key when it was called again",
+                advice: "correct the provider: it must store a new key before it returns the key", changed: .nothing
             )
         }
         return again

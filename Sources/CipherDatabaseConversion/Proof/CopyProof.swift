@@ -199,12 +199,12 @@ package struct CopyProof {
         outcome.healedIndexes = before.indexes.subtracting(present.indexes)
         for walk in plan.walks {
             outcome.warnings += walk.forbiddenNulls.map {
-                "table \(walk.reading.table) has rows with NULL in column \($0), which is declared NOT NULL"
+                "table \(walk.reading.table) has rows with NULL in column \($0), although the column is NOT NULL"
             }
         }
         outcome.warnings += try forbiddenValues(plan, within: began.duration(to: .now))
-        outcome.warnings += unchecked.map { "not compared with the rows: \($0)" }
-        outcome.warnings += healed.map { "rebuilt from the rows: \($0)" }
+        outcome.warnings += unchecked
+        outcome.warnings += healed.map { "a damaged index was rebuilt from the rows: \($0)" }
         outcome.warnings += complaints.filter { !$0.hasPrefix("NULL value in ") }.map { "integrity_check: \($0)" }
     }
 
@@ -224,7 +224,7 @@ package struct CopyProof {
         do {
             return try IntegrityComplaints.ofValues(in: plan.constrained, connection)
         } catch let error as DatabaseError where error.isInterrupted && !observer.isCancelled {
-            return ["the CHECK constraints could not be evaluated for all rows in the time allowed"]
+            return ["the CHECK constraints could not be evaluated for all rows within the time limit"]
         }
     }
 
@@ -388,6 +388,6 @@ extension StoreError {
     static func proof(_ path: String, _ difference: String) -> StoreError {
         StoreError(
             .proofFailed, path: path, "the encrypted copy does not match the original: \(difference)",
-            advice: "the copy was discarded; this is a bug: please report it with the schema", changed: .nothing)
+            advice: "the copy was discarded; please report this bug and include the schema", changed: .nothing)
     }
 }

@@ -105,7 +105,7 @@ final class IndexComparison: @unchecked Sendable {
             return "index \(layout.name) has \(entries.count) entries for \(rows.count) rows"
         }
         if entries != rows { return "index \(layout.name) has entries that match no row of table \(layout.table)" }
-        return isOrdered ? nil : "the entries of index \(layout.name) are out of order, or not unique"
+        return isOrdered ? nil : "index \(layout.name) has entries that are out of order or not unique"
     }
 
     /// Reads the entries again, and returns whether they ascend.

@@ -45,7 +45,9 @@ struct IntegrityComplaints: Sendable, Equatable {
         for table in tables {
             let reason =
                 try Engine.current.checksTables ? run("PRAGMA integrity_check(\(table))", connection) : failure
-            if let reason { unchecked.append("the indexes of table \(table) (\(reason))") }
+            if let reason {
+                unchecked.append("the indexes of table \(table) were not compared with its rows: \(reason)")
+            }
         }
     }
 

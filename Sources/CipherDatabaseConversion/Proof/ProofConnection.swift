@@ -91,7 +91,9 @@ private final class PinnedConnections: @unchecked Sendable {
 
     func take(_ mode: Connection.Mode) -> Connection {
         let connection = lock.withLock { mode == .readOnly ? readers.popLast() : others.popLast() }
-        guard let connection else { preconditionFailure("a proof opens its original more often than declared") }
+        guard let connection else {
+            preconditionFailure("a proof opened more connections to the original than it had declared")
+        }
         return connection
     }
 

@@ -155,7 +155,7 @@ final class RecordProof: @unchecked Sendable {
     private func checkClaims(_ pair: ConnectionPair) throws {
         let pages = try CopyPages(of: copyFile.content, key: copyKey)
         guard isEveryPageClaimedOnce else {
-            throw StoreError.proof(original.path, "a page is used twice")
+            throw StoreError.proof(original.path, "a page of the copy is part of two b-trees")
         }
         // Trees left to SQL were not read completely. The engine checks free pages and the pages of a pointer map.
         guard trees.allSatisfy(\.isUndecided), try pair.copy.value(Int.self, "PRAGMA freelist_count") == 0,
@@ -164,7 +164,8 @@ final class RecordProof: @unchecked Sendable {
         let lockPages = PageGeometry.lockPage(pages.geometry.pageSize) <= pages.pageCount ? 1 : 0
         guard claims.count + lockPages == Int(pages.pageCount) else {
             throw StoreError.proof(
-                original.path, "\(Int(pages.pageCount) - lockPages - claims.count) pages are not in use")
+                original.path,
+                "\(Int(pages.pageCount) - lockPages - claims.count) pages of the copy are not part of any b-tree")
         }
     }
 }
@@ -186,7 +187,7 @@ extension StoreError {
 
     /// Returns the error for a page of the copy that is damaged or not authentic.
     static func page(_ path: String, _ damage: DamagedPage, forged: UInt32?) -> StoreError {
-        if let forged { return .proof(path, "page \(forged) is not authentic") }
-        return .proof(path, "page \(damage.page) is damaged (\(damage.reason))")
+        if let forged { return .proof(path, "page \(forged) of the copy is not authentic") }
+        return .proof(path, "page \(damage.page) of the copy is damaged (\(damage.reason))")
     }
 }

@@ -123,7 +123,7 @@ struct RecordSamples {
     }
 
     private func differs(_ name: String, _ pair: ConnectionPair) -> StoreError {
-        .proof(pair.original.path, "a lookup in \(name) finds something different in the copy")
+        .proof(pair.original.path, "a lookup in \(name) returns a different result in the copy")
     }
 }
 

@@ -37,7 +37,7 @@ package struct TableReading: Sendable {
     func check(root: Int64, _ connection: Connection) throws {
         guard try connection.rootPages(of: "SELECT 1 FROM \(source)") == [root] else {
             throw StoreError.damaged(
-                connection.path, "schema entry \(table) does not name the table that it defines")
+                connection.path, "schema entry \(table) defines a table with a different name")
         }
     }
 

@@ -85,7 +85,7 @@ struct DamagedSource {
     var hasForeignSidecar: Bool { notes.contains(Self.foreignSidecar) }
 
     static let foreignSidecar =
-        "the -wal or -journal beside the file belongs to another copy or another database, and was not read"
+        "the -wal or -journal next to the file was not read, because it belongs to another copy or another database"
 
     /// Returns the header on page 1, wherever that page is; `nil` if it is not a valid header.
     static func header(of pages: some PageSource) throws -> FileHeader? {
@@ -106,16 +106,17 @@ struct DamagedSource {
             let versions = try header.originalPages(in: journal, pageSize: geometry.pageSize)
         {
             if versions.pageSize == geometry.pageSize {
-                notes.append("the journal of a writer that crashed was read: its transaction is not included")
+                notes.append(
+                    "the journal of a writer that crashed was read, so the writer's last transaction is not included")
                 return (versions, journal)
             }
-            notes.append("the journal has pages of a different size and was not read")
+            notes.append("the journal was not read, because its pages have a different size")
         }
         if let log = try SidecarFile(paths.wal), let header = try LogHeader(log) {
             if let versions = try header.committedPages(in: log), versions.pageSize == geometry.pageSize {
                 return (versions, log)
             }
-            notes.append("the log contains no finished transaction of this database, and was not read")
+            notes.append("the -wal was not read, because it contains no committed transaction of this database")
         }
         return (nil, nil)
     }

@@ -252,7 +252,7 @@ package struct DatabaseRecovery {
         }
         if let complaint = others.first { throw failure(complaint) }
         return try (found + moduleComplaints(connection)).map {
-            "the new database has the same fault as the damaged one: \($0)"
+            "the new database has the same fault as the damaged database: \($0)"
         }
     }
 

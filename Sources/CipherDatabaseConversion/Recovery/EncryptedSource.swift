@@ -34,8 +34,8 @@ struct EncryptedSource {
         }
         throw StoreError(
             .keyDoesNotFit, path: paths.database,
-            "the key opens no page of this file: it is encrypted with another key or in another cipher format, or "
-                + "none of its pages is undamaged",
+            "the key opens no page of this file: the file has another key or another cipher format, or all of its "
+                + "pages are damaged",
             advice: "check the key; if the beginning of the file is lost, pass the key with the file's salt, as "
                 + "x'96 hex digits'", changed: .nothing)
     }
@@ -105,7 +105,7 @@ struct EncryptedSource {
     private var saltMissing: StoreError {
         StoreError(
             .saltMissing, path: paths.database,
-            "a file with a readable header does not contain its salt, so the salt must come with the key",
+            "the file has a plaintext header and does not contain its salt, so the salt must be passed with the key",
             advice: "pass the raw key followed by the salt, in the form x'96 hex digits'", changed: .nothing)
     }
 

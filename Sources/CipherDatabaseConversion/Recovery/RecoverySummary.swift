@@ -47,15 +47,17 @@ struct RecoverySummary {
     private func table(_ number: Int) -> RecoveryReport.Table {
         let (form, found) = (forms.tables[number], findings.tables[number])
         var notes: [String] = []
-        if recovered.rebuilt.contains(number) { notes.append("recomputed from the text of its full-text table") }
-        if form.isGiven { notes.append("its definition does not come from the damaged database") }
+        if recovered.rebuilt.contains(number) {
+            notes.append("the content of this table was recomputed from the text of its full-text table")
+        }
+        if form.isGiven { notes.append("the definition of this table does not come from the damaged database") }
         if found.lostRows > 0 {
-            notes.append("\(Self.counted(found.lostRows, "row")) of readable pages could not be read completely")
+            notes.append("\(Self.counted(found.lostRows, "row")) on readable pages could not be read completely")
         }
         if found.orphanedPages > 0 {
             notes.append(
                 "the rows of \(Self.counted(found.orphanedPages, "page")) that no other page refers to were assigned "
-                    + "to it")
+                    + "to this table")
         }
         if !found.lostPages.isEmpty || found.lacksRows, let indexed = found.indexedRows,
             !recovered.rebuilt.contains(number)
@@ -63,11 +65,11 @@ struct RecoverySummary {
             let missing = indexed - recovered.counts[number]
             notes.append(
                 missing > 0
-                    ? "an undamaged index refers to \(Self.counted(missing, "more row"))"
-                    : "an undamaged index refers to no other row")
+                    ? "an undamaged index refers to \(Self.counted(missing, "row")) missing from this table"
+                    : "an undamaged index refers to no other rows")
         }
         if recovered.sequencesMade.contains(number) {
-            notes.append("its AUTOINCREMENT counter was set to the greatest rowid")
+            notes.append("the AUTOINCREMENT counter of this table was set to the largest rowid")
         }
         for (table, index) in findings.damagedIndexes where table == number {
             notes.append("the index \(form.indexes[index].name) was damaged and was rebuilt from the rows")
@@ -82,11 +84,11 @@ struct RecoverySummary {
         if findings.isSchemaDamaged {
             notes.append(
                 hasTemplate
-                    ? "pages of the schema are damaged; definitions from the template or the configuration replace "
-                        + "the missing ones"
-                    : "pages of the schema are damaged: rows of tables whose definitions are lost are in "
-                        + "lost_and_found, unless a healthy database of the same schema is used as a template, or a "
-                        + "configuration")
+                    ? "pages of the schema are damaged; the missing definitions were taken from the template or the "
+                        + "configuration"
+                    : "pages of the schema are damaged; rows of tables whose definitions are lost are in "
+                        + "lost_and_found. To assign them to their tables, recover again with a configuration or a "
+                        + "template (an undamaged database with the same schema)")
         }
         if findings.isFreeListDamaged { notes.append("the list of free pages is damaged") }
         for rejected in forms.rejected {

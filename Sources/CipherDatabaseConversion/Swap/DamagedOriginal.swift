@@ -55,9 +55,9 @@ package struct DamagedOriginal {
         } catch let error as StoreError where error.code == .permission || error.code == .inputOutput {
             throw StoreError(
                 .permission, path: paths.database,
-                "the damaged database is kept under a second name (a hard link), but \(error.detail)",
-                advice: "recover it into a new file (cipherstore recover --output, or "
-                    + "DatabaseConverter.recover(_:to:)), and replace the database with it", changed: .nothing)
+                "the damaged database could not be kept under a second name (a hard link): \(error.detail)",
+                advice: "recover into a new file (cipherstore recover --output, or DatabaseConverter.recover(_:to:)), "
+                    + "and replace the database with the new file", changed: .nothing)
         }
         guard try folder.status(name)?.identity.inode == inode else {
             try folder.removeIfPresent(name)
@@ -74,7 +74,7 @@ package struct DamagedOriginal {
         var isMoved = false
         for ending in Self.sidecars where try folder.status(paths.name + ending) != nil {
             guard try folder.renameIfFree(paths.name + ending, to: name + ending) else {
-                throw StoreError.inTheWay(path + ending, "it would be treated as a part of the damaged database")
+                throw StoreError.inTheWay(path + ending, "this file would be treated as part of the damaged database")
             }
             isMoved = true
         }
@@ -126,7 +126,7 @@ package struct DamagedOriginal {
             guard try folder.renameIfFree(name + ending, to: paths.name + ending) else {
                 return [
                     "\(path + ending) belongs to \(paths.database), but another program has created a file with its "
-                        + "name: compare the two, and move the first one back"
+                        + "original name: compare the two files, and rename the first one back"
                 ]
             }
             isMoved = true

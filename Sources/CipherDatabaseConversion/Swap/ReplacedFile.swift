@@ -59,7 +59,7 @@ package final class ReplacedFile {
         case .inUse(let users): throw users.busy(paths.database)
         case .unavailable(let reason):
             throw StoreError.busy(
-                paths.database, "it is no longer known whether the database is open elsewhere: \(reason)",
+                paths.database, "it can no longer be determined whether the database is open elsewhere: \(reason)",
                 retry: .now)
         }
     }
@@ -103,7 +103,9 @@ package final class ReplacedFile {
         do {
             if isOverwritten { try overwriteFirstPage() }
         } catch {
-            warnings.append("the old file could not be overwritten for connections that still have it open: \(error)")
+            warnings.append(
+                "the first page of the old file could not be overwritten, so connections that have the old file open "
+                    + "may continue to write to it: \(error)")
         }
         switch hold {
         case .lease(let file):
@@ -113,14 +115,14 @@ package final class ReplacedFile {
             file.endLease()
             KeptFiles.shared.keep(file)
             warnings.append(
-                "another process was opening the file when it was replaced: it has the old file open, but can "
-                    + "neither read nor write it; restart that process before this one ends")
+                "another process opened the old file while it was being replaced: that process can neither read nor "
+                    + "write the old file, and must be restarted before this process ends")
         case .lock(let file, let reason):
             KeptFiles.shared.keep(file)
             warnings.append(
-                "it is not known whether another process has the database open (\(reason)): such a process is locked "
-                    + "out of the old file until this process ends and must be restarted before that; afterwards it "
-                    + "could mistake the new file's journal or log for its own")
+                "it could not be determined whether another process has the old file open (\(reason)): restart any "
+                    + "such process before this process ends. Until then, the old file is locked. Afterwards, the "
+                    + "other process could mistake the new file's journal or log for its own")
         }
         return warnings
     }
@@ -131,12 +133,13 @@ package final class ReplacedFile {
     package func endAfterRenaming() -> [String] {
         switch hold {
         case .lease(let file):
-            return file.isWhole ? [] : ["another process was opening \(paths.database) when it was renamed; restart it"]
+            guard !file.isWhole else { return [] }
+            return ["another process was opening \(paths.database) when the file was renamed; restart that process"]
         case .lock(let file, let reason):
             file.close()
             return [
-                "it is not known whether another process has \(paths.database) open (\(reason)); because the file has "
-                    + "another name now, such a process must be restarted"
+                "it could not be determined whether another process has \(paths.database) open (\(reason)); the file "
+                    + "now has another name, so restart any such process"
             ]
         }
     }
@@ -175,8 +178,8 @@ final class KeptFiles: @unchecked Sendable {
         guard count >= Int(getdtablesize()) / 2 else { return }
         throw StoreError(
             .busy, path: path,
-            "this process keeps \(count) old files locked, because other processes may have them open, and cannot "
-                + "keep more",
+            "this process cannot lock more replaced files: it already keeps \(count) locked, because other processes "
+                + "may have them open",
             advice: "convert the remaining files in another process", changed: .nothing)
     }
 }

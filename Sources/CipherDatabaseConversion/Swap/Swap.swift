@@ -121,16 +121,16 @@ struct Swap {
             isDurable = try folder.sync()
         } catch {
             warnings.append(
-                "the folder could not be synced, so a power loss may bring the old file back: \(error)")
+                "the folder could not be synced, so the old file may reappear after a power loss: \(error)")
         }
         if linked > 0 {
-            warnings.append(
-                "the old file is still readable under \(linked) other name(s) (hard links)")
+            let links = linked == 1 ? "1 other hard link" : "\(linked) other hard links"
+            warnings.append("the old file is still readable through \(links)")
         }
         do {
             try removeOriginal()
         } catch {
-            warnings.append("the old file still exists as \(copyName); the next launch removes it: \(error)")
+            warnings.append("the old file \(copyName) could not be removed; the next launch tries again: \(error)")
         }
         // This is last: by now no process can reach the old file by a name.
         return warnings + old.end(overwriting: isDurable && otherNames == 0 && !isKept)

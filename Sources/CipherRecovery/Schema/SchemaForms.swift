@@ -52,7 +52,7 @@ package struct SchemaForms {
             }
         }
         for entry in entries where !["table", "index", "view", "trigger"].contains(entry.type) {
-            rejected.append(Rejected(entry: entry, reason: "SQLite has no such type"))
+            rejected.append(Rejected(entry: entry, reason: "SQLite has no schema objects of this type"))
         }
     }
 
@@ -60,7 +60,7 @@ package struct SchemaForms {
         _ entry: SchemaText, _ connection: Connection, _ path: String, _ body: () throws -> Void
     ) throws -> Bool {
         guard SchemaEntryCheck.isShape(of: entry.text, entry.type, hasRoot: entry.root != 0) else {
-            rejected.append(Rejected(entry: entry, reason: "its SQL creates something else"))
+            rejected.append(Rejected(entry: entry, reason: "its SQL creates an object of a different type"))
             return false
         }
         do {
@@ -71,7 +71,7 @@ package struct SchemaForms {
                 throw StoreError(
                     .missingCollation, path: path,
                     "the schema uses a collation that is not registered: \(name)",
-                    advice: "add the app's own comparison to the options' collations", changed: .nothing,
+                    advice: "register the collation in the `collations` of the options", changed: .nothing,
                     underlying: error)
             }
             rejected.append(Rejected(entry: entry, reason: error.message))

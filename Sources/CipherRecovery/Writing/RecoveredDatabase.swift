@@ -258,10 +258,8 @@ package final class RecoveredDatabase {
                 ))
             guard let count, count > 0 else { continue }
             hasDuplicates = true
-            note(
-                number,
-                "index \(index.name) is unique, but \(count == 1 ? "1 key occurs" : "\(count) keys occur") more than once; all rows were kept"
-            )
+            let repeated = count == 1 ? "1 key occurs" : "\(count) keys occur"
+            note(number, "index \(index.name) is unique, but \(repeated) more than once; all rows were kept")
         }
     }
 
@@ -306,7 +304,8 @@ package final class RecoveredDatabase {
                 hasDuplicates = true
                 note(
                     number,
-                    "index \(index.name) is unique, but some keys occur more than once; all rows were kept, and the index was left out"
+                    "index \(index.name) is unique, but some keys occur more than once; all rows were kept, and the "
+                        + "index was left out"
                 )
             } else {
                 note(number, "index \(index.name) could not be created and was left out: \(error.message)")
@@ -349,7 +348,7 @@ package final class RecoveredDatabase {
         let fresh = "\(prefix)text"
         guard let definition = text.definition(named: fresh) else {
             return generalNotes.append(
-                "full-text table \(entry.name) could not be rebuilt; its index was copied as found")
+                "full-text table \(entry.name) could not be rebuilt; its index was copied unchanged")
         }
         do {
             try connection.execute("SAVEPOINT cipherstore_rebuilding")
@@ -360,13 +359,13 @@ package final class RecoveredDatabase {
             rebuilt.formUnion(emptied)
             if settings > 0, let config = shadow("config") {
                 counts[config] += settings
-                note(config, "missing settings were set as in a new full-text table")
+                note(config, "missing settings were set to the values of a new full-text table")
             }
         } catch let error as DatabaseError where !error.endsRun {
             try connection.execute("ROLLBACK TO cipherstore_rebuilding")
             try connection.execute("RELEASE cipherstore_rebuilding")
             generalNotes.append(
-                "full-text table \(entry.name) could not be rebuilt; its index was copied as found: \(error.message)"
+                "full-text table \(entry.name) could not be rebuilt (\(error.message)); its index was copied unchanged"
             )
         }
     }

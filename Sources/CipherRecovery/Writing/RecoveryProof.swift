@@ -60,7 +60,8 @@ package final class RecoveryProof {
         guard apartRows == recovered.apartRows else {
             throw Difference(
                 detail:
-                    "the second reading found \(apartRows) rows without a table, but the first found \(recovered.apartRows)"
+                    "the second pass found \(apartRows) rows without a table, but the first pass found "
+                    + "\(recovered.apartRows)"
             )
         }
     }
@@ -78,7 +79,7 @@ package final class RecoveryProof {
         }
         defer { statement.rewind() }
         guard try statement.step() else {
-            throw Difference(detail: "a row of page \(row.page) is not in table \(table.name)")
+            throw Difference(detail: "a row from page \(row.page) is not in table \(table.name)")
         }
         for place in table.stored.indices {
             let value: RecordValue =
@@ -87,7 +88,8 @@ package final class RecoveryProof {
             guard statement.column(Int32(place), holds: value, encoding) else {
                 throw Difference(
                     detail:
-                        "a row of page \(row.page) differs in \(table.name).\(table.column(place).schemaName)"
+                        "a row from page \(row.page) has a different value in "
+                        + "\(table.name).\(table.column(place).schemaName)"
                 )
             }
         }
@@ -115,12 +117,12 @@ package final class RecoveryProof {
         try statement.bind(apartRows, at: 1)
         defer { statement.rewind() }
         guard try statement.step(), statement.integer(0) == Int64(row.page) else {
-            throw Difference(detail: "a row of page \(row.page) is not in \(recovered.apartName)")
+            throw Difference(detail: "a row from page \(row.page) is not in \(recovered.apartName)")
         }
         let first = Int32(ApartTable.fixedColumns)
         for (place, value) in row.values.prefix(statement.columnCount - Int(first)).enumerated() {
             guard statement.column(first + Int32(place), holds: value, encoding) else {
-                throw Difference(detail: "a row of page \(row.page) differs in \(recovered.apartName)")
+                throw Difference(detail: "a row from page \(row.page) has different values in \(recovered.apartName)")
             }
         }
     }

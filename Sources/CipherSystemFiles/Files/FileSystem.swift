@@ -85,7 +85,9 @@ package enum FileSystem {
     /// The last component may be missing, but its folder must exist.
     package static func resolve(_ path: String) throws -> String {
         guard !path.isEmpty, !path.utf8.contains(0) else {
-            throw StoreError(.missingFile, path: path, "this is not a file name", advice: "pass the path of a database")
+            throw StoreError(
+                .missingFile, path: path, "the path is empty or contains a NUL character",
+                advice: "pass the path of a database")
         }
         // Between two checks, a file may be renamed into place, or the target of a link may be created.
         for _ in 0..<looks {
@@ -128,7 +130,7 @@ package enum FileSystem {
         else { return }
         throw StoreError(
             .permission, path: path, "this symbolic link and its target belong to different users",
-            advice: "pass the path of the file itself", changed: .nothing)
+            advice: "pass the path of the link's target", changed: .nothing)
     }
 
     private static func realPath(_ path: String) -> String? {
@@ -236,7 +238,7 @@ package enum FileSystem {
     package static func freeSpace(_ folder: String) throws -> (disk: Int64, fileSizeLimit: Int64?) {
         var status = statvfs()
         guard folder.withSystemPath({ statvfs($0, &status) }) == 0 else {
-            throw failure("be examined for free space", folder)
+            throw failure("be checked for free space", folder)
         }
         let (bytes, overflow) = Int64(clamping: status.f_bavail)
             .multipliedReportingOverflow(by: Int64(clamping: status.f_frsize))
@@ -258,7 +260,7 @@ package enum FileSystem {
         #if os(Linux)
             guard cs_fremovexattr(descriptor, "system.posix_acl_access") != 0 else { return }
             guard [ENODATA, ENOTSUP, EOPNOTSUPP].contains(errno) else {
-                throw failure("be cleared of its inherited access control list", path)
+                throw failure("be stripped of its inherited access control list", path)
             }
         #endif
     }
@@ -272,11 +274,11 @@ package enum FileSystem {
             return .permission(path, "the file could not \(action): \(text)", .writeWithFolder)
         case ELOOP:
             return StoreError(
-                .notAFile, path: path, "a symbolic link in the path is not followed, or refers to itself",
+                .notAFile, path: path, "the path contains a symbolic link that refers to itself or is not followed",
                 advice: "correct or remove the link", changed: .nothing)
         case ENAMETOOLONG:
             return StoreError(
-                .nameTaken, path: path, "the name is too long for the file system",
+                .nameTaken, path: path, "the file name is too long for the file system",
                 advice: "choose a shorter name", changed: .nothing)
         case ENOSPC, EDQUOT, EFBIG:
             return .noSpace(path, "the file could not \(action): \(text)")

@@ -11,8 +11,9 @@ package enum FileUsers: Equatable {
         switch self {
         case .thisProcess:
             return StoreError(
-                .busy, path: path, "this process itself has the database open",
-                advice: "close every connection to it, of any SQLite library in this process, and try again",
+                .busy, path: path, "this process already has the database open",
+                advice: "close all connections to the database in this process, including those of other SQLite "
+                    + "libraries, and try again",
                 changed: .nothing)
         case .others(let found):
             let who =

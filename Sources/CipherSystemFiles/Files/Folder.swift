@@ -66,7 +66,7 @@ package final class Folder: Sendable {
             let reason = errno
             close(file)
             _ = name.withSystemPath { unlinkat(descriptor, $0, 0) }
-            throw FileSystem.failure("have its mode set", path(of: name), reason)
+            throw FileSystem.failure("be assigned its permissions", path(of: name), reason)
         }
         return file
     }

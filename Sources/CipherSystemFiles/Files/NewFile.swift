@@ -119,11 +119,11 @@ package final class NewFile: Sendable {
     }
 
     package func setOwner(_ owner: uid_t, _ group: gid_t) throws {
-        guard fchown(descriptor, owner, group) == 0 else { throw FileSystem.failure("have its owner set", path) }
+        guard fchown(descriptor, owner, group) == 0 else { throw FileSystem.failure("be assigned its owner", path) }
     }
 
     package func setMode(_ mode: mode_t) throws {
-        guard fchmod(descriptor, mode) == 0 else { throw FileSystem.failure("have its mode set", path) }
+        guard fchmod(descriptor, mode) == 0 else { throw FileSystem.failure("be assigned its permissions", path) }
     }
 
     /// Copies the extended attributes of another file to this one.

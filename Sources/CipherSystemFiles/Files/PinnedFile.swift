@@ -78,5 +78,5 @@ package final class PinnedFile: Sendable {
         }
     }
 
-    private func failure() -> StoreError { FileSystem.failure("be examined for extended attributes", path) }
+    private func failure() -> StoreError { FileSystem.failure("be checked for extended attributes", path) }
 }

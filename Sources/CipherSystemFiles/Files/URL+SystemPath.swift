@@ -34,15 +34,15 @@ extension URL {
     package func requiredPath() throws -> String {
         guard isFileURL else {
             throw StoreError(
-                .configuration, path: absoluteString, "the location is not a file URL",
-                advice: "create it with URL(fileURLWithPath:) or URL(filePath:)")
+                .configuration, path: absoluteString, "the URL is not a file URL",
+                advice: "create the URL with URL(fileURLWithPath:) or URL(filePath:)")
         }
         let path = systemPath
         guard !path.isEmpty, !path.utf8.contains(0) else {
             throw StoreError(
                 .configuration, path: absoluteString,
-                "the URL names no file: its path is empty or contains a NUL character",
-                advice: "create it with URL(fileURLWithPath:) or URL(filePath:)")
+                "the URL does not refer to a file: its path is empty or contains a NUL character",
+                advice: "create the URL with URL(fileURLWithPath:) or URL(filePath:)")
         }
         return path
     }

@@ -49,7 +49,7 @@ package enum DetachedThread {
         guard result == 0 else {
             work.release()
             throw StoreError(
-                .inputOutput, "could not start a thread: \(String(cString: strerror(result)))",
+                .inputOutput, "a thread could not be started: \(String(cString: strerror(result)))",
                 advice: "check the limits on processes and memory, and try again")
         }
     }

@@ -156,7 +156,7 @@ struct KeyRotationTests {
             for _ in 0..<2 {
                 let report = try open(file, rotation(log, old: Self.new)).report
                 #expect(report.outcome == .opened)
-                #expect(report.warnings.count { $0.contains("it equals the new one") } == 1, "\(report.warnings)")
+                #expect(report.warnings.count { $0.contains("it equals the new key") } == 1, "\(report.warnings)")
             }
             #expect(try Fixture.rows(file, key: Self.new()) == Fixture.allRows)
         }

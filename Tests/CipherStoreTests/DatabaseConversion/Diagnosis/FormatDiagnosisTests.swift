@@ -143,10 +143,10 @@ struct FormatDiagnosisTests {
         #expect(try file.diagnose(key).kinds == [])
         let raw = try file.diagnose("x'\(PlantedFile.digits)'")
         #expect(raw.kinds == [.saltMissing])
-        #expect(raw.causes.first?.detail.contains("the key is right") == true)
+        #expect(raw.causes.first?.detail.contains("the key is correct") == true)
         let passphrase = try file.diagnose(PlantedFile.passphrase)
         #expect(passphrase.kinds == [.saltMissing])
-        #expect(passphrase.causes.first?.detail.contains("the key is right") == false)
+        #expect(passphrase.causes.first?.detail.contains("the key is correct") == false)
         #expect(try file.diagnose("x'\(PlantedFile.digits)\(String(repeating: "a7", count: 16))'").kinds == [.keySalt])
         #expect(try file.diagnose(PlantedFile.digits + Self.salt).kinds == [.rawKeyNotPassphrase])
     }

@@ -100,7 +100,7 @@ import Testing
         #expect(!recovery.complete)
         #expect(recovery.tables.map(\.name) == ["t", "scrap"] && recovery.tables.map(\.rows) == [3, 0])
         #expect(recovery.tables[1].lostPages == [damaged.scrap])
-        #expect(report.warnings.contains { $0.contains("app.db-damaged, in plaintext") }, "\(report.warnings)")
+        #expect(report.warnings.contains { $0.contains("app.db-damaged; it is in plaintext") }, "\(report.warnings)")
         // Old engines find the damage once SQLite has brought the log into the file.
         let isMerged = try !Engine.current.checksTables && damaged.folder.names == ["app.db", "app.db-damaged"]
         if !isMerged {

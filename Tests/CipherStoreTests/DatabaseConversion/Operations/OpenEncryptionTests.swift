@@ -204,7 +204,7 @@ struct OpenEncryptionTests {
         }
         #expect(before == after)
         #expect(report.rebuiltIndexes == ["i"])
-        #expect(report.warnings.allSatisfy { $0.hasPrefix("rebuilt from the rows: ") })
+        #expect(report.warnings.allSatisfy { $0.hasPrefix("a damaged index was rebuilt from the rows: ") })
         #expect(!report.warnings.isEmpty)
     }
 

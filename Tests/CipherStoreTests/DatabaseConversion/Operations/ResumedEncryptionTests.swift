@@ -175,7 +175,7 @@ struct ResumedEncryptionTests {
                 }
             }
             #expect(error.code == .busy)
-            #expect(error.detail.contains("is encrypting the database while it is open"))
+            #expect(error.detail.contains("has the database open and is encrypting it"))
         }
         #expect(try Attempts(paths: DatabasePaths(subject.path), options: ConversionOptions()).settle(nil) == [])
         #expect(try subject.folder.names == names)

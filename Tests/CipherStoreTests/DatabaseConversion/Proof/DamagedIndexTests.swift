@@ -157,7 +157,7 @@ struct DamagedIndexTests {
             #expect(try file.digest() == before)
         } else {
             let warnings = try upgrade.run().warnings
-            #expect(warnings.contains { $0.contains("not compared with the rows: the indexes of table t") })
+            #expect(warnings.contains { $0.contains("the indexes of table t were not compared with its rows") })
         }
     }
 
@@ -171,7 +171,7 @@ struct DamagedIndexTests {
         let before = try file.originalDump()
         let report = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run()
         #expect(report.warnings.count == 1)
-        #expect(report.warnings.first?.hasPrefix("not compared with the rows: the indexes of table u") == true)
+        #expect(report.warnings.first?.hasPrefix("the indexes of table u were not compared with its rows: ") == true)
         #expect(try file.dump(key: TestKeys.raw()) == before)
     }
 
@@ -190,7 +190,7 @@ struct DamagedIndexTests {
         let report = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run()
         #expect(
             report.warnings == [
-                "the CHECK constraints could not be evaluated for all rows in the time allowed"
+                "the CHECK constraints could not be evaluated for all rows within the time limit"
             ])
     }
 
@@ -253,7 +253,7 @@ struct DamagedIndexTests {
     }
 
     static let forbidden = [
-        ("b NOT NULL", "table t has rows with NULL in column b, which is declared NOT NULL"),
+        ("b NOT NULL", "table t has rows with NULL in column b, although the column is NOT NULL"),
         ("b CHECK (b <> 3)", "CHECK constraint failed in t"),
     ]
 

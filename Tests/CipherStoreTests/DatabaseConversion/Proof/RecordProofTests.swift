@@ -66,7 +66,7 @@ struct RecordProofTests {
             """
         let outcome = try EncryptedCopy(script).prove()
         #expect(outcome.comparedBySQL == 0)
-        #expect(outcome.warnings == ["table t has rows with NULL in column b, which is declared NOT NULL"])
+        #expect(outcome.warnings == ["table t has rows with NULL in column b, although the column is NOT NULL"])
     }
 
     @Test("Equal values stored in different bytes are compared by SQL, table by table")

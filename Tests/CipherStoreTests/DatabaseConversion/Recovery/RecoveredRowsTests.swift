@@ -206,7 +206,9 @@ import Testing
         try data.write(to: URL(filePath: fixture.path))
         let report = try fixture.recover()
         #expect(!report.complete && report.tables.map(\.rows) == [0], "\(report)")
-        #expect(report.tables[0].notes.contains { $0.contains("refers to 2 more rows") }, "\(report)")
+        #expect(
+            report.tables[0].notes.contains { $0.contains("refers to 2 rows missing from this table") },
+            "\(report)")
     }
 
     @Test("Rows on a page that replaced another table's page are assigned by their index")

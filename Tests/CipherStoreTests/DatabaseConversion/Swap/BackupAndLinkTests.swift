@@ -59,7 +59,9 @@ struct BackupAndLinkTests {
         let before = try FileSystem.status(name, followLinks: false)
         let report = try upgrade(file.path, keepBackup: true)
         #expect(report.backup == name + "-2")
-        #expect(report.warnings.contains { $0.hasPrefix("app.db-plaintext, ") } == before?.isRegular)
+        #expect(
+            report.warnings.contains { $0.hasPrefix("the earlier backup app.db-plaintext is kept") }
+                == before?.isRegular)
         #expect(try Data(contentsOf: URL(filePath: name + "-2")) == bytes)
         #expect(try FileSystem.status(name, followLinks: false)?.identity == before?.identity)
         #expect(try FileSystem.status(name, followLinks: false)?.size == before?.size)
@@ -98,7 +100,7 @@ struct BackupAndLinkTests {
         try FileManager.default.linkItem(atPath: file.path, toPath: elsewhere.path("other.db"))
         let report = try upgrade(file.path)
         #expect(report.warnings.count == 1)
-        #expect(report.warnings.first?.contains("hard links") == true)
+        #expect(report.warnings.first?.contains("hard link") == true)
         #expect(try !file.startsAsPlaintext)
         let other = try LegacyFile(copying: elsewhere.path("other.db"))
         #expect(try Fixture.rows(other, key: nil) == Fixture.allRows)

@@ -46,7 +46,7 @@ struct AbortSwitchTests {
             let backup = round == 1 ? "app.db-plaintext" : "app.db-plaintext-\(round)"
             #expect(report.encryption?.backup == app.folder.path(backup))
             #expect(try app.bodies(backup) == rows)
-            #expect(report.warnings.filter { $0.contains("an earlier backup") }.count == round - 1)
+            #expect(report.warnings.filter { $0.contains("the earlier backup") }.count == round - 1)
             #expect(try app.open(encrypted: true).outcome == .opened)
             #expect(try app.open(encrypted: false, inserting: "off \(round)").outcome == .decrypted)
             rows += ["on \(round)", "off \(round)"]

@@ -110,7 +110,7 @@ import Testing
         #expect(recovery.tables.first { $0.name == "scrap" }?.lostPages.count == 1)
         let apart = try #require(recovery.lostAndFound)
         #expect(apart.name == "cipherstore_lost_and_found" && apart.deletedRows > 0)
-        #expect(store.report.warnings.contains { $0.contains("app.db-damaged, in plaintext") })
+        #expect(store.report.warnings.contains { $0.contains("app.db-damaged; it is in plaintext") })
         #expect(try await store.bodies() == ["one", "two", "three"])
         let found = try await store.read {
             (
@@ -125,7 +125,7 @@ import Testing
         let detail = try await store.read {
             try $0.value(String.self, "SELECT detail FROM cipherstore_history WHERE event = 'recovered'")
         }
-        #expect(detail == "kept as app.db-damaged, rows may be missing of scrap")
+        #expect(detail == "kept as app.db-damaged; rows may be missing from scrap")
         await store.close()
         #expect(try file.folder.names.filter { !$0.hasSuffix("-shm") }.contains("app.db-damaged"))
         try await expectOpens(file, configuration)
