@@ -21,7 +21,7 @@ struct BackfillKeys {
         let rowID = try Self.rowID(of: table, all, connection)
         if byRowID {
             guard let rowID else {
-                throw misuse("its rows have no rowid", "use keysOf: instead of of: for a WITHOUT ROWID table")
+                throw misuse("the table has no rowids", "use keysOf: instead of of: for a WITHOUT ROWID table")
             }
             columns = [rowID]
         } else {
@@ -29,7 +29,7 @@ struct BackfillKeys {
             // In other tables, a primary key may contain NULL, which compares as neither less nor greater than any
             // value.
             guard rowID == nil, !key.isEmpty else {
-                throw misuse("this is not a WITHOUT ROWID table", "use of: instead of keysOf:")
+                throw misuse("the table is not a WITHOUT ROWID table", "use of: instead of keysOf:")
             }
             columns = key.map { SQL.quoted(column: $0.name) }
         }

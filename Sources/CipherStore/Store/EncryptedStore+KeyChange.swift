@@ -141,7 +141,8 @@ extension EncryptionReport {
         } catch {
             var report = self
             report.warnings.append(
-                "the previous key is still kept: a thread could not be started; the next opening notifies the provider")
+                "the previous key is not retired yet, because a thread could not be started; the next opening notifies "
+                    + "the key provider")
             return report
         }
     }

@@ -67,7 +67,7 @@ public final class EncryptedStore: Sendable {
             return try db.value(String.self, "PRAGMA journal_mode") ?? ""
         }
         self.report =
-            mode == "wal" ? report : report.warning("readers wait for the writer: the file is not in WAL mode")
+            mode == "wal" ? report : report.warning("the file is not in WAL mode, so readers wait for the writer")
     }
 
     /// Creates a store on an in-memory database.
@@ -303,7 +303,7 @@ public final class EncryptedStore: Sendable {
     func ownConnections() throws -> StoreConnections {
         guard case .readers(let connections) = reading else {
             throw StoreError(
-                .misuse, path: path, "an in-memory or read-only store does not support this",
+                .misuse, path: path, "an in-memory or read-only store does not support this operation",
                 advice: "open the file with open()", changed: .nothing)
         }
         return connections

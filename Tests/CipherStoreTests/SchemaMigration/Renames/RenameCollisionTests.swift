@@ -43,7 +43,7 @@ struct RenameCollisionTests {
         let report = try fixture.launch(source)
         #expect(report.findings.isEmpty)
         #expect(report.withheld.isEmpty)
-        #expect(report.notes == ["chat is empty, and message replaces it with its rows"])
+        #expect(report.notes == ["the empty table chat is replaced with message"])
         #expect(try fixture.rows("SELECT id || body FROM chat") == ["7one", "9two"].map { "\(Value.text($0))" })
         #expect(try fixture.rows("SELECT seq FROM sqlite_sequence") == ["\(Value.integer(11))"])
         #expect(try fixture.schema()["message"] == nil)

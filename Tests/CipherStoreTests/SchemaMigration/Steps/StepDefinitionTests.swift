@@ -96,7 +96,7 @@ struct StepDefinitionTests {
                 "dropTrigger tr", "dropView v", "dropIndex ix", "createIndex ix", "createView v", "createTrigger tr",
                 "createTrigger own",
             ])
-        #expect(plan.operations[0].reason.contains("differs from that of the recorded version 1"))
+        #expect(plan.operations[0].reason.contains("differs from its definition in the recorded version 1"))
         let report = try fixture.open()
         #expect(report.warnings.isEmpty)
         #expect(try sql(fixture) == [Self.objects[0], own, Self.objects[2], Self.objects[1]])
