@@ -55,7 +55,7 @@ struct StepDefinitionTests {
         let fixture = try fixture([found] + Self.objects)
         let findings = try fixture.plan().findings
         #expect(findings.allSatisfy { $0.severity == .warning && $0.table == "t" })
-        #expect(findings.contains { $0.message.contains(named) && $0.message.contains(" is kept as it is: ") })
+        #expect(findings.contains { $0.message.contains(named) && $0.message.contains(" is not changed: ") })
         let report = try fixture.open()
         #expect(report.migration.findings == findings)
         #expect(report.warnings == findings.map(\.message))
