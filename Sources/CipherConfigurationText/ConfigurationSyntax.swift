@@ -107,10 +107,10 @@ extension ConfigurationSyntax.Failure {
     /// Advice on what to do next.
     package var advice: String {
         switch reason {
-        case .malformed("JSON", _): "check its syntax, for instance with `python3 -m json.tool`"
-        case .malformed: "check its syntax, for instance with `plutil -lint`"
-        case .openStep: "convert it to XML, for instance with `plutil -convert xml1` on a Mac"
-        case .utf16, .notUTF8, .encoding: "save it as UTF-8"
+        case .malformed("JSON", _): "check the syntax of the file, for instance with `python3 -m json.tool`"
+        case .malformed: "check the syntax of the file, for instance with `plutil -lint`"
+        case .openStep: "convert the file to XML, for instance with `plutil -convert xml1` on a Mac"
+        case .utf16, .notUTF8, .encoding: "save the file as UTF-8"
         case .repeatedKey: "remove one of the two keys"
         case .unfitNumber: "write the intended number with fewer digits"
         case .empty, .unknownFormat, .tooDeep, .tooManyValues:
@@ -127,7 +127,7 @@ extension ConfigurationSyntax.Failure.Reason {
         case .openStep: "the file is an OpenStep property list, which is not supported"
         case .utf16: "the file is UTF-16 or UTF-32 text"
         case .notUTF8: "the file is not UTF-8 text"
-        case .encoding(let name): "the file declares the encoding \(name)"
+        case .encoding(let name): "the file declares the unsupported encoding \(name)"
         case .malformed("JSON", let what): "the file is not valid JSON: \(what)"
         case .malformed(let format, let what): "the file is not a valid \(format): \(what)"
         case .repeatedKey(let key, let first):

@@ -71,6 +71,6 @@ extension StoreError {
             path,
             "the database has version \(found), but this app supports versions up to \(known)"
                 + (difference.map { ": \($0)" } ?? ""),
-            orElse: difference.map { _ in "correct user_version if other code in the app writes it" })
+            orElse: difference.map { _ in "correct user_version if other code in the app changes it" })
     }
 }

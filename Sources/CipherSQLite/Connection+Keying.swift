@@ -54,7 +54,7 @@ extension CipherKey {
         if let fault = settings.fault() {
             throw StoreError(
                 .configuration, path: path, "the cipher format is invalid: \(fault)",
-                advice: "choose another format, or omit it", changed: .nothing)
+                advice: "choose another cipher format, or omit the format", changed: .nothing)
         }
         try checkSalt(for: settings, path: path)
     }

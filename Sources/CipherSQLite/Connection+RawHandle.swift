@@ -35,7 +35,8 @@ extension Connection {
         reads?.isEverything = true
         writes?.isEverything = true
         guard !hasEnded else {
-            let message = "a statement ended the transaction through the raw handle: remove it; nothing was changed"
+            let message =
+                "a statement ended the transaction through the raw handle: remove that statement; nothing was changed"
             // The closure fails with this error even if it handles the error that is thrown here.
             if isLent { misuseInLoan = message }
             throw misuse(message)

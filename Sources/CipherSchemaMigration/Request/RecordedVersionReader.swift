@@ -33,7 +33,7 @@ extension RecordedVersion {
             guard number >= 0 else {
                 throw StoreError(
                     .recordedVersion, path: databasePath, "PRAGMA user_version is negative",
-                    advice: "set it to the version of the schema")
+                    advice: "set user_version to the version of the schema")
             }
             return SchemaVersion(number)
         case .table(let column):
@@ -56,7 +56,7 @@ extension RecordedVersion {
             guard version?.components.contains(where: { $0 < 0 }) != true else {
                 throw StoreError(
                     .recordedVersion, path: databasePath, "the app's closure returned a negative version",
-                    advice: "return nil if nothing is recorded")
+                    advice: "return nil from the closure if no version is recorded")
             }
             return version
         }
@@ -205,8 +205,8 @@ extension RecordedVersion.VersionColumn {
         guard found.hasRows else {
             throw StoreError(
                 .recordedVersion, path: databasePath,
-                "\"\(table)\", which records the version, is not an ordinary table",
-                advice: "check recordedVersion in the configuration, and the origin of the file")
+                "\"\(table)\", which should record the version, is not an ordinary table",
+                advice: "check recordedVersion in the configuration, and where the file comes from")
         }
         return found.name
     }

@@ -56,7 +56,7 @@ package struct StepsSource: SchemaSource {
         throw StoreError.unknownVersion(
             state.connection.path,
             "the database contains tables, such as \(table.name), but no recorded version",
-            first: "set recordedVersion to the place of the version")
+            first: "set recordedVersion to the place where the version is recorded")
     }
 
     private var fingerprint: String {

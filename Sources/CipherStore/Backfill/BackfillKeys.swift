@@ -15,7 +15,9 @@ struct BackfillKeys {
             StoreError(
                 .misuse, path: connection.path, "the backfill of \(table) cannot run: \(problem)", advice: advice)
         }
-        guard try Self.isThere(table, connection) else { throw misuse("the table does not exist", "check the name") }
+        guard try Self.isThere(table, connection) else {
+            throw misuse("the table does not exist", "check the table's name")
+        }
         self.table = table
         let all = try ColumnState.read(table: table, from: connection)
         let rowID = try Self.rowID(of: table, all, connection)

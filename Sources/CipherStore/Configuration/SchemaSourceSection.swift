@@ -20,7 +20,7 @@ extension Configuration.SchemaSourceKind {
         if let other = given.dropFirst().first, let second = section[other] {
             throw second.failure(
                 "a configuration can have only one schema source, but \"\(key)\" is also present",
-                advice: "remove one of the two")
+                advice: "remove one of the two keys")
         }
         switch key {
         case "dbTables":

@@ -34,7 +34,7 @@ extension MigrationSteps {
         } catch {
             throw StoreError(
                 .configuration, path: folder, "the folder that contains the updates could not be read",
-                advice: "specify its path, relative to the configuration file")
+                advice: "specify the folder's path, relative to the configuration file")
         }
         var updates: [Update] = []
         var hasDots = false
@@ -43,7 +43,7 @@ extension MigrationSteps {
             guard name.hasSuffix(Self.ending), let version = SchemaVersion(String(number)) else {
                 throw StoreError(
                     .configuration, path: "\(folder)/\(name)", "the file name of the update contains no valid version",
-                    advice: "give it a name such as sql_update_3.plist or sql_update_1.10.0.plist, or remove it")
+                    advice: "give the file a name such as sql_update_3.plist or sql_update_1.10.0.plist, or remove it")
             }
             hasDots = hasDots || number.contains(".")
             updates.append(Update(version, name: name, .sql(try Self.texts(in: folder, name))))

@@ -14,7 +14,7 @@ extension VersionedTable {
                 throw table.failure("the table is declared twice; names are not case-sensitive in SQLite")
             }
             guard SQLName(name) != SQLName(TableVersionRecord.table) else {
-                throw table.failure("this table stores the versions of the other tables", advice: "omit it")
+                throw table.failure("this table stores the versions of the other tables", advice: "omit this table")
             }
             tables.append(try VersionedTable(name, table))
         }

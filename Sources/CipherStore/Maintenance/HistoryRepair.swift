@@ -20,7 +20,7 @@ extension StoreOpening {
             throw StoreError(
                 .configuration, path: path,
                 "version \(version) cannot be declared: the configuration supports versions up to \(wanted)",
-                advice: "declare version \(wanted) or an earlier one", changed: .nothing)
+                advice: "declare version \(wanted) or an earlier version", changed: .nothing)
         }
         return try writing { connection in
             guard try !HistoryTable.isAdopted(connection) else {

@@ -126,7 +126,8 @@ extension EncryptedStore {
 
     private var readsGoOn: StoreError {
         .busy(
-            path, "reads of the store did not finish within the busy timeout, \(Self.triesToSwitch) times in a row",
+            path,
+            "reads of the store did not finish within the busy timeout in \(Self.triesToSwitch) consecutive attempts",
             retry: .afterReads)
     }
 }

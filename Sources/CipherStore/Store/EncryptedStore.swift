@@ -93,7 +93,7 @@ public final class EncryptedStore: Sendable {
         reading = .eachByItself(access)
         self.report = report
         let refusal = StoreError(
-            .readOnly, path: file.path, "the store was opened read-only", advice: "open it with open()",
+            .readOnly, path: file.path, "the store was opened read-only", advice: "open the database with open()",
             changed: .nothing)
         readers = ConnectionQueue("reader", path: file.path, capacity: 1, identity: identity) { throw refusal }
         writer = ConnectionQueue(
@@ -304,7 +304,7 @@ public final class EncryptedStore: Sendable {
         guard case .readers(let connections) = reading else {
             throw StoreError(
                 .misuse, path: path, "an in-memory or read-only store does not support this operation",
-                advice: "open the file with open()", changed: .nothing)
+                advice: "open the database with open()", changed: .nothing)
         }
         return connections
     }

@@ -121,7 +121,8 @@ package final class StoreFile: @unchecked Sendable {
 
     private func replaced(_ detail: String) -> StoreError {
         StoreError(
-            .replaced, path: path, "\(detail): another program replaced it while the store had no connection to it",
+            .replaced, path: path,
+            "\(detail): another program replaced the file while the store had no connection to it",
             advice: "close the store and open it again", changed: .nothing)
     }
 }

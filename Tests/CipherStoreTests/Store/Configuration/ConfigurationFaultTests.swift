@@ -182,11 +182,11 @@ struct ConfigurationFaultTests {
     @Test(
         "Text in another encoding is refused as such",
         arguments: [
-            (String.Encoding.utf16, "the file is UTF-16 or UTF-32 text; save it as UTF-8"),
-            (.utf16LittleEndian, "the file is UTF-16 or UTF-32 text; save it as UTF-8"),
-            (.utf16BigEndian, "the file is UTF-16 or UTF-32 text; save it as UTF-8"),
-            (.utf32LittleEndian, "the file is UTF-16 or UTF-32 text; save it as UTF-8"),
-            (.isoLatin1, "the file is not UTF-8 text; save it as UTF-8"),
+            (String.Encoding.utf16, "the file is UTF-16 or UTF-32 text; save the file as UTF-8"),
+            (.utf16LittleEndian, "the file is UTF-16 or UTF-32 text; save the file as UTF-8"),
+            (.utf16BigEndian, "the file is UTF-16 or UTF-32 text; save the file as UTF-8"),
+            (.utf32LittleEndian, "the file is UTF-16 or UTF-32 text; save the file as UTF-8"),
+            (.isoLatin1, "the file is not UTF-8 text; save the file as UTF-8"),
         ])
     func encodings(encoding: String.Encoding, expected: String) throws {
         for file in [Self.json(#"{"ä": 1}"#), Self.xml("<key>ä</key><true/>")] {
@@ -200,8 +200,8 @@ struct ConfigurationFaultTests {
         #expect(detail(Data("{\n  \"ä".utf8) + [0xC3]).contains("app: line 2, column 5: the file is not UTF-8"))
         let latin = #"<?xml version="1.0" encoding="ISO-8859-1"?><plist><string>%</string></plist>"#
         #expect(
-            detail(Data(latin.replacing("%", with: "Ã¤").utf8)).contains("declares the encoding ISO-8859-1; save it as")
-        )
+            detail(Data(latin.replacing("%", with: "Ã¤").utf8)).contains(
+                "declares the unsupported encoding ISO-8859-1; save the file as"))
         #expect(detail(Data(latin.utf8)).contains("must be a dictionary"))
     }
 
