@@ -136,8 +136,8 @@ package struct InterruptedCopy {
         guard try leftover != .database && isLog(copy, of: paths) else { return .database }
         return try answered(
             .log,
-                "the database alone, or the database with \(name)-wal, the log of a copy that may have been renamed to "
-                    + "the database")
+            "the database alone, or the database with \(name)-wal, the log of a copy that may have been renamed to the "
+                + "database")
     }
 
     private func answered(_ finding: Finding, _ question: String) throws -> Finding {

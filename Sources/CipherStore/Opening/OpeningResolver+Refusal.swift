@@ -15,17 +15,17 @@ extension OpeningResolver {
                     .unexpectedPlaintext, path: paths.database,
                     "the file is plaintext, but its history records that CipherStore encrypted it: it was replaced, "
                         + "or another program decrypted it",
-                    advice: "check where the file comes from; to accept the file, set encryption.unexpectedPlaintext "
-                        + "to encrypt")
+                    advice: "check where the file comes from, or set encryption.unexpectedPlaintext to encrypt to "
+                        + "accept it")
             }
             return StoreError(
                 .unexpectedPlaintext, path: paths.database,
                 "the file is plaintext and records version \(facts.recorded ?? .zero), but encryption.sinceVersion "
                     + "states that files are encrypted since version \(threshold): the file was replaced or restored "
                     + "from a backup",
-                advice: "check where the file comes from; encryption.sinceVersion must be the first version that never "
-                    + "shipped in plaintext (omit it in the first release that encrypts); to accept the file, set "
-                    + "encryption.unexpectedPlaintext to encrypt")
+                advice: "check where the file comes from, or set encryption.unexpectedPlaintext to encrypt to accept "
+                    + "it; encryption.sinceVersion must be the first version that never shipped in plaintext (omit it "
+                    + "in the first release that encrypts)")
         case .encryptionDisabled:
             return StoreError(
                 .encryptionDisabled, path: paths.database,
