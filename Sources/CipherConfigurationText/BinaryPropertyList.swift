@@ -20,7 +20,7 @@ package struct BinaryPropertyList {
     private var texts: [Int: ConfigurationValue] = [:]
     private var budget = ConfigurationValue.maximumCount
 
-    private static let damaged = Failure(.malformed("property list", "its binary form is damaged"))
+    private static let damaged = Failure(.malformed("property list", "the binary data is damaged"))
 
     /// Reads all values.
     static func value(of bytes: [UInt8]) throws(ConfigurationSyntax.Failure) -> ConfigurationValue {

@@ -18,13 +18,21 @@ package struct ConfigurationNode {
         StoreError(.configuration, path: file, place.isEmpty ? detail : "\(place): \(detail)", advice: advice)
     }
 
+    /// Returns a failure described by a sentence whose subject is this value.
+    package func failure(sentence: String, advice: String = "") -> StoreError {
+        StoreError(.configuration, path: file, sentence, advice: advice)
+    }
+
+    /// The value's place as the subject of a sentence.
+    package var subject: String { place.isEmpty ? "the file" : place }
+
     /// Returns the failure of a value below this one.
     package func failure(at part: String, _ detail: String) -> StoreError {
         StoreError(.configuration, path: file, "\(place).\(part): \(detail)")
     }
 
     package func mismatch(_ wanted: String) -> StoreError {
-        failure("must be \(wanted), not \(value.kind)")
+        failure(sentence: "\(subject) must be \(wanted), not \(value.kind)")
     }
 
     /// Returns the value as true or false; a number is neither.
@@ -37,7 +45,7 @@ package struct ConfigurationNode {
     package func wholeNumber(in range: ClosedRange<Int>) throws -> Int {
         guard case .integer(let number) = value else { throw mismatch("a whole number") }
         guard range.contains(number) else {
-            throw failure("must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+            throw failure(sentence: "\(subject) must be a whole number from \(range.lowerBound) to \(range.upperBound)")
         }
         return number
     }
@@ -45,7 +53,7 @@ package struct ConfigurationNode {
     /// Returns the value as text without NUL characters, which may be empty.
     package func text() throws -> String {
         guard case .text(let text) = value else { throw mismatch("text") }
-        guard !text.utf8.contains(0) else { throw failure("contains a NUL character") }
+        guard !text.utf8.contains(0) else { throw failure(sentence: "\(subject) contains a NUL character") }
         return text
     }
 
@@ -53,7 +61,7 @@ package struct ConfigurationNode {
     package func fileName() throws -> String {
         let name = try text()
         if let fault = FileName.fault(of: name) {
-            throw failure("must be a file name without a folder, but it \(fault)")
+            throw failure(sentence: "\(subject) must be a file name without a folder, but it \(fault)")
         }
         return SystemPath.text(name.utf8)
     }
@@ -61,7 +69,7 @@ package struct ConfigurationNode {
     /// Returns the value as the name of a table or column.
     package func schemaName() throws -> String {
         let name = try text()
-        guard !name.isEmpty else { throw failure("is empty") }
+        guard !name.isEmpty else { throw failure(sentence: "\(subject) is empty") }
         return name
     }
 
@@ -78,7 +86,7 @@ package struct ConfigurationNode {
         guard let choice = make(word) else {
             let suggestion = Suggestion.nearest(to: word, among: words)
             throw failure(
-                "must be \(list), not \"\(Self.shown(word))\"",
+                sentence: "\(subject) must be \(list), not \"\(Self.shown(word))\"",
                 advice: suggestion.map { "did you mean \"\($0)\"?" } ?? "")
         }
         return choice
@@ -96,11 +104,11 @@ package struct ConfigurationNode {
     ///
     /// A list of dictionaries with one key each keeps an order, which a single dictionary does not have.
     package func singleEntry(_ what: String) throws -> (name: String, node: ConfigurationNode) {
-        guard case .dictionary(let entries) = value else { throw mismatch("a dictionary of one \(what)") }
+        guard case .dictionary(let entries) = value else { throw mismatch("a dictionary with one \(what)") }
         guard let entry = entries.first, entries.count == 1 else {
             throw failure(
-                "must be a dictionary of one \(what), but has \(entries.count) keys",
-                advice: "put each \(what) in its own dictionary, because their order matters")
+                sentence: "\(subject) must be a dictionary with one \(what), but it has \(entries.count) keys",
+                advice: "put each \(what) in its own dictionary, because the order matters")
         }
         return (entry.key, child(entry.key, entry.value))
     }

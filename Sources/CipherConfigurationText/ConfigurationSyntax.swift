@@ -107,11 +107,11 @@ extension ConfigurationSyntax.Failure {
     /// Advice on what to do next.
     package var advice: String {
         switch reason {
-        case .malformed("JSON", _): "check its syntax, for instance with `python3 -m json.tool`"
-        case .malformed: "check its syntax, for instance with `plutil -lint`"
-        case .openStep: "convert it to XML, for instance with `plutil -convert xml1` on a Mac"
-        case .utf16, .notUTF8, .encoding: "save it as UTF-8"
-        case .repeatedKey: "remove one of the two"
+        case .malformed("JSON", _): "check the syntax of the file, for instance with `python3 -m json.tool`"
+        case .malformed: "check the syntax of the file, for instance with `plutil -lint`"
+        case .openStep: "convert the file to XML, for instance with `plutil -convert xml1` on a Mac"
+        case .utf16, .notUTF8, .encoding: "save the file as UTF-8"
+        case .repeatedKey: "remove one of the two keys"
         case .unfitNumber: "write the intended number with fewer digits"
         case .empty, .unknownFormat, .tooDeep, .tooManyValues:
             "use a property list (XML or binary) or a JSON file with the keys described in Config/README.md"
@@ -127,8 +127,9 @@ extension ConfigurationSyntax.Failure.Reason {
         case .openStep: "the file is an OpenStep property list, which is not supported"
         case .utf16: "the file is UTF-16 or UTF-32 text"
         case .notUTF8: "the file is not UTF-8 text"
-        case .encoding(let name): "the file declares the encoding \(name)"
-        case .malformed(let format, let what): "the file is not valid \(format): \(what)"
+        case .encoding(let name): "the file declares the unsupported encoding \(name)"
+        case .malformed("JSON", let what): "the file is not valid JSON: \(what)"
+        case .malformed(let format, let what): "the file is not a valid \(format): \(what)"
         case .repeatedKey(let key, let first):
             "the key \"\(ConfigurationNode.shown(key))\" is specified twice" + (first.map { ", first on \($0)" } ?? "")
         case .unfitNumber: "the number is too large, too small or too long to be stored exactly as written"

@@ -14,11 +14,11 @@ package indirect enum ConfigurationValue: Equatable {
         switch self {
         case .boolean: "true or false"
         case .integer: "a whole number"
-        case .real: "a number with a fraction or out of range"
+        case .real: "a number that has a fraction or is out of range"
         case .text: "text"
         case .list: "a list"
         case .dictionary: "a dictionary"
-        case .other: "null, a date, data, or an unreadable number or text"
+        case .other: "an unsupported value, such as null, a date or data"
         }
     }
 }

@@ -10,7 +10,9 @@ struct JSONText {
         json.text.skipBlanks()
         let value = try json.value(at: "", depth: 0)
         json.text.skipBlanks()
-        guard json.text.next == nil else { throw json.text.fault("something follows the end of the value", at: "") }
+        guard json.text.next == nil else {
+            throw json.text.fault("there is extra text after the end of the value", at: "")
+        }
         return value
     }
 
@@ -86,7 +88,7 @@ struct JSONText {
         case "": throw text.fault("a value is missing", at: path)
         default:
             guard word.wholeMatch(of: /-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/) != nil else {
-                throw text.fault("this is not a number, text, true, false or null", at: path, position: start)
+                throw text.fault("this is not a valid number, string, true, false or null", at: path, position: start)
             }
             guard let number = ConfigurationValue(number: word) else {
                 throw text.failure(.unfitNumber, at: path, position: start)
@@ -111,9 +113,9 @@ struct JSONText {
             case UInt8(ascii: "\\"):
                 bytes += String(try escaped(at: path)).utf8
             case nil:
-                throw text.fault("the text that begins here does not end", at: path, position: start)
+                throw text.fault("the string that begins here is not closed", at: path, position: start)
             default:
-                throw text.fault("a text contains an unescaped line break, tab or control character", at: path)
+                throw text.fault("a string contains an unescaped line break, tab or control character", at: path)
             }
         }
     }
@@ -128,13 +130,14 @@ struct JSONText {
         if let first = codeUnit() {
             if let scalar = Unicode.Scalar(first) { return scalar }
             guard UTF16.isLeadSurrogate(first), let second = codeUnit(), UTF16.isTrailSurrogate(second) else {
-                throw text.fault("half of a surrogate pair is not a character", at: path, position: start)
+                throw text.fault(
+                    "a Unicode escape sequence contains only half of a surrogate pair", at: path, position: start)
             }
             return UTF16.decode(UTF16.EncodedScalar([first, second]))
         }
         text.skip()
         guard let byte = text.next, let scalar = Self.escapes[byte] else {
-            throw text.fault("not a JSON escape sequence", at: path, position: start)
+            throw text.fault("this is not a valid escape sequence", at: path, position: start)
         }
         text.skip()
         return scalar

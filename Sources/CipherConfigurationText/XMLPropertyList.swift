@@ -31,7 +31,9 @@ struct XMLPropertyList {
         let value = try list.value(tag, at: "", depth: 0)
         if let root { try list.end(root, at: "") }
         try list.skipBlanks(at: "")
-        guard list.text.next == nil else { throw list.text.fault("something follows the end of the list", at: "") }
+        guard list.text.next == nil else {
+            throw list.text.fault("there is extra text after the end of the property list", at: "")
+        }
         return value
     }
 
@@ -54,7 +56,9 @@ struct XMLPropertyList {
             _ = try content(tag, at: path)
             return .other
         default:
-            throw text.fault("<\(ConfigurationNode.shown(tag.name))> is not a value", at: path, position: tag.position)
+            throw text.fault(
+                "<\(ConfigurationNode.shown(tag.name))> is not a property list element", at: path,
+                position: tag.position)
         }
     }
 
@@ -191,7 +195,7 @@ struct XMLPropertyList {
                 isWhole = byte == UInt8(ascii: "/")
             }
         }
-        throw text.fault("the tag that begins here does not end", at: path, position: position)
+        throw text.fault("the tag that begins here is not closed", at: path, position: position)
     }
 
     /// Skips the end tag of an element.
@@ -204,7 +208,8 @@ struct XMLPropertyList {
         }
         let begun = text.place(of: tag.position)
         throw text.fault(
-            "</\(tag.name)> is missing, for the element that begins on \(begun)", at: path, position: position)
+            "the closing tag </\(tag.name)> is missing for the element that begins on \(begun)", at: path,
+            position: position)
     }
 
     // MARK: Prolog, comments and blanks
@@ -237,7 +242,7 @@ struct XMLPropertyList {
         let start = text.position
         guard let type = text.take(through: ">"), !type.contains(UInt8(ascii: "[")) else {
             throw text.fault(
-                "the document type is not closed, or declares entities or elements", at: "", position: start)
+                "the DOCTYPE is not closed, or it declares entities or elements", at: "", position: start)
         }
         try skipBlanks(at: "")
     }
@@ -248,7 +253,7 @@ struct XMLPropertyList {
         let start = text.position
         text.skip(begin.utf8.count)
         guard let content = text.take(through: end) else {
-            throw text.fault("the \(what) that begins here does not end", at: path, position: start)
+            throw text.fault("the \(what) that begins here is not closed", at: path, position: start)
         }
         return content
     }

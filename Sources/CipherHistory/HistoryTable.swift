@@ -41,8 +41,8 @@ package enum HistoryTable {
         guard isOrdinaryTable, try hasOurColumns(connection) else {
             throw StoreError(
                 .migration, path: connection.path,
-                "\(name) in the database is not CipherStore's history table: it has other columns",
-                advice: "rename that table", changed: .nothing)
+                "\(name) is not CipherStore's history table: its type or its columns are different",
+                advice: "rename \(name) in the database", changed: .nothing)
         }
         return true
     }
@@ -95,7 +95,7 @@ package enum HistoryTable {
             throw StoreError(
                 .recordedVersion, path: connection.path,
                 "the latest version that \(name) records, \(text), is not a valid version",
-                advice: "it must be a whole number or text such as 2.0.0", changed: .nothing)
+                advice: "a version must be a whole number or text such as 2.0.0", changed: .nothing)
         }
         return version
     }

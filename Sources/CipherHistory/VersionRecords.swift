@@ -46,16 +46,16 @@ package struct VersionRecords: Equatable {
     /// A description of the difference between the records; `nil` if they agree.
     package var difference: String? {
         guard let history, let userVersion, history != userVersion else { return nil }
-        return "user_version is \(userVersion), but the history recorded \(history)"
+        return "user_version is \(userVersion), but the history records version \(history)"
     }
 
     /// The warning for the report; `nil` if both records agree.
     package var warning: String? {
         if isEmptied {
-            return "\(HistoryTable.name) no longer has any entries: other code has emptied it, so the version is known "
-                + "only from the app and user_version"
+            return "other code has deleted all entries of \(HistoryTable.name), so the version is known only from the "
+                + "app's own record and user_version"
         }
-        return difference.map { "\($0): other code has changed one of them, and the higher one is used" }
+        return difference.map { "\($0): other code has changed one of the two, and the higher version is used" }
     }
 }
 
@@ -71,6 +71,6 @@ extension StoreError {
             path,
             "the database has version \(found), but this app supports versions up to \(known)"
                 + (difference.map { ": \($0)" } ?? ""),
-            orElse: difference.map { _ in "correct user_version if other code of the app writes it" })
+            orElse: difference.map { _ in "correct user_version if other code in the app changes it" })
     }
 }

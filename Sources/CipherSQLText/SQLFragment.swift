@@ -33,24 +33,24 @@ package struct SQLFragment {
             case UInt8(ascii: "("): depth += 1
             case UInt8(ascii: ")"):
                 depth -= 1
-                if depth < 0 { return "has a closing parenthesis without an opening one" }
+                if depth < 0 { return "contains a closing parenthesis without an opening parenthesis" }
             case UInt8(ascii: ",") where isColumn && depth == 0:
-                return "has a comma outside parentheses, but it must declare one column"
+                return "contains a comma outside parentheses, but must declare only one column"
             case UInt8(ascii: ";"): return "contains a semicolon"
             case UInt8(ascii: "'"), UInt8(ascii: "\""), UInt8(ascii: "`"):
-                if !skip(past: [byte]) { return "has a quotation mark that is not closed" }
+                if !skip(past: [byte]) { return "contains an unclosed quotation mark" }
             case UInt8(ascii: "["):
-                if !skip(past: [UInt8(ascii: "]")]) { return "has a bracket that is not closed" }
+                if !skip(past: [UInt8(ascii: "]")]) { return "contains an unclosed bracket" }
             case UInt8(ascii: "-") where next == UInt8(ascii: "-"):
-                guard !isColumn else { return "contains a comment to the end of the line" }
-                if !skip(past: [UInt8(ascii: "\n")]) { return "has a comment that is not closed" }
+                guard !isColumn else { return "contains a line comment (--)" }
+                if !skip(past: [UInt8(ascii: "\n")]) { return "contains an unclosed comment" }
             case UInt8(ascii: "/") where next == UInt8(ascii: "*"):
                 position += 1
-                if !skip(past: Array("*/".utf8)) { return "has a comment that is not closed" }
+                if !skip(past: Array("*/".utf8)) { return "contains an unclosed comment" }
             default: break
             }
         }
-        return depth > 0 ? "has an opening parenthesis without a closing one" : nil
+        return depth > 0 ? "contains an opening parenthesis without a closing parenthesis" : nil
     }
 
     private var next: UInt8? { position < bytes.count ? bytes[position] : nil }

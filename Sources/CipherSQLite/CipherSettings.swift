@@ -106,7 +106,7 @@ extension CipherSettings {
         }
         // SQLite requires this much usable space on each page. Source: "Database File Format", section 1.3.4.
         guard pageSize - reservedBytes >= 480 else {
-            return "a page of \(pageSize) bytes has no room for its HMAC; the minimum is 1024"
+            return "a page of \(pageSize) bytes has no room for its HMAC; the minimum page size is 1024 bytes"
         }
         guard (1...Int(Int32.max)).contains(kdfIterations) else {
             return "the number of PBKDF2 rounds must be at least 1"

@@ -49,7 +49,7 @@ extension Connection {
         guard let result = try finishing(within: steps, body) else {
             throw DatabaseError(
                 extendedCode: SQLITE_CORRUPT,
-                message: "the operation did not end: pages of the file refer to each other in a cycle",
+                message: "the operation exceeded its step limit: pages of the file refer to each other in a cycle",
                 path: path)
         }
         return result

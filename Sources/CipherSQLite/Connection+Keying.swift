@@ -54,7 +54,7 @@ extension CipherKey {
         if let fault = settings.fault() {
             throw StoreError(
                 .configuration, path: path, "the cipher format is invalid: \(fault)",
-                advice: "choose another format, or omit it", changed: .nothing)
+                advice: "choose another cipher format, or omit the format", changed: .nothing)
         }
         try checkSalt(for: settings, path: path)
     }
@@ -67,7 +67,7 @@ extension CipherKey {
             throw StoreError(
                 .saltMissing, path: path,
                 "a file with a readable header does not contain its salt, so the salt must come with the key",
-                advice: "pass the key as x'96 hex digits', raw key and salt", changed: .nothing)
+                advice: "pass the raw key and the salt together as x'96 hex digits'", changed: .nothing)
         }
     }
 }

@@ -90,13 +90,13 @@ extension Connection {
         try checkThread()
         guard !isLent else {
             throw misuse(
-                "a closure cannot register anything on its connection: the registration would outlast the closure, "
-                    + "but only on this connection")
+                "a closure cannot register anything on its connection: the registration would outlast the closure "
+                    + "and exist only on this connection")
         }
         guard !name.isEmpty, !name.utf8.contains(0), name.utf8.count <= limit else {
             throw misuse(
-                "a registered name must have at least one byte and no NUL character"
-                    + (limit < .max ? ", and at most \(limit)" : ""))
+                "a registered name must not be empty or contain a NUL character"
+                    + (limit < .max ? ", and must have at most \(limit) bytes" : ""))
         }
     }
 
@@ -106,8 +106,8 @@ extension Connection {
         try checkThread()
         guard requiresTransaction, !isInTransaction else { return }
         throw DatabaseError(
-            extendedCode: DatabaseError.rolledBack, message: "the transaction has ended, so nothing more may run in it",
-            sql: sql(), path: path)
+            extendedCode: DatabaseError.rolledBack,
+            message: "the transaction has ended, so no further statement may run in it", sql: sql(), path: path)
     }
 }
 

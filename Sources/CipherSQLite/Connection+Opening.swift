@@ -51,7 +51,7 @@ extension Connection {
         let path = try database.requiredPath()
         guard path.utf8.last != UInt8(ascii: "/") else {
             throw StoreError(
-                .notAFile, path: path, "this is the name of a directory", advice: "pass the path of a database file")
+                .notAFile, path: path, "the path refers to a directory", advice: "pass the path of a database file")
         }
         // SQLite itself refuses a symbolic link.
         if let status = try FileSystem.status(path, followLinks: false), !status.isSymbolicLink {

@@ -21,7 +21,8 @@ extension Connection {
     public func withRawHandle<Result>(_ body: (OpaquePointer) throws -> Result) throws -> Result {
         try checkUse("")
         guard !isRawHandleLent else {
-            throw misuse("the connection's handle is in use by an outer closure: use that one")
+            throw misuse(
+                "an outer closure already uses the connection's raw handle: use the handle passed to that closure")
         }
         isRawHandleLent = true
         defer { isRawHandleLent = false }
@@ -34,7 +35,8 @@ extension Connection {
         reads?.isEverything = true
         writes?.isEverything = true
         guard !hasEnded else {
-            let message = "the transaction was ended through the raw handle; remove that statement; nothing was changed"
+            let message =
+                "a statement ended the transaction through the raw handle: remove that statement; nothing was changed"
             // The closure fails with this error even if it handles the error that is thrown here.
             if isLent { misuseInLoan = message }
             throw misuse(message)

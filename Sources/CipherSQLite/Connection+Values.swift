@@ -158,7 +158,7 @@ extension Connection {
         guard !keys.isEmpty else {
             throw StoreError(
                 .misuse, path: path, "there is no table \(table) with a primary key to identify its rows",
-                advice: "write the SQL statement with the intended condition")
+                advice: "write an SQL statement with the intended condition")
         }
         return try keys.map { key in
             guard
@@ -167,7 +167,7 @@ extension Connection {
             else {
                 throw StoreError(
                     .misuse, path: path, "the value has no property for \(key), part of the primary key of \(table)",
-                    advice: "add the property, or write the SQL statement")
+                    advice: "add the property, or write an SQL statement")
             }
             return index
         }
@@ -182,7 +182,7 @@ extension Connection {
         guard try keyValues(of: row, in: table).contains(.null) else { return }
         throw StoreError(
             .misuse, path: path, "the value's primary key is nil, so it identifies no row of \(table)",
-            advice: "insert it, or set the key")
+            advice: "insert the value, or set its key")
     }
 }
 

@@ -178,7 +178,7 @@ public final class Connection {
     public func close() {
         guard isUsable else { return }
         guard !isLent else {
-            misuseInLoan = "a closure closed a connection that it does not own: remove the call to close()"
+            misuseInLoan = "a closure tried to close a connection that it does not own: remove the call to close()"
             return
         }
         end()

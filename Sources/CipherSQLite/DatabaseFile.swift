@@ -67,16 +67,16 @@ package final class DatabaseFile {
 
     private var methods: sqlite3_io_methods { file.pointee.pMethods.pointee }
 
-    private func check(_ result: Int32, _ action: String) throws {
+    private func check(_ result: Int32, _ message: String) throws {
         guard result == SQLITE_OK else {
-            throw DatabaseError(extendedCode: result, message: "the file could not be \(action)", path: path)
+            throw DatabaseError(extendedCode: result, message: message, path: path)
         }
     }
 
     /// The size in bytes.
     package func size() throws -> Int64 {
         var size: Int64 = 0
-        try check(methods.xFileSize(file, &size), "measured")
+        try check(methods.xFileSize(file, &size), "the size of the file could not be read")
         return size
     }
 
@@ -85,7 +85,7 @@ package final class DatabaseFile {
         let available = Int(max(0, min(Int64(count), try size() - offset)))
         guard available > 0 else { return [] }
         return try [UInt8](unsafeUninitializedCapacity: available) { buffer, initialized in
-            try check(methods.xRead(file, buffer.baseAddress, Int32(available), offset), "read")
+            try check(methods.xRead(file, buffer.baseAddress, Int32(available), offset), "the file could not be read")
             initialized = available
         }
     }
@@ -96,18 +96,18 @@ package final class DatabaseFile {
     package func fill(_ buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws -> Bool {
         let result = methods.xRead(file, buffer.baseAddress, Int32(buffer.count), offset)
         guard result != DescriptorFile.shortRead else { return false }
-        try check(result, "read")
+        try check(result, "the file could not be read")
         return true
     }
 
     package func write(_ bytes: [UInt8], at offset: Int64) throws {
         try bytes.withUnsafeBytes {
-            try check(methods.xWrite(file, $0.baseAddress, Int32($0.count), offset), "written")
+            try check(methods.xWrite(file, $0.baseAddress, Int32($0.count), offset), "the file could not be written")
         }
     }
 
     package func sync() throws {
-        try check(methods.xSync(file, SQLITE_SYNC_FULL), "synced")
+        try check(methods.xSync(file, SQLITE_SYNC_FULL), "the file could not be synced")
     }
 
     // MARK: Locks

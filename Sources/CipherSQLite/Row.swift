@@ -131,7 +131,7 @@ public struct Row: ~Copyable {
             }
         return DatabaseError(
             extendedCode: DatabaseError.mismatch,
-            message: "column \(index) (\(name(at: index))) is \(found), which does not fit \(wanted)",
+            message: "column \(index) (\(name(at: index))) is \(found) and cannot be read as \(wanted)",
             sql: statement.sql)
     }
 }

@@ -203,11 +203,11 @@ private final class RowDecoder: Decoder {
     }
 
     func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
-        throw unsupported("a row is decoded by column names, not as a list")
+        throw unsupported("a row must be decoded by column names, not as a list")
     }
 
     func singleValueContainer() throws -> any SingleValueDecodingContainer {
-        throw unsupported("a row is decoded by column names; use value(_:_:) or values(_:_:) for a single column")
+        throw unsupported("a row must be decoded by column names; use value(_:_:) or values(_:_:) for a single column")
     }
 
     private func unsupported(_ text: String) -> DecodingError {
@@ -317,7 +317,7 @@ private final class RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol
         } catch {
             throw DecodingError.dataCorrupted(
                 .init(
-                    codingPath: codingPath + [key], debugDescription: "column \(name(key)) does not hold JSON",
+                    codingPath: codingPath + [key], debugDescription: "column \(name(key)) does not contain valid JSON",
                     underlyingError: error))
         }
     }

@@ -31,12 +31,12 @@ final class RowEncoder: Encoder {
     }
 
     func unkeyedContainer() -> any UnkeyedEncodingContainer {
-        fault = "a row is encoded from a structure with a property for each column, not from a list"
+        fault = "a row must be encoded from a structure with a property for each column, not from a list"
         return IgnoringContainer()
     }
 
     func singleValueContainer() -> any SingleValueEncodingContainer {
-        fault = "a row is encoded from a structure with a property for each column, not from a single value"
+        fault = "a row must be encoded from a structure with a property for each column, not from a single value"
         return IgnoringContainer()
     }
 }
@@ -98,7 +98,9 @@ private struct RowEncodingContainer<Key: CodingKey>: KeyedEncodingContainerProto
     private func integer(_ value: some FixedWidthInteger, _ key: Key) throws -> Value {
         guard let integer = Int64(exactly: value) else {
             throw EncodingError.invalidValue(
-                value, .init(codingPath: [key], debugDescription: "SQLite stores signed 64-bit integers"))
+                value,
+                .init(
+                    codingPath: [key], debugDescription: "the value does not fit into a signed 64-bit integer"))
         }
         return .integer(integer)
     }
@@ -116,14 +118,16 @@ private struct RowEncodingContainer<Key: CodingKey>: KeyedEncodingContainerProto
     }
 
     func superEncoder() -> any Encoder {
-        row.fault = "a row is encoded from one structure, not from a class and its superclass"
+        row.fault = "a row must be encoded from one structure, not from a class and its superclass"
         return ColumnEncoder(row.forms)
     }
 
     func superEncoder(forKey key: Key) -> any Encoder { superEncoder() }
 
     private func refuse(_ key: Key) {
-        row.fault = "the column \(key.stringValue) holds one value: the property needs its own type, stored as JSON"
+        row.fault =
+            "the column \(key.stringValue) can store only one value: give the property its own type, which is stored "
+            + "as JSON"
     }
 }
 
@@ -160,7 +164,8 @@ private final class ColumnEncoder: Encoder, SingleValueEncodingContainer {
         } catch {
             throw EncodingError.invalidValue(
                 property,
-                .init(codingPath: [key], debugDescription: "it cannot be stored as JSON", underlyingError: error))
+                .init(
+                    codingPath: [key], debugDescription: "the value cannot be encoded as JSON", underlyingError: error))
         }
     }
 
@@ -182,7 +187,9 @@ private final class ColumnEncoder: Encoder, SingleValueEncodingContainer {
         if let number = single as? any FixedWidthInteger {
             guard let integer = Int64(exactly: number) else {
                 throw EncodingError.invalidValue(
-                    single, .init(codingPath: [], debugDescription: "SQLite stores signed 64-bit integers"))
+                    single,
+                    .init(
+                        codingPath: [], debugDescription: "the value does not fit into a signed 64-bit integer"))
             }
             value = .integer(integer)
         } else if let date = single as? Date {

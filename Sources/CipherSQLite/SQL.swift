@@ -342,25 +342,25 @@ extension SQL.Piece {
 extension SQL.Interpolation {
     /// Unavailable, because SQLite's integers are signed.
     @available(
-        *, unavailable, message: "bind Int64(value), which traps if it does not fit, or Int64(bitPattern: value)"
+        *, unavailable, message: "bind Int64(value), which traps if the value does not fit, or Int64(bitPattern: value)"
     )
     @_disfavoredOverload
     public mutating func appendInterpolation(_ value: UInt64) {}
 
     /// Unavailable, because SQLite's integers are signed.
     @available(
-        *, unavailable, message: "bind Int64(value), which traps if it does not fit, or Int64(bitPattern: value)"
+        *, unavailable, message: "bind Int64(value), which traps if the value does not fit, or Int64(bitPattern: value)"
     )
     @_disfavoredOverload
     public mutating func appendInterpolation(_ value: UInt) {}
 
     /// Unavailable, because an enumeration is bound by its raw value.
-    @available(*, unavailable, message: "bind its rawValue, or make the type Bindable")
+    @available(*, unavailable, message: "bind the rawValue, or make the type Bindable")
     @_disfavoredOverload
     public mutating func appendInterpolation<Value: RawRepresentable>(_ value: Value) {}
 
     /// Unavailable, because an enumeration is bound by its raw value.
-    @available(*, unavailable, message: "bind its rawValue, or make the type Bindable")
+    @available(*, unavailable, message: "bind the rawValue, or make the type Bindable")
     @_disfavoredOverload
     public mutating func appendInterpolation<Value: RawRepresentable>(_ value: Value?) {}
 

@@ -56,7 +56,7 @@ extension Connection {
                 advice: "rename the app's function", changed: .nothing)
         }
         guard (0...127).contains(function.argumentCount ?? 0) else {
-            throw misuse("a function takes 0 to 127 arguments, or any number of them")
+            throw misuse("a function must have 0 to 127 arguments, or a variable number of arguments")
         }
         // Engines before SQLite 3.31 ignore the flag.
         let innocuous: Int32 = 0x20_0000

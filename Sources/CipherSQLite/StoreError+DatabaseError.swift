@@ -14,7 +14,7 @@ extension StoreError {
         } catch let error as DatabaseError where error.code == DatabaseError.mismatch {
             throw StoreError(
                 .corrupt, path: connection.path, "a row of \(table) contains a value that CipherStore did not write",
-                advice: "correct that value or remove its row", changed: .nothing, underlying: error)
+                advice: "correct the value, or remove the row", changed: .nothing, underlying: error)
         }
     }
 }
@@ -58,7 +58,7 @@ extension StoreError {
             self = .cancelled(path)
         case (.conversion, .constraint):
             // A copy has no constraints except the keys of its b-trees, and an undamaged original satisfies those.
-            self = .damaged(path, "the database is damaged: it holds the same key more than once", underlying: error)
+            self = .damaged(path, "the database is damaged: it contains the same key more than once", underlying: error)
         case (.conversion, _), (.use, _):
             self = cause.ofUse(path, error)
         }
@@ -147,19 +147,19 @@ private enum FailureCause {
                 StoreError.Retry.afterSearching.rawValue)
         case .permission:
             .permission(
-                path, "the file or its folder cannot be written, and SQLite keeps a log or journal beside the file",
+                path, "the file or its folder is not writable, and SQLite must write a log or journal next to the file",
                 .writeWithFolder, underlying: error)
         case .mismatch:
             failure(
                 .corrupt, "the database contains a value of the wrong type",
-                "correct the value in the column that the message names")
+                "correct the value in the column stated in the message")
         case .unregistered(let name):
             failure(
                 name.code, "the schema needs \(name.description), which is not registered", name.advice)
         case .generic:
             failure(
                 .corrupt, "SQLite cannot use the database",
-                "see SQLite's message; a schema may need a function or collation of the app")
+                "see SQLite's message; the schema may need a function or collation of the app")
         case .cannotOpen, .interrupted, .constraint, .inputOutput, .other:
             .disk(path, "SQLite failed", underlying: error)
         }

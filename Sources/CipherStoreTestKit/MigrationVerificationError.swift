@@ -50,9 +50,10 @@ extension MigrationVerificationError.Problem: CustomStringConvertible {
     /// The problem, as a sentence.
     public var description: String {
         switch self {
-        case .differs(let difference): difference.sentence(unexpected: "not in a fresh install")
+        case .differs(let difference): difference.sentence(unexpected: "not part of a fresh install")
         case .unsettled(let report):
-            "opening it again performed further steps: \(report.applied.map(\.title).joined(separator: ", "))"
+            "opening the migrated database again performed further steps: "
+                + report.applied.map(\.title).joined(separator: ", ")
         case .failed(let error): "\(error)"
         }
     }

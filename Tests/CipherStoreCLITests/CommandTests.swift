@@ -303,7 +303,7 @@ import Testing
         #expect(withheld.status == 0, "\(withheld.errors)")
         #expect(withheld.output.contains("-- withheld: dropColumn note.draft (2 values)"))
         let allowed = try plan("allow")
-        #expect(allowed.output.contains("-- LOSS: drops 2 non-NULL values of note.draft"))
+        #expect(allowed.output.contains("-- LOSS: the migration drops 2 non-NULL values of note.draft"))
         #expect(allowed.output.contains("-- RISK: removes or changes values"))
         let findings = try #require(
             (try plan("allow", "--json").object()["schema"] as? [String: Any])?["findings"] as? [[String: Any]])

@@ -34,7 +34,7 @@ struct DeclaredSchemaTests {
         let before = try fixture.snapshot()
         let plan = try fixture.run(["plan"] + store)
         #expect(plan.status == 0, "\(plan.errors)")
-        #expect(plan.output.contains("-- finding: replaces 1 NULL of chat.body with the default"))
+        #expect(plan.output.contains("-- finding: the migration replaces 1 NULL of chat.body with the default"))
         #expect(plan.output.contains("-- withheld: dropColumn chat.junk (1 value)"))
         #expect(try fixture.snapshot() == before)
 

@@ -139,7 +139,7 @@ struct FirstHourTests {
         let run = try fixture.run(
             "migrate", "--config", "app.json", "--directory", ".", "--key-file", fixture.key)
         #expect(run.status == 0, "\(run.errors)")
-        #expect(run.output.contains("none of the declared tables, but invoice: check the path"))
+        #expect(run.output.contains("none of the declared tables, but it contains invoice: check the path"))
     }
 
     @Test("The manual page has sections for files, environment and exit statuses")

@@ -26,7 +26,7 @@ import Testing
         let plan = try fixture.run(["plan"] + store)
         #expect(plan.status == 0, "\(plan.errors)")
         #expect(plan.output.contains("-- schema version: 2 -> 4"))
-        #expect(plan.output.contains("-- sql sql_update_3.plist[0]: the step to version 3"))
+        #expect(plan.output.contains("-- sql sql_update_3.plist[0]: the step leads to version 3"))
         #expect(plan.output.contains("ALTER TABLE user_info ADD COLUMN sex TEXT;"))
         let machine = try fixture.run(["plan", "--json"] + store).object()
         #expect((machine["schema"] as? [String: Any])?["to"] as? String == "4")

@@ -47,10 +47,11 @@ struct LeftoverOwner {
         guard try !state.isAdopted && state.holdsRows(leftover.name) else { return nil }
         throw StoreError(
             .migration, path: state.connection.path,
-            "the table \(leftover.name), left by an unfinished upgrade, may belong to "
+            "an unfinished upgrade left the table \(leftover.name), which may belong to "
                 + tables.map(\.name).joined(separator: " or "),
-            advice: "name the table in the configuration as "
-                + tables.map { "tableVersions.\($0.name).leftover" }.joined(separator: " or "),
+            advice: "set "
+                + tables.map { "tableVersions.\($0.name).leftover" }.joined(separator: " or ")
+                + " in the configuration to \"\(leftover.name)\"",
             changed: .nothing)
     }
 

@@ -45,8 +45,8 @@ struct LeftoverTables {
                     Plan.Withheld(
                         .dropTable, table: leftover.name, rows: try state.rowCount(of: leftover.name),
                         reason:
-                            "an unfinished upgrade left it, and the configuration does not specify the table that it "
-                            + "belongs to"
+                            "an unfinished upgrade left the table \(leftover.name), and the configuration does not "
+                            + "specify which table it belongs to"
                     ))
                 try keepReferences(to: leftover, besides: nil, of: nil)
             }
@@ -67,19 +67,19 @@ struct LeftoverTables {
             // The app has since been used with both tables, so an empty table was emptied by its user.
             try dropOrKeep(leftover, besides: present, of: table, isHeld: isHeld)
         } else if try !state.holdsRows(present.name) {
-            makeRoom(present, for: leftover, "it is empty, and")
+            makeRoom(present, for: leftover, "is empty")
         } else if try rows.areCopies() {
-            makeRoom(present, for: leftover, "it contains only copies, and")
+            makeRoom(present, for: leftover, "contains only copies of them")
         } else if isHeld || table.leftoverRows == .keep {
             try dropOrKeep(leftover, besides: present, of: table, isHeld: isHeld)
         } else {
             throw StoreError(
                 .migration, path: state.connection.path,
-                "an unfinished upgrade left the table \(leftover.name) beside \(present.name), and it is unclear which "
-                    + "rows are current: each contains rows that the other lacks, or another table refers to keys that "
-                    + "identify different rows in each",
-                advice: "set tableVersions.\(table.name).leftoverRows to \"keep\" in the configuration to keep both, "
-                    + "or merge the rows by hand", changed: .nothing)
+                "an unfinished upgrade left both \(leftover.name) and \(present.name), and it is unclear which rows "
+                    + "are current: each table contains rows that the other lacks, or another table refers to keys "
+                    + "that identify different rows in each",
+                advice: "set tableVersions.\(table.name).leftoverRows to \"keep\" in the configuration to keep both "
+                    + "tables, or merge the rows by hand", changed: .nothing)
         }
     }
 
@@ -89,14 +89,14 @@ struct LeftoverTables {
         before.append(
             Plan.Operation(
                 .dropTable, table: table.name, sql: ["DROP TABLE main.\(SQL.quoted(identifier: table.name))"],
-                reason: "\(reason) an unfinished upgrade left the rows in \(leftover.name)"))
+                reason: "an unfinished upgrade left the rows in \(leftover.name), and \(table.name) \(reason)"))
         let wantedObjects = Set(wanted.objects.map { SQLName($0.name) })
         for object in state.objects where object.type != "view" && SQLName(object.table) == SQLName(table.name) {
             guard !wantedObjects.contains(SQLName(object.name)) else { continue }
             after.append(
                 Plan.Operation(
                     object.type == "index" ? .createIndex : .createTrigger, table: table.name, object: object.name,
-                    sql: [object.sql], reason: "the dropped table had it"))
+                    sql: [object.sql], reason: "the dropped table \(table.name) had this \(object.type)"))
         }
         state = state.without(table: table.name)
     }
@@ -106,15 +106,15 @@ struct LeftoverTables {
     ) throws {
         let reason: String
         if !isHeld {
-            reason = "an unfinished upgrade left it, and it contains rows that \(table.name) lacks"
+            reason = "an unfinished upgrade left \(leftover.name), which contains rows that \(table.name) lacks"
         } else if let user = user(of: leftover) {
-            reason = "an unfinished upgrade left it, and \(user) needs it"
+            reason = "an unfinished upgrade left \(leftover.name), and \(user) refers to this table"
         } else {
             after.append(
                 Plan.Operation(
                     .dropTable, table: leftover.name,
                     sql: ["DROP TABLE main.\(SQL.quoted(identifier: leftover.name))"],
-                    reason: "an unfinished upgrade left it, and \(table.name) has all of its rows"))
+                    reason: "an unfinished upgrade left \(leftover.name), and \(table.name) contains all of its rows"))
             return
         }
         withheld.append(
@@ -134,7 +134,9 @@ struct LeftoverTables {
             withheld.append(
                 Plan.Withheld(
                     .changeTable, table: reference.child, column: reference.column,
-                    reason: "its foreign key still references \(leftover.name), which contains the referenced rows"))
+                    reason:
+                        "the foreign key of \(reference.child) still references \(leftover.name), which contains the "
+                        + "referenced rows"))
         }
     }
 

@@ -61,7 +61,7 @@ package struct TableVersionsSource: SchemaSource {
             guard wanted.tables.last.map({ SQLName($0.name) }) == SQLName(table.name) else {
                 throw StoreError(
                     .configuration, "\(place).sql does not create the table \(table.name)",
-                    advice: "use the CREATE TABLE statement of that table", changed: .nothing)
+                    advice: "use the CREATE TABLE statement of \(table.name)", changed: .nothing)
             }
             for (new, old) in table.renamedColumns {
                 wanted.renames.columns[SQLName(table.name), default: [:]][SQLName(new)] = old

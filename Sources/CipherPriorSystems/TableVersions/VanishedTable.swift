@@ -43,7 +43,8 @@ struct VanishedTable {
         .kept(
             subject, table: table,
             because:
-                "\(detail) \(name), which an upgrade of the app dropped, and it is unclear which table is intended")
+                "\(detail) \(name), which an upgrade of the app dropped, and it is unclear which table should replace "
+                + "\(name)")
     }
 
     // MARK: Views and triggers
@@ -62,7 +63,7 @@ struct VanishedTable {
         let isColumn = state.tables.contains { $0.column(name) != nil }
         let isUnclear = isColumn && affected.contains { SQLTokens($0.sql).isUnclear(old) }
         guard scratch.isComplete, !isUnclear, let table = try owner(of: affected, dangling, in: scratch) else {
-            findings += affected.map { finding("the \($0.type) \($0.name)", $0.table, "it names") }
+            findings += affected.map { finding("the \($0.type) \($0.name)", $0.table, "it refers to") }
             return
         }
         let mended = affected.map { object in
@@ -101,15 +102,23 @@ struct VanishedTable {
         let views = mended.filter { $0.type == "view" }
         let ofViews = Set(views.map { SQLName($0.name) })
         let triggers = mended.filter { $0.type == "trigger" }
-        let reason = "it names \(name), which an upgrade of the app dropped, and means \(table)"
-        before += triggers.filter { !ofViews.contains(SQLName($0.table)) }.map { operation(.dropTrigger, $0, reason) }
-        before += views.map { operation(.dropView, $0, reason) } + views.map { operation(.createView, $0, reason) }
+        func reason(_ object: DatabaseState.Object) -> String {
+            "the \(object.type) refers to \(name), which an upgrade of the app dropped, instead of \(table)"
+        }
+        before += triggers.filter { !ofViews.contains(SQLName($0.table)) }
+            .map { operation(.dropTrigger, $0, reason($0)) }
+        before += views.map { operation(.dropView, $0, reason($0)) }
+        before += views.map { operation(.createView, $0, reason($0)) }
         // Dropping a view also drops its triggers.
         let dropped = Set(triggers.map { SQLName($0.name) })
         before += state.objects.filter { object in
             object.type == "trigger"
                 && (ofViews.contains(SQLName(object.table)) || dropped.contains(SQLName(object.name)))
-        }.map { operation(.createTrigger, $0, reason) }
+        }.map { trigger in
+            let isMended = dropped.contains(SQLName(trigger.name))
+            return operation(
+                .createTrigger, trigger, isMended ? reason(trigger) : "the view \(trigger.table) is created again")
+        }
     }
 
     private func operation(
@@ -146,8 +155,8 @@ struct VanishedTable {
             after.append(
                 Plan.Operation(
                     .rebuildTable, table: child.name, sql: rebuild.statements,
-                    reason: "one of its foreign keys refers to \(name), which an upgrade of the app dropped, and means "
-                        + parents.sorted().joined(separator: " and ")))
+                    reason: "foreign keys of \(child.name) refer to \(name), which an upgrade of the app dropped, "
+                        + "instead of " + parents.sorted().joined(separator: " and ")))
         }
     }
 }

@@ -130,11 +130,14 @@ package struct InterruptedCopy {
             guard try leftover != .database && isAhead() else { return .database }
             return try answered(
                 .copy,
-                "the database, which is in WAL mode and has no log, or \(name), which has all of these rows and more")
+                "the database, which is in WAL mode but has no write-ahead log, or \(name), which contains all rows of "
+                    + "the database and more")
         }
         guard try leftover != .database && isLog(copy, of: paths) else { return .database }
         return try answered(
-            .log, "the database as it is, or with \(name)-wal, the log of the copy that may have become the database")
+            .log,
+            "the database alone, or the database with \(name)-wal, the log of a copy that may have been renamed to the "
+                + "database")
     }
 
     private func answered(_ finding: Finding, _ question: String) throws -> Finding {
@@ -143,7 +146,7 @@ package struct InterruptedCopy {
             .migration, path: paths.database,
             "an upgrade by the app itself did not finish, and it is unclear which file is current: \(question)",
             advice: "set template.leftover in the configuration to \"copy\" if the copy and its log are current, or to "
-                + "\"database\" to leave them where they are", changed: .nothing)
+                + "\"database\" if the database is current", changed: .nothing)
     }
 
     /// Returns the note for a plan; `nil` if there is no copy.
@@ -152,20 +155,21 @@ package struct InterruptedCopy {
         switch try finding(surface) {
         case .copy:
             return
-                "an upgrade by the app itself did not finish: \(name) contains the rows and would become the database"
+                "an upgrade by the app itself did not finish; opening uses \(name), which contains the rows, as the "
+                + "database"
         case .log:
-            return "an upgrade by the app itself did not finish: \(name)-wal would become the database's log"
+            return "an upgrade by the app itself did not finish; opening uses \(name)-wal as the log of the database"
         case .database:
             guard try FileSystem.exists(copy.database) else { return nil }
             return
-                "an upgrade by the app itself left \(name): it would be removed after the database is shown to have "
-                + "all its rows"
+                "an upgrade by the app itself left \(name); opening removes this file if the database contains all of "
+                + "its rows"
         }
     }
 
     private var linkNote: String {
-        "\(copy.database) is a symbolic link, which an upgrade by the app never creates: the link and its target are "
-            + "not changed"
+        "\(copy.database) is a symbolic link, which an upgrade by the app never creates; the link and its target are "
+            + "left unchanged"
     }
 
     private var name: String { FileSystem.split(copy.database).name }
@@ -180,7 +184,7 @@ package struct InterruptedCopy {
     package func takeOver() throws -> [String] {
         guard FileSystem.canWriteInFolder(paths.folder) else {
             throw StoreError.permission(
-                paths.folder, "\(name) is to become the database, but the folder cannot be written", .write,
+                paths.folder, "\(name) must be renamed to the database, but the folder is not writable", .write,
                 changed: .nothing)
         }
         let present = try FileSystem.status(paths.database)
@@ -296,18 +300,19 @@ package struct InterruptedCopy {
         guard !isLink else { return linkNote }
         guard try FileSystem.exists(copy.database) else {
             guard try SidecarScan.holdsPages(copy) else { return nil }
-            return "\(copy.wal), left by an upgrade of the app, is still there and readable"
+            return "an upgrade of the app left \(copy.wal), which still exists in plaintext"
         }
         let reason: String
         do {
             let lacking = try tableLacking(open)
-            if lacking == nil, try remove() { return "\(name), left by an upgrade of the app, was removed" }
+            if lacking == nil, try remove() { return "the file \(name), left by an upgrade of the app, was removed" }
             reason =
-                lacking.map { "rows of its table \($0) are not in the database" } ?? "another connection has it open"
+                lacking.map { "its table \($0) contains rows that the database lacks" }
+                ?? "another connection has it open"
         } catch {
             reason = "it could not be compared with the database: \(StoreError.reason(error))"
         }
-        return "\(copy.database), left by an upgrade of the app, is still there and readable: \(reason)"
+        return "an upgrade of the app left \(copy.database), which still exists in plaintext: \(reason)"
     }
 
     /// Returns a table of the copy with rows that the database lacks.

@@ -36,7 +36,7 @@ struct SeedRows {
         let rows = count == 1 ? "1 row" : "\(count) rows"
         return Plan.Operation(
             .copyRows, table: table,
-            reason: "the template adds \(rows); a user's row with the same key stays as it is",
+            reason: "the template adds \(rows), except those whose keys already exist",
             action: Plan.Operation.Action("\(rows) from the template") { [self] in try copy(to: $0) })
     }
 
@@ -72,8 +72,8 @@ struct SeedRows {
         return Plan.Finding(
             .warning, table: self.table, count: count,
             message:
-                "\(count) row\(count == 1 ? "" : "s") of the template for \(self.table) will not be added: the user's "
-                + "rows have \(count == 1 ? "its" : "their") unique values under other keys")
+                "\(count) template row\(count == 1 ? "" : "s") will not be added to \(self.table), because rows of the "
+                + "user already have \(count == 1 ? "its" : "their") unique values under other keys")
     }
 
     /// Returns the columns of unique indexes of the template's table, except its primary key.

@@ -43,7 +43,7 @@ struct TemplateDatabase {
             throw StoreError(
                 .missingFile, path: path, "there is no template at this path", advice: "check template.file",
                 changed: .nothing)
-        case .empty: throw failure("the template is empty")
+        case .empty: throw failure("the template file is empty")
         case .opaque: throw failure("the template is encrypted or not a database; it must be a plaintext database")
         case .staleSidecar: throw inspector.staleSidecar()
         case .plaintext: break
@@ -66,7 +66,7 @@ struct TemplateDatabase {
     private func content(_ record: RecordedVersion, _ fractions: RecordedVersion.Fractions) throws -> Content {
         try read { connection in
             var content = try readObjects(connection)
-            guard !content.tables.isEmpty else { throw failure("the template is empty: it has no table") }
+            guard !content.tables.isEmpty else { throw failure("the template contains no tables") }
             switch record {
             case .userVersion, .migrations:
                 // The version is 0 if the author of the template recorded nothing.
@@ -76,8 +76,8 @@ struct TemplateDatabase {
                 guard let version = try record.read(from: connection, databasePath: path, fractions) else {
                     throw StoreError(
                         .recordedVersion, path: path,
-                        "the template has no record of its version in \(column.table).\(column.column)",
-                        advice: "record it there as in the user's database, or correct recordedVersion")
+                        "the template records no version in \(column.table).\(column.column)",
+                        advice: "record the template's version there, or correct recordedVersion in the configuration")
                 }
                 content.version = version
             case .stepRecords, .propertyList, .custom: break

@@ -22,7 +22,7 @@ package struct TemplateSource: SchemaSource {
 
     package func plan(for state: DatabaseState) throws -> Plan {
         guard try !DatabasePaths(template.file).database.isSameName(as: state.connection.path) else {
-            throw database.failure("the template is the database itself")
+            throw database.failure("the template and the database are the same file")
         }
         let content = try database.content(record: goal.recordedVersion, wanted: version)
         try checkVersion(content)
@@ -48,7 +48,7 @@ package struct TemplateSource: SchemaSource {
             .configuration, path: template.file,
             "the template is \(found < version ? "older" : "newer") than the app: it has version \(found), but "
                 + "dbVersion is \(goal.version)",
-            advice: "ship the template of that version", changed: .nothing)
+            advice: "ship a template of version \(goal.version)", changed: .nothing)
     }
 
     private func wantedSchema(_ content: TemplateDatabase.Content) throws -> WantedSchema {

@@ -108,9 +108,9 @@ package final class DescriptorFile: Sendable {
         return SQLITE_OK
     }
 
-    func check(_ result: Int32, _ action: String) throws {
+    func check(_ result: Int32, _ message: String) throws {
         guard result == SQLITE_OK else {
-            throw DatabaseError(extendedCode: result, message: "the file could not be \(action)", path: path)
+            throw DatabaseError(extendedCode: result, message: message, path: path)
         }
     }
 }
@@ -119,7 +119,7 @@ extension DescriptorFile {
     /// The size in bytes.
     package func size() throws -> Int64 {
         var size: Int64 = 0
-        try check(getSize(&size), "measured")
+        try check(getSize(&size), "the size of the file could not be read")
         return size
     }
 
@@ -127,7 +127,7 @@ extension DescriptorFile {
     ///
     /// - Throws: ``DatabaseError`` if reading fails or the file ends first.
     package func fill(_ buffer: UnsafeMutableRawPointer, count: Int, offset: Int64) throws {
-        try check(read(into: buffer, count: count, offset: offset), "read")
+        try check(read(into: buffer, count: count, offset: offset), "the file could not be read")
     }
 }
 

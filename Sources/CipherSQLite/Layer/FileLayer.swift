@@ -102,7 +102,7 @@ package final class FileLayer {
         layer.initialize(to: Layer(vfs: vfs, owner: .passUnretained(self)))
         let result = layer.withMemoryRebound(to: sqlite3_vfs.self, capacity: 1) { sqlite3_vfs_register($0, 0) }
         guard result == SQLITE_OK else {
-            throw DatabaseError(extendedCode: result, message: "SQLite did not accept the file layer")
+            throw DatabaseError(extendedCode: result, message: "SQLite could not register the file layer")
         }
     }
 

@@ -50,7 +50,7 @@ struct DeclaredSchema {
         var columns: [SQLName: String] = [:]
         for (new, old) in table.renamedColumns.sorted(by: { $0.key < $1.key }) {
             guard columns.updateValue(old, forKey: SQLName(new)) == nil else {
-                throw table.failure(nil, "\(new) is renamed twice")
+                throw table.failure(nil, "the renames contain the new name \(new) twice")
             }
         }
         if !columns.isEmpty { wanted.renames.columns[name] = columns }
@@ -58,7 +58,7 @@ struct DeclaredSchema {
 
     private func checkText(of table: DeclaredTable) throws {
         if let fault = SQLName.fault(of: table.name) { throw table.failure(nil, "the name \(fault)") }
-        guard !table.columns.isEmpty else { throw table.failure(nil, "no column is declared") }
+        guard !table.columns.isEmpty else { throw table.failure(nil, "the table declares no columns") }
         for column in table.columns {
             if let fault = SQLName.fault(of: column.name) { throw table.failure(column.name, "the name \(fault)") }
             if let fault = SQLFragment.fault(in: column.definition) {
@@ -72,7 +72,8 @@ struct DeclaredSchema {
         }
         guard table.isStrict != true || Engine.current.hasStrictTables else {
             throw StoreError(
-                .engineTooOld, "\(table.name) is declared strict, which this engine's SQLite does not support",
+                .engineTooOld,
+                "the table \(table.name) is strict, but the linked SQLite does not support strict tables",
                 advice: "link a SQLCipher library with SQLite 3.37 or newer", changed: .nothing)
         }
     }
@@ -97,22 +98,22 @@ struct DeclaredSchema {
         part.constraints = nil
         part.isWithoutRowID = nil
         if let error = try scratch.refusal(of: part.createSQL, name: table.name) {
-            return table.failure(nil, "SQLite refuses it", error)
+            return table.failure(nil, "SQLite rejects it", error)
         }
         for count in 1...table.columns.count {
             part.columns = Array(table.columns.prefix(count))
             if let error = try scratch.refusal(of: part.createSQL, name: table.name) {
-                return table.failure(table.columns[count - 1].name, "SQLite refuses it", error)
+                return table.failure(table.columns[count - 1].name, "SQLite rejects it", error)
             }
         }
         let constraints = table.constraints ?? []
         for count in constraints.indices {
             part.constraints = Array(constraints.prefix(count + 1))
             if let error = try scratch.refusal(of: part.createSQL, name: table.name) {
-                return table.failure("constraints[\(count)]", "SQLite refuses it", error)
+                return table.failure("constraints[\(count)]", "SQLite rejects it", error)
             }
         }
-        return table.failure(nil, "SQLite refuses it", error)
+        return table.failure(nil, "SQLite rejects it", error)
     }
 }
 

@@ -31,7 +31,13 @@ package struct DeclaredTablesSource: SchemaSource {
         guard let first = found.first, !tables.isEmpty else { return nil }
         let declared = Set((tables.map(\.name) + tables.compactMap(\.renamedFrom)).map { SQLName($0) })
         guard !found.contains(where: { declared.contains(SQLName($0.name)) }) else { return nil }
-        let others = found.count > 1 ? " and \(found.count - 1) more" : ""
-        return "the database has none of the declared tables, but \(first.name)\(others): check the path"
+        let others =
+            switch found.count {
+            case 1: ""
+            case 2: " and 1 other table"
+            default: " and \(found.count - 1) other tables"
+            }
+        return "the database contains none of the declared tables, but it contains \(first.name)\(others): check the "
+            + "path"
     }
 }

@@ -35,7 +35,7 @@ struct ObjectDifference {
             guard views.contains(SQLName(trigger.table)), dropped.contains(SQLName(trigger.table)),
                 dropped.insert(SQLName(trigger.name)).inserted
             else { continue }
-            create(trigger, "its view was recreated")
+            create(trigger, "the view \(trigger.table) is created again")
         }
     }
 
@@ -56,13 +56,17 @@ struct ObjectDifference {
             })
         else {
             try checkNameIsFree(object, present)
-            create(object, "the schema has it and the database does not")
+            create(object, "the \(object.type) is in the schema but not in the database")
             return
         }
         let isSame = SQLTokens.normalized(found.object.sql) == SQLTokens.normalized(object.sql)
         guard !isSame || found.isOutdated else { return }
-        drop(found.object, isSame ? "it refers to something that is renamed" : "the schema defines it differently")
-        create(object, isSame ? "it refers to something that was renamed" : "this is the schema's definition")
+        let reason =
+            isSame
+            ? object.refersToRename
+            : "the \(object.type) is defined differently in the schema and in the database"
+        drop(found.object, reason)
+        create(object, reason)
     }
 
     private func checkNameIsFree(_ object: DatabaseState.Object, _ present: PresentSchema) throws {
@@ -72,7 +76,7 @@ struct ObjectDifference {
             && (present.tables[name] != nil
                 || present.objects.contains { $0.object.type != "trigger" && SQLName($0.object.name) == name })
         guard isTaken else { return }
-        throw StoreError.nameInUse(path, making: "\(object.type) \(object.name)", besides: "something else")
+        throw StoreError.nameInUse(path, making: "\(object.type) \(object.name)", besides: "another object")
     }
 
     // MARK: Other objects
@@ -80,16 +84,16 @@ struct ObjectDifference {
     private mutating func decide(_ found: PresentSchema.Object) throws {
         guard found.isOutdated else { return }
         try checkDoubt(found)
-        drop(found.object, "it refers to something that is renamed")
-        create(found.object, "it refers to something that was renamed")
+        drop(found.object, found.object.refersToRename)
+        create(found.object, found.object.refersToRename)
     }
 
     private func checkDoubt(_ found: PresentSchema.Object) throws {
         guard let doubt = found.doubt else { return }
         throw StoreError(
             .migration, path: path,
-            "the \(found.object.type) \(found.object.name) names \(doubt), and it is unclear whether that name is "
-                + "the one that is renamed",
+            "the \(found.object.type) \(found.object.name) contains the name \(doubt), and it is unclear whether that "
+                + "name refers to the renamed table or column",
             advice: "declare the \(found.object.type) in the schema, or drop it", changed: .nothing)
     }
 
@@ -113,6 +117,9 @@ struct ObjectDifference {
 }
 
 extension DatabaseState.Object {
+    /// The reason to create the object again after a rename.
+    fileprivate var refersToRename: String { "the \(type) refers to a renamed table or column" }
+
     fileprivate var kinds: (create: Plan.Operation.Kind, drop: Plan.Operation.Kind) {
         switch type {
         case "index": (.createIndex, .dropIndex)

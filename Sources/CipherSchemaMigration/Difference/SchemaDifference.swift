@@ -50,7 +50,7 @@ struct SchemaDifference {
             tables.append(
                 Plan.Operation(
                     .createTable, table: table.name, sql: [table.sql],
-                    reason: "the schema has it and the database does not"))
+                    reason: "the table is in the schema but not in the database"))
             return
         }
         var difference = TableDifference(table, found, in: present, users: users, comparison, state)
@@ -76,7 +76,8 @@ struct SchemaDifference {
                         of: table.shape, to: table.shape, temporaryName: state.freeName(for: table.shape),
                         objects: survivors.map(\.sql)
                     ).statements,
-                    reason: "it refers to something that is renamed, and SQLite does not update it"))
+                    reason: "the table refers to a renamed table or column, and this version of SQLite does not update "
+                        + "the reference"))
         }
     }
 
@@ -87,13 +88,13 @@ struct SchemaDifference {
             tables.append(
                 Plan.Operation(
                     .createTable, table: table.name, sql: [table.sql],
-                    reason: "the schema has it and the database does not"))
+                    reason: "the table is in the schema but not in the database"))
             return
         }
         if SQLTokens.normalized(sql) != SQLTokens.normalized(table.sql) {
             changes.withheld.append(
                 Plan.Withheld(
-                    .changeTable, table: table.name, reason: "it is a virtual table, which is never rebuilt"))
+                    .changeTable, table: table.name, reason: "virtual tables are never rebuilt"))
         }
     }
 
@@ -102,7 +103,7 @@ struct SchemaDifference {
         guard state.table(table.name)?.isVirtual != true else {
             throw StoreError(
                 .migration, path: state.connection.path,
-                "\(table.name) is a virtual table in the database, but an ordinary one in the schema",
+                "\(table.name) is a virtual table in the database, but an ordinary table in the schema",
                 advice: "remove the table from the schema", changed: .nothing)
         }
         guard let object = state.objects.first(where: { $0.type != "trigger" && SQLName($0.name) == name }) else {

@@ -75,14 +75,14 @@ struct TableDifference {
                 // A launch without a migration does not read whole columns.
                 let values = state.countsRows ? try lint.values(of: column) : ValueLint.Count(number: nil)
                 let reason =
-                    kept.map { ", but \($0)" } ?? user.map { ", but \($0) needs it" } ?? values.number.map { _ in
+                    kept.map { ", and \($0)" } ?? user.map { ", but \($0) needs it" } ?? values.number.map { _ in
                         "; it contains \(values.of("value"))"
                     }
                     ?? ""
                 withheld.append(
                     Plan.Withheld(
                         .dropColumn, table: existing.name, column: column.name, rows: values.number,
-                        reason: "the schema does not have it\(reason)"))
+                        reason: "the column is not in the schema\(reason)"))
                 target.keep(SQLName(column.name))
             } else {
                 let values = try lint.values(of: column)
@@ -92,12 +92,12 @@ struct TableDifference {
                         values.isZero ? .removesSchema : .losesData, table: existing.name, column: column.name,
                         count: values.number,
                         message: values.isZero
-                            ? "drops \(name), which contains no values"
-                            : "drops \(values.of("non-NULL value")) of \(name)")
+                            ? "the migration drops \(name), which contains no values"
+                            : "the migration drops \(values.of("non-NULL value")) of \(name)")
                 )
                 target.lose(SQLName(column.name))
                 lostColumns.append(SQLName(column.name))
-                reasons.append("\(column.name) is dropped")
+                reasons.append("the column \(column.name) is dropped")
             }
         }
     }
@@ -110,14 +110,16 @@ struct TableDifference {
         for column in wanted.columns {
             let name = SQLName(column.name)
             guard let old = existing.column(name), !wanted.defines(name, like: existing) else { continue }
-            let difference =
-                "declared as \(wanted.definition(of: column)), in the database as \(existing.definition(of: old))"
+            let (new, present) = (wanted.definition(of: column), existing.definition(of: old))
+            func difference(of subject: String) -> String {
+                "\(subject) is declared as \(new) in the schema, but as \(present) in the database"
+            }
             let changed = try changedValues(old, column)
             if !changed.isZero, comparison.policy == .withhold {
                 withheld.append(
                     Plan.Withheld(
                         .changeColumn, table: existing.name, column: old.name, rows: changed.number,
-                        reason: "\(difference); the change would alter \(changed.of("value"))"))
+                        reason: "\(difference(of: "the column")); the change would alter \(changed.of("value"))"))
                 target.keepDefinition(of: name)
                 if old.primaryKeyPosition != 0 || column.primaryKeyPosition != 0 { withheldKeyColumn = name }
                 continue
@@ -126,9 +128,10 @@ struct TableDifference {
                 findings.append(
                     Plan.Finding(
                         .losesData, table: existing.name, column: old.name, count: changed.number,
-                        message: "alters \(changed.of("value")) of \(existing.name).\(old.name): \(difference)"))
+                        message: "the migration alters \(changed.of("value")) of \(existing.name).\(old.name): "
+                            + difference(of: "the column")))
             }
-            changes.append((name, "\(old.name) is \(difference)"))
+            changes.append((name, difference(of: "the column \(old.name)")))
         }
         let kept = withheldKeyColumn.map { keepKey(in: &target, because: $0) } ?? []
         reasons += changes.filter { !kept.contains($0.column) }.map(\.reason)
@@ -141,7 +144,7 @@ struct TableDifference {
     private mutating func keepKey(in target: inout TableTarget, because withheldColumn: SQLName) -> Set<SQLName> {
         target.keepKey()
         var kept: Set<SQLName> = []
-        let reason = "the primary key stays as it is, because the change of \(withheldColumn.text) is withheld"
+        let reason = "the primary key is not changed, because the change of \(withheldColumn.text) is withheld"
         for column in wanted.columns where SQLName(column.name) != withheldColumn {
             let name = SQLName(column.name)
             let old = existing.column(name)
@@ -189,7 +192,7 @@ struct TableDifference {
                 Plan.Operation(
                     .addColumn, table: existing.name, column: column.name,
                     sql: ["ALTER TABLE \(SQL.quoted(identifier: existing.name)) ADD COLUMN \(item.text)"],
-                    reason: "the schema has it and the table does not"))
+                    reason: "the column is in the schema but not in the table"))
         }
         operations += added
         return true
@@ -221,12 +224,15 @@ struct TableDifference {
             ("AUTOINCREMENT", existing.facts.isAutoincrement, target.facts.isAutoincrement),
             ("WITHOUT ROWID", existing.facts.isWithoutRowID, target.facts.isWithoutRowID),
             ("STRICT", existing.facts.isStrict, target.facts.isStrict),
-        ].compactMap { option, had, has in had == has ? nil : has ? "it becomes \(option)" : "it loses \(option)" }
+        ].compactMap { option, had, has in
+            had == has ? nil : "the schema declares the table \(has ? "with" : "without") \(option)"
+        }
     }
 
     private mutating func rebuild(_ target: TableShape, _ survivors: [DatabaseState.Object]) {
-        let missing = target.columns.filter { existing.column(SQLName($0.name)) == nil }.map { "\($0.name) is missing" }
-        let renamed = found.isOutdated ? ["it refers to something that is renamed"] : []
+        let missing = target.columns.filter { existing.column(SQLName($0.name)) == nil }
+            .map { "the column \($0.name) is missing" }
+        let renamed = found.isOutdated ? ["the table refers to a renamed table or column"] : []
         let all = reasons + options(target) + missing + renamed
         operations.append(
             Plan.Operation(
@@ -236,7 +242,8 @@ struct TableDifference {
                     renamedColumns: columnSources,
                     objects: survivors.map(\.sql)
                 ).statements,
-                reason: all.isEmpty ? "its constraints differ from the schema's" : all.joined(separator: "; "),
+                reason: all.isEmpty
+                    ? "the table's constraints differ from those in the schema" : all.joined(separator: "; "),
                 risk: findings.contains { $0.severity == .losesData }
                     ? .losesData : findings.contains { $0.severity == .removesSchema } ? .removesSchema : .none))
     }

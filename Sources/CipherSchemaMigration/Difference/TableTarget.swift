@@ -58,7 +58,9 @@ struct TableTarget {
             }
         }
         throw StoreError.unreachable(
-            path, "\(existing.name) cannot be changed to match the schema: \(failure?.message ?? "SQLite refuses it")",
+            path,
+            "\(existing.name) cannot be changed to match the schema: "
+                + (failure?.message ?? "SQLite rejects the definition"),
             correct: .schema, underlying: failure)
     }
 

@@ -59,22 +59,26 @@ struct UnnamedTables {
         drops.append(
             Plan.Operation(
                 .dropTable, table: table.name, sql: ["DROP TABLE \(SQL.quoted(identifier: table.name))"],
-                reason: "the schema does not have it; it contains \(isEmpty ? "no rows" : count)",
+                reason: "the table is not in the schema; it contains \(isEmpty ? "no rows" : count)",
                 risk: isEmpty ? .removesSchema : .losesData))
         findings.append(
             Plan.Finding(
                 isEmpty ? .removesSchema : .losesData, table: table.name, count: rows,
-                message: isEmpty ? "drops \(table.name), which contains no rows" : "drops \(count) of \(table.name)"))
+                message: isEmpty
+                    ? "the migration drops \(table.name), which contains no rows"
+                    : "the migration drops \(table.name) with \(count)"))
     }
 
     private func reasonToKeep(_ table: TableState) -> String? {
-        if table.isVirtual { return "the schema does not have it; virtual tables are never dropped" }
+        if table.isVirtual { return "the table is not in the schema, but virtual tables are never dropped" }
         if isShadow(table) { return nil }
         if comparison.keptTables.contains(SQLName(table.name)) {
-            return "it contains the version that the app recorded"
+            return "the table contains the version that the app recorded"
         }
-        if let reason = kept[SQLName(table.name)] { return "the schema does not have it, but \(reason)" }
-        if comparison.policy == .withhold { return "the schema does not have it, and destructiveChanges is withhold" }
+        if let reason = kept[SQLName(table.name)] { return "the table is not in the schema, and \(reason)" }
+        if comparison.policy == .withhold {
+            return "the table is not in the schema, but destructiveChanges is withhold"
+        }
         return nil
     }
 
@@ -102,10 +106,10 @@ struct UnnamedTables {
         for (index, table) in dropped.enumerated() {
             let name = SQLName(table.name)
             if let other = staying.first(where: { $0.facts.foreignKeys.contains { $0.parent == name } }) {
-                return (index, "the schema does not have it, but a foreign key of \(other.name) refers to it")
+                return (index, "the table is not in the schema, but a foreign key of \(other.name) refers to it")
             }
             if let object = objects.first(where: { name.isMentioned(in: $0.sql) }) {
-                return (index, "the schema does not have it, but the \(object.type) \(object.name) refers to it")
+                return (index, "the table is not in the schema, but the \(object.type) \(object.name) refers to it")
             }
         }
         return nil

@@ -102,7 +102,7 @@ struct ForeignKeyViolations {
         }
         for (table, failure) in uncheckable where before.uncheckable[origins[table]?.table ?? table] == nil {
             throw StoreError.unreachable(
-                path, "after the migration the foreign keys of \(failure.name) could not be checked",
+                path, "after the migration, the foreign keys of \(failure.name) could not be checked",
                 correct: .schema, underlying: failure.error)
         }
     }

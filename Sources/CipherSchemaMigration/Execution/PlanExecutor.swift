@@ -62,7 +62,8 @@ struct PlanExecutor {
         guard !connection.isInTransaction else { return }
         throw StoreError(
             .migration, path: connection.path, "\(operation.title) ended the migration's transaction",
-            advice: "remove COMMIT and ROLLBACK from it, and check the database: earlier statements may have been kept")
+            advice: "remove COMMIT and ROLLBACK from the step, and check the database: earlier statements may have "
+                + "been committed")
     }
 
     /// Runs an operation.
@@ -116,7 +117,7 @@ struct PlanExecutor {
         guard before == after else {
             throw StoreError(
                 .migration, path: connection.path,
-                "\(operation.title) found \(before ?? 0) rows and would leave \(after ?? 0)",
+                "\(operation.title) would change the number of rows from \(before ?? 0) to \(after ?? 0)",
                 advice: "this is a bug: please report it with this message and the schema", changed: .nothing)
         }
     }

@@ -43,7 +43,7 @@ extension StepEffectCounter {
                 let loss = Plan.Finding(
                     .losesData, table: held.table, count: left,
                     message: "\(held.operation.subject) leaves \(Self.rows(left)) of \(held.table) only in the "
-                        + "temporary table \(count.table), which disappears with the connection")
+                        + "temporary table \(count.table), which is deleted when the connection closes")
                 return (held.operation.step, loss)
             }
     }
@@ -77,15 +77,12 @@ extension StepEffectCounter {
             findings.append(finding(.removesSchema, 0, "drops the table \(before.table), which contains no rows"))
         } else if missing.rows > 0 {
             let copied = gone - missing.rows
-            let rows = Self.rows(missing.rows)
-            let isWhole = copied == 0 && after == nil
-            findings.append(
-                finding(
-                    .losesData, missing.rows,
-                    isWhole
-                        ? "drops the table \(before.table) with \(rows)"
-                        : "\(after == nil ? "drops the table" : "deletes from") \(before.table) \(rows) of "
-                            + "\(before.rows)\(copied > 0 ? ", and \(copied) of them were copied before" : "")"))
+            let loss =
+                after == nil
+                ? "drops the table \(before.table) with \(Self.rows(gone))"
+                : "deletes \(gone) of \(Self.rows(before.rows)) from \(before.table)"
+            let rest = copied > 0 ? ", of which only \(copied) \(copied == 1 ? "was" : "were") copied before" : ""
+            findings.append(finding(.losesData, missing.rows, loss + rest))
             // Values that disappear with rows are not reported separately.
             return findings
         }
@@ -104,7 +101,7 @@ extension StepEffectCounter {
             } else if gone <= 0 {
                 add("sets \(Self.values(count)) of \(subject) to NULL")
             } else {
-                add("removes \(Self.values(count)) of \(subject), which were not copied to another table")
+                add("removes \(Self.values(count)) of \(subject) that were not copied to another table")
             }
         }
         return findings

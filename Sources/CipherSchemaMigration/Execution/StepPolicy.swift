@@ -23,11 +23,11 @@ struct StepPolicy {
         let steps = refused.map(\.step).reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
         throw StoreError(
             .destructiveChanges, path: path,
-            "the migration's own steps would lose data, and destructiveChanges is \(destructiveChanges.rawValue): "
+            "the app's own migration steps would lose data, and destructiveChanges is \(destructiveChanges.rawValue): "
                 + refused.map(\.loss.message).joined(separator: "; "),
             advice:
-                "list the steps that may do so in destructiveSteps (\(steps.joined(separator: ", "))), or correct the "
-                + "steps",
+                "correct the steps, or list them in destructiveSteps if the loss is intended: "
+                + steps.joined(separator: ", "),
             changed: .nothing)
     }
 }

@@ -21,7 +21,7 @@ struct PlanLint {
         throw StoreError(
             .destructiveChanges, path: path,
             "the schema migration would lose data, and destructiveChanges is refuse: \(list(destructive))",
-            advice: "set it to withhold or allow, or correct the schema", changed: .nothing)
+            advice: "set destructiveChanges to withhold or allow, or correct the schema", changed: .nothing)
     }
 
     private func list(_ findings: [Plan.Finding]) -> String {

@@ -45,7 +45,8 @@ struct RejectedValues {
             Plan.Finding(
                 isFilled ? .note : .impossible, table: target.name, column: column.name, count: nulls.number,
                 message: isFilled
-                    ? "replaces \(nulls.of("NULL")) of \(name(column)) with the default, because it becomes NOT NULL"
+                    ? "the migration replaces \(nulls.of("NULL")) of \(name(column)) with the default, because the "
+                        + "column becomes NOT NULL"
                     : "\(name(column)) becomes NOT NULL without a default, but contains \(nulls.of("NULL"))")
         ]
     }

@@ -4,7 +4,8 @@ extension LaunchHooks {
     /// Adds the hooks for a kind of launch to a plan.
     func add(for kind: LaunchKind, to plan: inout Plan) {
         func operation(_ name: String, _ body: @escaping @Sendable (Connection) throws -> Void) -> Plan.Operation {
-            Plan.Operation(.swift, object: name, reason: "the app's hook", step: name, action: .init(name, body))
+            Plan.Operation(
+                .swift, object: name, reason: "the app registered this hook", step: name, action: .init(name, body))
         }
         switch kind {
         case .firstInstall:

@@ -50,7 +50,7 @@ struct PlanTrial {
         } catch let error as DatabaseError {
             throw StoreError(
                 .migration, path: source.path, "the target schema cannot be reached: \(operation.title) would fail",
-                advice: "correct the schema, or the rename that leads to it", changed: .nothing, underlying: error)
+                advice: "correct the schema or its renames", changed: .nothing, underlying: error)
         }
     }
 }

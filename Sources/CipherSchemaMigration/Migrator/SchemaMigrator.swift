@@ -101,7 +101,7 @@ package struct SchemaMigrator {
         throw StoreError(
             .migration, path: state.connection.path,
             "the name or the definition of schema entry \(entry) is not valid UTF-8, so the schema cannot be compared",
-            advice: "leave the schema to the app (a configuration without a schema source), or rename the entry",
+            advice: "rename the entry, or remove the schema source from the configuration",
             changed: .nothing)
     }
 
@@ -111,8 +111,9 @@ package struct SchemaMigrator {
         guard let unknown = policy.allowed.subtracting(names).min() else { return }
         throw StoreError(
             .configuration, path: state.connection.path,
-            "destructiveSteps names \(unknown), but there is no such step",
-            advice: names.isEmpty ? "remove it: there are no steps" : "the steps are \(names.joined(separator: ", "))"
+            "destructiveSteps lists \(unknown), but no step has this name",
+            advice: names.isEmpty
+                ? "remove the name: there are no steps" : "the steps are \(names.joined(separator: ", "))"
         )
     }
 
@@ -120,7 +121,7 @@ package struct SchemaMigrator {
         guard (0...Int(Int32.max)).contains(version.wholeNumber ?? 0) else {
             throw StoreError(
                 .configuration, path: state.connection.path,
-                "\(version) cannot be a schema version: user_version can only hold 0 to \(Int32.max)",
+                "\(version) cannot be a schema version: user_version only stores numbers from 0 to \(Int32.max)",
                 advice: "choose another dbVersion")
         }
         if let recorded = state.recorded, recorded > version {
@@ -164,7 +165,7 @@ package struct SchemaMigrator {
     package func rehearse(_ connection: Connection, recorded: () throws -> SchemaVersion?) throws -> Plan {
         var plan = try applying(connection) { try applyLocked(connection, recorded, isRehearsal: true).plan }
         if let swift = plan.firstSwift {
-            plan.notes.append("rehearsed up to \(swift), which is a Swift closure of the app")
+            plan.notes.append("the migration was rehearsed only up to \(swift), which is a Swift closure of the app")
         } else {
             plan.isRehearsed = true
         }

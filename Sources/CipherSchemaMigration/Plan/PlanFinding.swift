@@ -23,7 +23,7 @@ extension Plan {
         public var column: String?
         /// The number of rows or values, if they were counted.
         public var count: Int?
-        /// A description, such as `drops 1204 non-NULL values of chat.draft`.
+        /// A description, such as `the migration drops 1204 non-NULL values of chat.draft`.
         public var message: String
 
         /// Creates a finding from the given parts.
@@ -43,7 +43,7 @@ extension Plan {
         package static func kept(
             _ subject: String, table: String, column: String? = nil, because reason: String
         ) -> Finding {
-            Finding(.warning, table: table, column: column, message: "\(subject) is kept as it is: \(reason)")
+            Finding(.warning, table: table, column: column, message: "\(subject) is not changed: \(reason)")
         }
 
         /// Whether the policy for destructive changes applies.

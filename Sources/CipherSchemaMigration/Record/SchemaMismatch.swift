@@ -46,7 +46,7 @@ public struct SchemaMismatch: Sendable, Hashable, Codable {
         switch kind {
         case .missing: return "\(subject) is missing"
         case .unexpected: return "\(subject) is \(reference)"
-        case .reordered: return "\(subject): the columns are in another order"
+        case .reordered: return "\(subject) has its columns in a different order"
         case .differs:
             guard let expected, let found else { return "\(subject) differs" }
             return "\(subject) is \(Self.quoted(found)) instead of \(Self.quoted(expected))"

@@ -20,10 +20,10 @@ struct RenameCollisions {
                 try state.holdsRows(source.name)
             else { continue }
             if let reason = try reasonToKeepBoth(target, present) {
-                present.tables[SQLName(old)]?.reasonToKeep = "it is to become \(target.shape.name), \(reason)"
+                present.tables[SQLName(old)]?.reasonToKeep = "it cannot be renamed to \(target.shape.name), \(reason)"
             } else {
                 present.drop(new)
-                notes.append("\(target.shape.name) is empty, and \(source.shape.name) replaces it with its rows")
+                notes.append("the empty table \(target.shape.name) is replaced with \(source.shape.name)")
             }
         }
         return notes
@@ -38,10 +38,10 @@ struct RenameCollisions {
                 let target = found.shape.column(new), try holdsValues(source, of: found)
             else { continue }
             if let reason = try reasonToKeepBoth(source, target, of: found, present) {
-                present.tables[name]?.keptColumns[SQLName(old)] = "it is to become \(target.name), \(reason)"
+                present.tables[name]?.keptColumns[SQLName(old)] = "it cannot be renamed to \(target.name), \(reason)"
             } else {
                 try present.replaceColumn(new, by: SQLName(old), of: name, wanted.scratch)
-                notes.append("\(table.name).\(target.name) is empty, and takes the values of \(source.name)")
+                notes.append("the empty column \(table.name).\(target.name) receives the values of \(source.name)")
             }
         }
         return notes
@@ -53,21 +53,21 @@ struct RenameCollisions {
     }
 
     private func reasonToKeepBoth(_ target: PresentSchema.Table, _ present: PresentSchema) throws -> String? {
-        if try state.holdsRows(target.name) { return "which contains rows itself" }
+        if try state.holdsRows(target.name) { return "which already contains rows" }
         let named = Set(wanted.objects.map { SQLName($0.name) })
         let own = present.objects(of: SQLName(target.shape.name)).map(\.object)
         guard let object = own.first(where: { !named.contains(SQLName($0.name)) }) else { return nil }
-        return "which has the \(object.type) \(object.name) that the schema does not have"
+        return "whose \(object.type) \(object.name) is not in the schema"
     }
 
     private func reasonToKeepBoth(
         _ source: ColumnState, _ target: ColumnState, of table: PresentSchema.Table, _ present: PresentSchema
     ) throws -> String? {
-        if try holdsValues(target, of: table) { return "which contains values itself" }
+        if try holdsValues(target, of: table) { return "which already contains values" }
         let isPlain = [source, target].allSatisfy { $0.generation == nil && $0.primaryKeyPosition == 0 }
-        guard isPlain else { return "and one of them is generated or belongs to the primary key" }
+        guard isPlain else { return "because one of the two columns is generated or belongs to the primary key" }
         let users = ColumnUsers(objects: present.objects.map(\.object), tables: present.tables.values.map(\.shape))
-        return users.user(of: source.name, in: table.shape.name).map { "but \($0) needs it" }
+        return users.user(of: source.name, in: table.shape.name).map { "because \($0) needs it" }
     }
 
     private func holdsValues(_ column: ColumnState, of table: PresentSchema.Table) throws -> Bool {

@@ -37,8 +37,8 @@ struct SchemaRenames {
         }
         for (new, old) in hints where found.shape.column(new) == nil && found.shape.column(SQLName(old)) == nil {
             notes.append(
-                "\(table.name) has no column \(old) that could become \(table.column(new)?.name ?? old), so a new "
-                    + "column is added")
+                "\(table.name) has no column \(old) to rename to \(table.column(new)?.name ?? old), so a new column is "
+                    + "added")
         }
         return notes
     }
@@ -71,7 +71,7 @@ struct SchemaRenames {
             let name = wanted.table(table.text)?.name ?? table.text
             let place = wanted.renames.origin.place(ofColumnsOf: name)
             guard let shape = wanted.tables.first(where: { SQLName($0.name) == table }) else {
-                throw failure(place, "the schema does not have the table \(name)")
+                throw failure(place, "the schema does not contain the table \(name)")
             }
             try check(hints, wanted: Set(shape.columns.map { SQLName($0.name) })) { "\(place).\($0)" }
         }
@@ -83,10 +83,12 @@ struct SchemaRenames {
         for (new, old) in hints.sorted(by: { $0.key < $1.key }) {
             guard wanted.contains(new) else {
                 throw failure(
-                    place(new.text), "\(new.text) is to be renamed from \(old), but the schema does not have it")
+                    place(new.text),
+                    "\(old) would be renamed to \(new.text), but the schema does not contain \(new.text)")
             }
             guard !wanted.contains(SQLName(old)) || hints[SQLName(old)] != nil else {
-                throw failure(place(new.text), "\(old) is renamed to \(new.text), but the schema still has it")
+                throw failure(
+                    place(new.text), "\(old) would be renamed to \(new.text), but the schema still contains \(old)")
             }
         }
     }

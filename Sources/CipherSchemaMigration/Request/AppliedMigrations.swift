@@ -41,10 +41,10 @@ extension RecordedVersion.AppliedMigrations {
 
     /// The fault of the list itself, with the configuration key that contains it; `nil` if the list is valid.
     package var fault: (key: String, detail: String)? {
-        guard !identifiers.isEmpty else { return ("identifiers", "names no migration") }
+        guard !identifiers.isEmpty else { return ("identifiers", "the list contains no migrations") }
         var known: Set<String> = []
         for identifier in identifiers where !known.insert(identifier).inserted {
-            return ("identifiers", "names \"\(identifier)\" twice")
+            return ("identifiers", "the list contains \"\(identifier)\" twice")
         }
         for (name, parts) in merged.sorted(by: { $0.key < $1.key }) {
             guard !parts.isEmpty else { return ("merged", "\"\(name)\" replaces no migration") }
@@ -71,18 +71,19 @@ extension RecordedVersion.AppliedMigrations {
         if let later = identifiers.dropFirst(count).first(where: applied.contains) {
             throw failure(
                 databasePath,
-                "\(table) has the migration \"\(later)\", but not \"\(identifiers[count])\", which comes before it")
+                "\(table) contains the migration \"\(later)\" but not \"\(identifiers[count])\", which comes before it")
         }
         guard unknown > 0 else { return SchemaVersion(count) }
+        let others = unknown == 1 ? "1 unlisted migration" : "\(unknown) unlisted migrations"
         guard count == identifiers.count else {
             throw failure(
                 databasePath,
-                "\(table) lacks the migration \"\(identifiers[count])\", but has \(unknown) that the app does not know")
+                "\(table) does not contain the migration \"\(identifiers[count])\", but contains \(others)")
         }
         throw StoreError.downgrade(
             databasePath,
-            "\(table) has \(unknown) more migrations than the \(count) up to \"\(identifiers[count - 1])\"",
-            orElse: "list them in recordedVersion.identifiers, if the app knows them")
+            "\(table) contains all \(count) migrations up to \"\(identifiers[count - 1])\" and also \(others)",
+            orElse: "add them to recordedVersion.identifiers if this app supports them")
     }
 
     /// Returns the migrations that are applied, and the number of applied migrations that the list lacks.
@@ -97,7 +98,7 @@ extension RecordedVersion.AppliedMigrations {
                 throw StoreError(
                     .recordedVersion, path: databasePath,
                     "\(names.place) contains a value that is not the name of a migration",
-                    advice: "it must be text or a whole number; check recordedVersion in the configuration")
+                    advice: "a name must be text or a whole number; check recordedVersion in the configuration")
             }
             if known.contains(name) { applied.insert(name) }
             applied.formUnion(merged[name] ?? [])

@@ -63,7 +63,8 @@ struct RecordedValue {
             case .refused:
                 throw StoreError.unknownVersion(
                     path,
-                    "\(place) contains a number that is not whole, and as numbers the versions 1.1 and 1.10 are equal",
+                    "\(place) contains a number with a fraction, which is ambiguous: as numbers, the versions 1.1 and "
+                        + "1.10 are equal",
                     last: "return the version from a closure (RecordedVersion.custom)")
             }
         case .text(let text):

@@ -33,7 +33,7 @@ extension RecordedVersion {
             guard number >= 0 else {
                 throw StoreError(
                     .recordedVersion, path: databasePath, "PRAGMA user_version is negative",
-                    advice: "set it to the version of the schema")
+                    advice: "set user_version to the version of the schema")
             }
             return SchemaVersion(number)
         case .table(let column):
@@ -56,7 +56,7 @@ extension RecordedVersion {
             guard version?.components.contains(where: { $0 < 0 }) != true else {
                 throw StoreError(
                     .recordedVersion, path: databasePath, "the app's closure returned a negative version",
-                    advice: "return nil if nothing is recorded")
+                    advice: "return nil from the closure if no version is recorded")
             }
             return version
         }
@@ -70,7 +70,9 @@ extension RecordedVersion {
             StoreError(.recordedVersion, path: path, detail, advice: advice)
         }
         if let fault = FileName.fault(of: file) {
-            throw failure("the name of the version's property list \(fault)", "name a file beside the database")
+            throw failure(
+                "the file name of the property list with the recorded version \(fault)",
+                "specify the name of a file next to the database")
         }
         guard let bytes = try contents(of: path, besides: databasePath, failure: failure) else { return nil }
         let value: ConfigurationValue
@@ -89,7 +91,7 @@ extension RecordedVersion {
         guard let version = try RecordedValue(entry)?.version(fractions, of: subject, path: path) else {
             throw failure(
                 "\(subject) is not a valid version",
-                "it must be a whole number or text such as 2.0.0; check recordedVersion.key")
+                "a version must be a whole number or text such as 2.0.0; check recordedVersion.key")
         }
         return version
     }
@@ -99,7 +101,8 @@ extension RecordedVersion {
     ) throws -> [UInt8]? {
         guard !SmallFile.isSame(path, databasePath) else {
             throw failure(
-                "the version's property list is the database itself", "specify the property list beside the database")
+                "the property list with the recorded version is the database itself",
+                "specify a property list next to the database")
         }
         do {
             return try SmallFile(path: path).bytes(limit: ConfigurationSyntax.maximumSize)
@@ -130,8 +133,8 @@ extension RecordedVersion {
     /// A description of the record that a database with tables must have; `nil` if the version may be missing.
     package var place: String? {
         switch self {
-        case .table(let column): "a row of \(column.table) with its \(column.column)"
-        case .propertyList(let file, let key): "\"\(ConfigurationNode.shown(key))\" in \(file)"
+        case .table(let column): "the value of \(column.table).\(column.column)"
+        case .propertyList(let file, let key): "the value of \"\(ConfigurationNode.shown(key))\" in \(file)"
         // The sources that change the schema in steps report more about a database without a version.
         case .userVersion, .stepRecords, .migrations, .custom: nil
         }
@@ -155,8 +158,8 @@ extension RecordedVersion.VersionColumn {
             guard let version = try value?.version(fractions, offset: offset, of: place, path: databasePath) else {
                 throw StoreError(
                     .recordedVersion, path: databasePath, "\(place) contains a value that is not a valid version",
-                    advice: "it must be a whole number that is at least 0 once the offset is added or, if there is no "
-                        + "offset, text such as 2.0.0")
+                    advice: "a version must be a whole number that is at least 0 after the offset is added, or text "
+                        + "such as 2.0.0 if there is no offset")
             }
             highest = highest.map { max($0, version) } ?? version
         }
@@ -202,8 +205,8 @@ extension RecordedVersion.VersionColumn {
         guard found.hasRows else {
             throw StoreError(
                 .recordedVersion, path: databasePath,
-                "\"\(table)\", which records the version, is not an ordinary table",
-                advice: "check recordedVersion in the configuration, and the origin of the file")
+                "\"\(table)\", which should record the version, is not an ordinary table",
+                advice: "check recordedVersion in the configuration, and where the file comes from")
         }
         return found.name
     }

@@ -78,7 +78,7 @@ struct PresentSchema {
         operations.append(
             Plan.Operation(
                 .renameTable, table: oldName, sql: try reach.get().statements(from: oldName, to: new),
-                reason: "the schema calls it \(new)"))
+                reason: "the table is named \(new) in the schema"))
         table.shape.name = new
         tables[SQLName(new)] = table
         for (name, other) in tables {
@@ -110,7 +110,7 @@ struct PresentSchema {
             Plan.Operation(
                 .dropTable, table: table.shape.name,
                 sql: ["DROP TABLE \(SQL.quoted(identifier: table.shape.name))"],
-                reason: "it contains no rows, and another table is renamed to it"))
+                reason: "the table contains no rows, and another table is renamed to its name"))
     }
 
     // MARK: Columns
@@ -143,7 +143,7 @@ struct PresentSchema {
                     sql: [
                         "ALTER TABLE \(SQL.quoted(identifier: present.shape.name)) RENAME COLUMN "
                             + "\(SQL.quoted(identifier: column.name)) TO \(SQL.quoted(identifier: new))"
-                    ], reason: "the schema calls it \(new)"))
+                    ], reason: "the column is named \(new) in the schema"))
         }
         tables[table]?.columns[SQLName(new)] = present.column(old)
         tables[table]?.columns[old] = nil

@@ -89,7 +89,7 @@ package struct WantedSchema {
         if let virtual = made.first(where: \.isVirtual) { made = [virtual] }
         guard let (object, isVirtual) = made.first, made.count == 1 else {
             throw StoreError.unusable(
-                place, "it does not create a table, view, index or trigger", advice: "use one CREATE statement")
+                place, "the SQL does not create a table, view, index or trigger", advice: "use one CREATE statement")
         }
         guard !SQLName(object.name).isOfCipherStore else {
             throw StoreError.unusable(

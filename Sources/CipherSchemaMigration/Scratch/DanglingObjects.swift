@@ -19,7 +19,9 @@ package struct DanglingObjects {
     package var isEmpty: Bool { failures.isEmpty }
 
     /// Descriptions of the statements that cannot be compiled, each with SQLite's reason.
-    package var descriptions: [String] { failures.values.map(\.text).sorted() }
+    package var descriptions: [String] {
+        failures.values.map { "\($0.text) cannot be compiled: \($0.error.message)" }.sorted()
+    }
 
     /// Returns SQLite's error messages for a view, or for the triggers of the table that a trigger belongs to.
     package func messages(about object: DatabaseState.Object) -> Set<String> {
@@ -91,7 +93,7 @@ package struct DanglingObjects {
             // SQLite returns this error if a view only has triggers for other statements.
             guard !error.isOfViewWithoutTrigger else { return }
             let key = Subject(kind: subject.kind, name: SQLName(subject.name), statement: statement)
-            failures[key] = ("\(subject.kind) \(subject.name): \(error.message)", error)
+            failures[key] = ("\(subject.kind) \(subject.name)", error)
         }
     }
 
@@ -107,8 +109,11 @@ package struct DanglingObjects {
                 statement: subject.statement)
             return before.failures[subject] == nil && before.failures[former] == nil
         }
-        guard let first = new.values.min(by: { $0.text < $1.text }) else { return }
+        guard let first = new.values.min(by: { ($0.text, $0.error.message) < ($1.text, $1.error.message) }) else {
+            return
+        }
         throw StoreError.unreachable(
-            path, "the migration would break \(first.text)", correct: .schema, underlying: first.error)
+            path, "the migration would break \(first.text): \(first.error.message)", correct: .schema,
+            underlying: first.error)
     }
 }

@@ -72,7 +72,7 @@ package struct TableShape: Sendable, Equatable {
         guard let sql = found, let text = TableText(sql) else {
             throw StoreError(
                 .migration, path: connection.path, "the definition of \(name) cannot be read",
-                advice: "verify the file", changed: .nothing)
+                advice: "check the file for damage", changed: .nothing)
         }
         self.name = name
         self.sql = sql

@@ -59,8 +59,8 @@ final class StepGuard {
     private static func refused(_ what: String, _ place: String, _ path: String?) -> StoreError {
         StoreError(
             .configuration, path: path,
-            "\(place) may not run \(what): all steps run in one transaction, which they must not leave",
-            advice: "remove it from the step", changed: .nothing)
+            "\(place) may not run \(what), because all steps run in one transaction",
+            advice: "remove the statement from the step", changed: .nothing)
     }
 
     private func allows(_ action: StatementAction) -> Bool {

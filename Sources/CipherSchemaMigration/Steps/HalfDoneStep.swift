@@ -30,7 +30,7 @@ struct HalfDoneStep {
             !passage.change.added.isEmpty && passage.change.added.allSatisfy { !found.has($0) }
         }
         var answer = Answer()
-        for index in done { answer.skipped[index] = "what it creates already exists" }
+        for index in done { answer.skipped[index] = "the objects that it creates already exist" }
         // A statement that also removes a table has renamed it.
         let additions = done.map { passages[$0].change }.filter { !$0.removed.contains { $0.kind == .table } }
         let made = Set(additions.flatMap(\.added).filter { $0.kind == .table }.map(\.name))
@@ -42,14 +42,14 @@ struct HalfDoneStep {
             if mayLack, try !canRun(passage.statement) { continue }
             if index < proof {
                 answer.skipped[index] =
-                    "it ran, or failed unnoticed, before \(passages[proof].statement.place), whose effect is in the "
+                    "it ran or failed before \(passages[proof].statement.place), whose effect is already in the "
                     + "database"
                 continue
             }
             guard !mayRepeat(passage) else { continue }
             switch try evidence.answer(for: passage, made: made) {
             case .ran:
-                answer.skipped[index] = "its rows already exist"
+                answer.skipped[index] = "the rows that it inserts already exist"
                 // In a table that existed before the step, the rows may be other rows.
                 if !passage.traits.inserts.isDisjoint(with: made) { proof = index }
             case .notRun: continue
@@ -67,7 +67,7 @@ struct HalfDoneStep {
         where passage.traits.writesRows && !mayRepeat(passage) {
             guard try !earlier.contains(passage.statement.sql) && canRun(passage.statement) else { continue }
             switch try evidence.answer(for: passage) {
-            case .ran: answer.skipped[index] = "its rows already exist"
+            case .ran: answer.skipped[index] = "the rows that it inserts already exist"
             case .notRun: continue
             case .unclear: throw unclear(passage)
             case .unknown: open = open ?? passage
@@ -86,11 +86,11 @@ struct HalfDoneStep {
         let isInsert = passage.traits.deletes.isEmpty && passage.traits.updates.isEmpty
         return StoreError(
             .migration, path: path,
-            "\(name) was started before and did not finish, and it is unknown whether "
+            "an earlier run of \(name) did not finish, and it is unknown whether "
                 + "\(passage.statement.place) has run: running it again might "
-                + (isInsert ? "insert rows twice" : "change rows a second time"),
-            advice: (isInsert ? "write it as INSERT OR IGNORE, or write it so " : "write it so ")
-                + "that it may run again and list it in updates.repeatable, or repair the database by hand",
+                + (isInsert ? "insert rows twice" : "change rows twice"),
+            advice: (isInsert ? "use INSERT OR IGNORE, or " : "")
+                + "make the statement safe to repeat and list it in updates.repeatable, or repair the database by hand",
             changed: .nothing)
     }
 
@@ -102,10 +102,10 @@ struct HalfDoneStep {
             let there = added.filter(found.has)
             guard !there.isEmpty else { continue }
             if let absent = added.subtracting(there).min(by: { $0.description < $1.description }) {
-                throw differs(passage, "it also creates the \(absent), which is missing")
+                throw differs(passage, "the \(absent) is missing")
             }
             if let other = there.first(where: { found.definitions[$0] != passage.change.after.definitions[$0] }) {
-                throw differs(passage, "the \(other) exists and is different")
+                throw differs(passage, "the \(other) has a different definition")
             }
             done.insert(index)
         }
@@ -131,13 +131,13 @@ struct HalfDoneStep {
         }
         guard let count else {
             throw StoreError.halfDone(
-                path, "\(name) has run in part, but the database matches none of its intermediate states")
+                path, "\(name) has run only in part, but the database matches none of its intermediate states")
         }
         return Set((0..<count).filter { passages[$0].traits.isDefinition })
     }
 
     private func differs(_ passage: StepSchemas.Passage, _ detail: String) -> StoreError {
         .halfDone(
-            path, "part of what \(passage.statement.place) creates is already in the database: \(detail)")
+            path, "some objects that \(passage.statement.place) creates already exist, but \(detail)")
     }
 }

@@ -92,12 +92,12 @@ extension MigrationSteps {
         let ordered = ordered
         for (first, second) in zip(ordered, ordered.dropFirst()) where first.version == second.version {
             throw failure(
-                "\(first.name) and \(second.name) are both the step to version \(first.version)",
+                "\(first.name) and \(second.name) both lead to version \(first.version)",
                 "keep one step for each version")
         }
         if let beyond = ordered.first(where: { $0.version > version }) {
             throw failure(
-                "\(beyond.name) is a step to version \(beyond.version), but the app's version is \(version)",
+                "\(beyond.name) leads to version \(beyond.version), but the app's version is \(version)",
                 "raise dbVersion, or remove the step")
         }
         guard numbering == .consecutive else { return }
@@ -108,14 +108,15 @@ extension MigrationSteps {
         }
         if let first = ordered.first, first.version < 2 {
             throw failure(
-                "\(first.name) would never run: the baseline creates version 1", "number the updates from 2")
+                "\(first.name) would never run: the baseline creates version 1", "number the updates starting with 2")
         }
         for number in stride(from: 2, through: last, by: 1) {
             guard number - 2 < ordered.count, ordered[number - 2].version == SchemaVersion(number) else {
-                let name = directory == nil ? "the update" : "sql_update_\(number).plist"
+                let update = "the update to version \(number)"
+                let name = directory == nil ? update : "sql_update_\(number).plist, \(update),"
                 throw failure(
-                    "\(name), the step to version \(number), is missing",
-                    "every version from 2 to \(last) needs its step")
+                    "\(name) is missing",
+                    "add an update for every version from 2 to \(last)")
             }
         }
     }

@@ -62,7 +62,9 @@ struct StepPlanning {
     private mutating func repair() throws {
         guard past > 0 else { return }
         guard stepSchemas.stages.count >= past else {
-            notes.append("there are Swift steps before the recorded version, so its schema was not compared")
+            notes.append(
+                "the database was not compared with the schema of its recorded version, because Swift steps lead to "
+                    + "that version")
             return
         }
         let repair = StepRepair(
@@ -83,8 +85,8 @@ struct StepPlanning {
         }
         guard !operations.isEmpty else { return }
         notes.append(
-            "the database lacked parts of its recorded version or had different ones: "
-                + (operations.count == 1 ? "1 operation corrects that" : "\(operations.count) operations correct that"))
+            "the database does not match the schema of its recorded version: "
+                + (operations.count == 1 ? "1 operation corrects this" : "\(operations.count) operations correct this"))
     }
 
     /// Reports a leftover, because the app cannot reach rows that a step failed to move.
@@ -117,7 +119,7 @@ struct StepPlanning {
         }
         for (number, statement) in statements.enumerated() {
             if let reason = skipped[number] {
-                notes.append("\(statement.place) is left out: \(reason)")
+                notes.append("\(statement.place) is skipped: \(reason)")
                 continue
             }
             let traits = isKnown ? try rehearse(statement) : nil
@@ -149,7 +151,7 @@ struct StepPlanning {
 
     private func reason(_ stage: StepStage) -> String {
         guard let version = stage.version else { return "the database is new" }
-        return "the step to version \(version)"
+        return "the step leads to version \(version)"
     }
 
     private mutating func look() throws -> SchemaSnapshot {

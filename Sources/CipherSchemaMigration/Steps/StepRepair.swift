@@ -50,14 +50,15 @@ struct StepRepair {
             operations += try structure(of: passage, wanted, missing, &made)
         }
         if let rest = missing.first(where: { $0.kind == .column && !made.contains($0) }) {
-            throw differs("the \(rest) is missing, and no step adds it to a table that exists")
+            throw differs("the \(rest) is missing, and no step adds it to an existing table")
         }
         let repaired = Repaired(made)
         return operations
             + past.filter { repaired.concerns($0.traits) }.map { passage in
                 Plan.Operation(
                     .sql, object: passage.statement.place, sql: [passage.statement.sql],
-                    reason: "it cannot have run while its target was missing", step: passage.statement.step)
+                    reason: "the statement cannot have run, because its target was missing",
+                    step: passage.statement.step)
             }
     }
 
@@ -124,7 +125,7 @@ struct StepRepair {
         let lost = missing.filter { $0.kind == .table || $0.kind == .column }
         let leftover = leftovers(in: found).first { $0.kind == .table || $0.kind == .column }
         guard let leftover, let first = lost.min(by: Self.byName) else { return }
-        throw differs("the \(first) is missing, and the \(leftover), which a step removes, still exists")
+        throw differs("the \(first) is missing, but the \(leftover), which a step removes, still exists")
     }
 
     private func structure(
@@ -132,7 +133,7 @@ struct StepRepair {
         _ made: inout Set<SchemaSnapshot.Item>
     ) throws -> [Plan.Operation] {
         let added = passage.change.added.intersection(missing).subtracting(made)
-        let reason = "version \(version) is recorded, but what \(passage.statement.place) creates is missing"
+        let reason = "version \(version) is recorded, but an object that \(passage.statement.place) creates is missing"
         var operations: [Plan.Operation] = []
         for table in added.filter({ $0.kind == .table }).sorted(by: Self.byName) {
             guard let sql = wanted.sql[table] else { continue }
@@ -160,7 +161,7 @@ struct StepRepair {
                 Plan.Operation(
                     $0.drop, object: item.name.text,
                     sql: ["DROP \(item.kind.rawValue.uppercased()) \(SQL.quoted(identifier: item.name.text))"],
-                    reason: "the \(item) differs from that of the recorded version \(version)")
+                    reason: "the \(item) differs from its definition in the recorded version \(version)")
             }
         }
     }
@@ -170,7 +171,7 @@ struct StepRepair {
             Plan.Operation(
                 .dropIndex, object: item.name.text,
                 sql: ["DROP INDEX \(SQL.quoted(identifier: item.name.text))"],
-                reason: "a step up to the recorded version \(version) drops it, but it still exists")
+                reason: "the index still exists, although a step up to the recorded version \(version) drops it")
         }
     }
 
@@ -186,7 +187,7 @@ struct StepRepair {
                         kinds.create, object: item.name.text, sql: [$0],
                         reason: missing.contains(item)
                             ? "version \(version) is recorded, but the \(item) is missing"
-                            : "the recorded version \(version) has this \(item)")
+                            : "the \(item) belongs to the recorded version \(version)")
                 }
             }
         }
@@ -198,7 +199,8 @@ struct StepRepair {
         }
         return made
             + lost.map {
-                Plan.Operation(.createTrigger, object: $0.name, sql: [$0.sql], reason: "it was dropped with its view")
+                Plan.Operation(
+                    .createTrigger, object: $0.name, sql: [$0.sql], reason: "the trigger was dropped with its view")
             }
     }
 
@@ -217,7 +219,7 @@ struct StepRepair {
         StoreError(
             .migration, path: path,
             "the database does not match its recorded version \(version): \(detail)",
-            advice: "repair it by hand, or correct the record", changed: .nothing)
+            advice: "repair the database by hand, or correct the recorded version", changed: .nothing)
     }
 
     /// Returns whether the left item precedes the right one: tables come first, and views before their triggers.

@@ -28,7 +28,8 @@ package struct StepsSource: SchemaSource {
         var plan = Plan(from: state.recorded, to: version, fingerprint: fingerprint)
         let everyLaunch = PlacedStatement.statements(of: steps.everyLaunch, in: steps.names.everyLaunch)
         plan.everyLaunch = everyLaunch.map {
-            Plan.Operation(.sql, object: $0.place, sql: [$0.sql], reason: "it runs at every launch", step: $0.step)
+            Plan.Operation(
+                .sql, object: $0.place, sql: [$0.sql], reason: "the statement runs at every launch", step: $0.step)
         }
         guard !state.isAdopted || state.recorded != version else { return plan }
         let stages =
@@ -54,8 +55,8 @@ package struct StepsSource: SchemaSource {
         guard let table = own.first else { return nil }
         throw StoreError.unknownVersion(
             state.connection.path,
-            "the database has tables, such as \(table.name), but records no version: it is not new, and its version is "
-                + "unknown", first: "configure recordedVersion with the location of its version")
+            "the database contains tables, such as \(table.name), but no recorded version",
+            first: "set recordedVersion to the place where the version is recorded")
     }
 
     private var fingerprint: String {

@@ -27,7 +27,7 @@ package enum AccountFolder {
         guard name.count > maximumLength else { return String(decoding: name, as: UTF8.self) }
         guard let digest = Array(account.utf8).withUnsafeBytes(Cryptography.sha256) else {
             throw StoreError(
-                .misuse, "the account's name is too long for a file, and its SHA-256 could not be computed",
+                .misuse, "the account name is too long for a file name, and its SHA-256 could not be computed",
                 advice: "choose a shorter name")
         }
         let ending = Array("%-".utf8) + digest.flatMap { hexadecimal($0, upperCase: false) }

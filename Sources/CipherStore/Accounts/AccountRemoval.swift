@@ -17,7 +17,8 @@ package struct AccountRemoval {
             guard let status = try FileSystem.status(paths.database) else { return try removeFiles() }
             guard status.isRegular else {
                 throw StoreError(
-                    .notAFile, path: paths.database, "this is not a database file", advice: "remove it yourself")
+                    .notAFile, path: paths.database, "the path does not refer to a regular file",
+                    advice: "remove it yourself")
             }
             let file = try DatabaseFile(path: paths.database, access: .readWrite)
             let isDone: Bool? = try file.whileUnused {

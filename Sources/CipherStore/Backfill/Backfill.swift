@@ -30,7 +30,7 @@ struct Backfill: Sendable {
     func run(_ progress: (@Sendable (BackfillProgress) -> Void)?) async throws -> Int {
         guard batch > 0, !name.isEmpty else {
             throw StoreError(
-                .misuse, path: store.path, "a backfill needs a name and a batch size of at least one row",
+                .misuse, path: store.path, "the backfill has no name, or its batch size is less than 1",
                 advice: "specify a name and a batch size of at least 1")
         }
         guard try await begin() else { return 0 }

@@ -15,13 +15,15 @@ struct BackfillKeys {
             StoreError(
                 .misuse, path: connection.path, "the backfill of \(table) cannot run: \(problem)", advice: advice)
         }
-        guard try Self.isThere(table, connection) else { throw misuse("the table does not exist", "check the name") }
+        guard try Self.isThere(table, connection) else {
+            throw misuse("the table does not exist", "check the table's name")
+        }
         self.table = table
         let all = try ColumnState.read(table: table, from: connection)
         let rowID = try Self.rowID(of: table, all, connection)
         if byRowID {
             guard let rowID else {
-                throw misuse("its rows have no rowid", "use keysOf: instead of of: for a WITHOUT ROWID table")
+                throw misuse("the table has no rowids", "use keysOf: instead of of: for a WITHOUT ROWID table")
             }
             columns = [rowID]
         } else {
@@ -29,7 +31,7 @@ struct BackfillKeys {
             // In other tables, a primary key may contain NULL, which compares as neither less nor greater than any
             // value.
             guard rowID == nil, !key.isEmpty else {
-                throw misuse("this is not a WITHOUT ROWID table", "use of: instead of keysOf:")
+                throw misuse("the table is not a WITHOUT ROWID table", "use of: instead of keysOf:")
             }
             columns = key.map { SQL.quoted(column: $0.name) }
         }

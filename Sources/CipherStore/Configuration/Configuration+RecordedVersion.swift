@@ -46,7 +46,7 @@ extension Configuration {
         guard let place = recordedVersion.place else { return nil }
         throw StoreError.unknownVersion(
             databasePath,
-            "the database has tables, such as \(own), and \(place), which records their version, is missing",
-            first: "restore the record")
+            "the database contains tables, such as \(own), but no recorded version: \(place) is missing",
+            first: "restore that value")
     }
 }

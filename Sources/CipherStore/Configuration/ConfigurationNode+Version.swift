@@ -14,12 +14,12 @@ extension ConfigurationNode {
             break
         case .real:
             throw failure(
-                "must be a whole number or text such as \"2.0.0\", not \(value.kind)",
-                advice: "write it as text, because the numbers 1.1 and 1.10 are equal")
+                sentence: "\(subject) must be a whole number or text such as \"2.0.0\", not \(value.kind)",
+                advice: "write the version as text, because the numbers 1.1 and 1.10 are equal")
         default:
             throw mismatch("a whole number or text such as \"2.0.0\"")
         }
-        throw failure("must be a whole number of at least 0, or text of such numbers separated by dots")
+        throw failure(sentence: "\(subject) must be a whole number of at least 0, or text such as \"2.0.0\"")
     }
 
     /// Reads a version that a database can have.
@@ -28,7 +28,8 @@ extension ConfigurationNode {
     func schemaVersion() throws -> SchemaVersion {
         let version = try version()
         guard version.wholeNumber ?? 0 <= Int(Int32.max) else {
-            throw failure("must be a whole number from 0 to \(Int32.max), or text such as \"2.0.0\"")
+            throw failure(
+                sentence: "\(subject) must be a whole number from 0 to \(Int32.max), or text such as \"2.0.0\"")
         }
         return version
     }

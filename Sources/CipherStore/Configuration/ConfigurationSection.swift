@@ -35,7 +35,8 @@ struct ConfigurationSection {
     /// Refuses keys that have no meaning in combination with another key.
     func forbid(_ keys: [String], because reason: String) throws {
         for key in keys {
-            if let value = entries[key] { throw value.failure("has no meaning \(reason)", advice: "omit it") }
+            guard let value = entries[key] else { continue }
+            throw value.failure(sentence: "\(value.subject) is not allowed \(reason)", advice: "omit this key")
         }
     }
 }

@@ -11,7 +11,9 @@ extension DeclaredTable {
         var places: [SQLName: String] = [:]
         let elements = try node.elements()
         guard !elements.isEmpty else {
-            throw node.failure("lists no tables", advice: "omit it if the app creates its tables itself")
+            throw node.failure(
+                sentence: "\(node.subject) lists no tables",
+                advice: "omit the key if the app creates its tables itself")
         }
         for element in elements {
             let (name, columns) = try element.singleEntry("table")
@@ -43,7 +45,9 @@ extension DeclaredTable {
                 throw element.failure("the column \"\(ConfigurationNode.shown(name))\" is also declared at \(other)")
             }
             let text = try definition.text()
-            if let fault = SQLFragment.fault(in: text, isColumn: true) { throw definition.failure(fault) }
+            if let fault = SQLFragment.fault(in: text, isColumn: true) {
+                throw definition.failure("the definition \(fault)")
+            }
             columns.append(Column(name: name, definition: text))
         }
         guard !columns.isEmpty else { throw node.failure("a table needs at least one column") }

@@ -42,7 +42,8 @@ extension Configuration.Encryption {
         let compatibility = try section["cipherCompatibility"]?.wholeNumber(in: 3...4) ?? newest
         if let value = section["cipherCompatibility"], compatibility > newest {
             throw value.failure(
-                "this SQLCipher library writes formats up to \(newest)", advice: "link SQLCipher 4, or set it to 3")
+                "this SQLCipher library supports cipher formats up to \(newest)",
+                advice: "link SQLCipher 4, or set cipherCompatibility to 3")
         }
         return try details(section, compatibility)
     }
@@ -69,11 +70,11 @@ extension Configuration.Encryption {
 
     private static func headerSize(_ node: ConfigurationNode, format: Int) throws -> Int {
         let size = try node.wholeNumber(in: 0...32)
-        guard size == 0 || size == 32 else { throw node.failure("must be 0 or 32") }
+        guard size == 0 || size == 32 else { throw node.failure(sentence: "\(node.subject) must be 0 or 32") }
         guard size == 0 || format >= 4 else {
             throw node.failure(
                 "a readable header needs cipher format 4, but new files have format \(format)",
-                advice: "omit it, or set cipherCompatibility to 4")
+                advice: "omit plaintextHeaderSize, or set cipherCompatibility to 4")
         }
         return size
     }

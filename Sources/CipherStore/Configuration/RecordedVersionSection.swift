@@ -47,7 +47,9 @@ extension RecordedVersion {
             let name = try file.fileName()
             // Opening and closing a database file other than through SQLite drops the locks that SQLite holds on it.
             guard !["", "-wal", "-shm", "-journal"].contains(where: { databaseName + $0 == name }) else {
-                throw file.failure("is the database itself", advice: "name the property list next to the database")
+                throw file.failure(
+                    sentence: "\(file.subject) is a file of the database itself",
+                    advice: "specify a property list next to the database")
             }
             self = .propertyList(file: name, key: try section.required("key").text())
         }
@@ -73,7 +75,9 @@ extension RecordedVersion {
     private static func filter(_ node: ConfigurationNode) throws -> [String: String] {
         var filter: [String: String] = [:]
         for (column, value) in try node.entries() {
-            guard !column.isEmpty, !column.utf8.contains(0) else { throw node.failure("names no column") }
+            guard !column.isEmpty, !column.utf8.contains(0) else {
+                throw node.failure("a column name is empty or contains a NUL character")
+            }
             // Numbers are compared as text, like in the app's own statement: `where id = '1'`.
             if case .integer(let number) = value.value {
                 filter[column] = String(number)

@@ -9,7 +9,8 @@ extension Configuration.SchemaSourceKind {
     /// Reads the configuration's only schema source.
     init(_ section: ConfigurationSection, databaseName: String) throws {
         if let options = section["tableOptions"], section["dbTables"] == nil {
-            throw options.failure("has no meaning without dbTables", advice: "omit it")
+            throw options.failure(
+                sentence: "\(options.subject) is not allowed without dbTables", advice: "omit this key")
         }
         let given = Self.keys.filter { section[$0] != nil }
         guard let key = given.first, let node = section[key] else {
@@ -18,8 +19,8 @@ extension Configuration.SchemaSourceKind {
         }
         if let other = given.dropFirst().first, let second = section[other] {
             throw second.failure(
-                "a configuration has only one schema source, but \"\(key)\" is also present",
-                advice: "remove one of them")
+                "a configuration can have only one schema source, but \"\(key)\" is also present",
+                advice: "remove one of the two keys")
         }
         switch key {
         case "dbTables":

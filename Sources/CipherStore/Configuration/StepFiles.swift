@@ -33,8 +33,8 @@ extension MigrationSteps {
             names = try FileSystem.names(in: folder)
         } catch {
             throw StoreError(
-                .configuration, path: folder, "the folder of the updates could not be read",
-                advice: "specify its path, relative to the configuration file")
+                .configuration, path: folder, "the folder that contains the updates could not be read",
+                advice: "specify the folder's path, relative to the configuration file")
         }
         var updates: [Update] = []
         var hasDots = false
@@ -42,8 +42,8 @@ extension MigrationSteps {
             let number = name.dropFirst(Self.updatePrefix.count).dropLast(Self.ending.count)
             guard name.hasSuffix(Self.ending), let version = SchemaVersion(String(number)) else {
                 throw StoreError(
-                    .configuration, path: "\(folder)/\(name)", "the name of the update contains no version",
-                    advice: "give it a name such as sql_update_3.plist or sql_update_1.10.0.plist, or remove it")
+                    .configuration, path: "\(folder)/\(name)", "the file name of the update contains no valid version",
+                    advice: "give the file a name such as sql_update_3.plist or sql_update_1.10.0.plist, or remove it")
             }
             hasDots = hasDots || number.contains(".")
             updates.append(Update(version, name: name, .sql(try Self.texts(in: folder, name))))
@@ -67,11 +67,11 @@ extension MigrationSteps {
             let value = try ConfigurationSyntax.parse(bytes)
             return try ConfigurationNode(value: value, place: name, file: path).elements().map { try $0.text() }
         } catch SmallFile.Failure.missing {
-            throw failure("the file of SQL statements is missing", "restore it")
+            throw failure("the file with the SQL statements is missing", "restore the file")
         } catch let reason as SmallFile.Failure {
-            throw failure("the file of SQL statements could not be read: \(reason)", "check the file")
+            throw failure("the file with the SQL statements could not be read: \(reason)", "check the file")
         } catch let reason as ConfigurationSyntax.Failure {
-            throw failure("the file of SQL statements could not be read: \(reason.detail)", reason.advice)
+            throw failure("the file with the SQL statements could not be read: \(reason.detail)", reason.advice)
         }
     }
 }
@@ -95,8 +95,8 @@ extension ConfigurationNode {
             let name = try place.text()
             guard places.contains(name) else {
                 throw place.failure(
-                    "no step has a statement \(Self.shown(name))",
-                    advice: "write it as it appears in error messages, such as sql_update_3.plist[1]")
+                    "no step contains the statement \(Self.shown(name))",
+                    advice: "write the name of the statement as in error messages, such as sql_update_3.plist[1]")
             }
             steps.repeatable.insert(name)
         }

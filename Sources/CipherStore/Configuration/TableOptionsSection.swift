@@ -13,7 +13,9 @@ extension DeclaredTable {
                 throw options.failure(
                     "dbTables does not declare this table", advice: suggestion.map { "did you mean \"\($0)\"?" } ?? "")
             }
-            guard seen.insert(SQLName(name)).inserted else { throw options.failure("its options are specified twice") }
+            guard seen.insert(SQLName(name)).inserted else {
+                throw options.failure("the options of this table are specified twice")
+            }
             try tables[index].add(options)
         }
         try checkRenames(tables, node)
@@ -52,8 +54,8 @@ extension DeclaredTable {
                 let suggestion = Suggestion.nearest(to: new, among: columns.map(\.name))
                 throw old.failure(
                     "the table does not declare this column",
-                    advice: suggestion.map { "did you mean \"\($0)\"? The new name is the key" }
-                        ?? "the new name is the key, the old one the value")
+                    advice: suggestion.map { "did you mean \"\($0)\"? The key must be the new name" }
+                        ?? "use the new name as the key and the old name as the value")
             }
             renamedColumns[new] = try old.schemaName()
         }
@@ -89,8 +91,8 @@ extension ConfigurationNode {
     /// Reads a fragment of SQL, which must not be able to end the clause that will contain it.
     fileprivate func sqlPart() throws -> String {
         let text = try text()
-        guard !text.isEmpty else { throw failure("is empty") }
-        if let fault = SQLFragment.fault(in: text) { throw failure(fault) }
+        guard !text.isEmpty else { throw failure("the SQL is empty") }
+        if let fault = SQLFragment.fault(in: text) { throw failure("the SQL \(fault)") }
         return text
     }
 }

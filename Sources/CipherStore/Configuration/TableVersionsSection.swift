@@ -14,12 +14,14 @@ extension VersionedTable {
                 throw table.failure("the table is declared twice; names are not case-sensitive in SQLite")
             }
             guard SQLName(name) != SQLName(TableVersionRecord.table) else {
-                throw table.failure("this table stores the versions themselves", advice: "omit it")
+                throw table.failure("this table stores the versions of the other tables", advice: "omit this table")
             }
             tables.append(try VersionedTable(name, table))
         }
         guard !tables.isEmpty else {
-            throw node.failure("lists no tables", advice: "omit it if the app creates its tables itself")
+            throw node.failure(
+                sentence: "\(node.subject) lists no tables",
+                advice: "omit the key if the app creates its tables itself")
         }
         return tables
     }
@@ -61,7 +63,7 @@ extension ConfigurationNode {
         case .boolean, .list, .dictionary, .other: number = nil
         }
         guard let number, number >= 0, number < 1e15 else {
-            throw failure("must be a number of at least 0, such as 1.4, not \(value.kind)")
+            throw failure(sentence: "\(subject) must be a number of at least 0, such as 1.4, not \(value.kind)")
         }
         return number
     }

@@ -21,7 +21,9 @@ extension SchemaTemplate {
     private static func temporary(_ node: ConfigurationNode, _ databaseName: String) throws -> String {
         let name = try node.fileName()
         guard name != databaseName else {
-            throw node.failure("is the database itself", advice: "name the copy that the app's own upgrade made")
+            throw node.failure(
+                sentence: "\(node.subject) is the database itself",
+                advice: "specify the copy that the app's own upgrade created")
         }
         return name
     }
@@ -37,7 +39,7 @@ extension ConfigurationNode {
     /// Reads the path of a file, which is relative to the configuration's folder unless it begins with a slash.
     func path() throws -> String {
         let text = try text()
-        guard !text.isEmpty else { throw failure("is empty") }
+        guard !text.isEmpty else { throw failure(sentence: "\(subject) is empty") }
         let path = SystemPath.text(text.utf8)
         return path.utf8.first == UInt8(ascii: "/") ? path : FileName.sibling(path, of: file)
     }

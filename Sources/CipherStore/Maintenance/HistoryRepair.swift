@@ -19,8 +19,8 @@ extension StoreOpening {
         guard version <= wanted else {
             throw StoreError(
                 .configuration, path: path,
-                "version \(version) cannot be declared: the configuration has versions up to \(wanted)",
-                advice: "declare an older version", changed: .nothing)
+                "version \(version) cannot be declared: the configuration supports versions up to \(wanted)",
+                advice: "declare version \(wanted) or an earlier version", changed: .nothing)
         }
         return try writing { connection in
             guard try !HistoryTable.isAdopted(connection) else {

@@ -60,7 +60,7 @@ extension StoreOpening {
     func notAdopted() -> StoreError {
         StoreError(
             .migration, path: path, "CipherStore has recorded no schema in this database",
-            advice: "migrate it, or declare its schema current with baseline")
+            advice: "migrate the database, or declare the version of its schema with baseline")
     }
 
     private func versionComplaints(_ connection: Connection) throws -> [String] {
@@ -81,7 +81,7 @@ extension StoreOpening {
         guard !known.isEmpty else { return [] }
         let changed = applied.compactMap { step -> String? in
             guard let same = known.first(where: { $0.version == step.version }) else {
-                return "step \(step.version) (\(step.name)) was applied but is missing now"
+                return "step \(step.version) (\(step.name)) was applied, but now it is missing"
             }
             return same.checksum == step.checksum
                 ? nil : "step \(step.version) (\(step.name)) was changed after it had been applied"
@@ -99,7 +99,8 @@ extension StoreOpening {
     private func notes(_ connection: Connection) throws -> [String] {
         let found = try resolver.recordedVersion(connection) ?? .zero
         let wanted = configuration.version
-        return (found < wanted ? ["version \(wanted) is pending; the database has \(found)"] : [])
+        let pending = "the migration to version \(wanted) is pending; the database has version \(found)"
+        return (found < wanted ? [pending] : [])
             + (try BackfillTable.entries(connection)).filter { !$0.isFinished }.map { entry in
                 "the backfill \(entry.name) of \(entry.table) \(entry.failure == nil ? "is unfinished" : "failed"); "
                     + "\(entry.done) rows are done"
@@ -116,6 +117,6 @@ extension StoreOpening {
             }
         }
         return try keys.sorted()
-            + DanglingObjects(in: connection, state, isChanged: false).descriptions.map { "cannot be compiled: \($0)" }
+            + DanglingObjects(in: connection, state, isChanged: false).descriptions
     }
 }

@@ -125,6 +125,7 @@ extension BackfillTable.Entry {
     var historyItem: StoreHistory.Item {
         StoreHistory.Item(
             kind: .backfill, state: isFinished ? .applied : failure == nil ? .pending : .failed, name: name,
-            detail: "\(done) rows of \(table)" + (failure.map { ", then \($0)" } ?? ""), date: updatedAt)
+            detail: "\(done) rows of \(table)" + (failure.map { "; the next batch failed: \($0)" } ?? ""),
+            date: updatedAt)
     }
 }

@@ -81,7 +81,7 @@ extension EncryptedStore {
         if case .some(let table?) = missing {
             throw StoreError(
                 .misuse, path: path, "there is no table \(table) to observe",
-                advice: "specify an existing table")
+                advice: "check the table's name")
         }
         return missing != nil
     }

@@ -13,18 +13,19 @@ extension OpeningResolver {
             guard let threshold = configuration.encryption.sinceVersion else {
                 return StoreError(
                     .unexpectedPlaintext, path: paths.database,
-                    "the file is plaintext, but its history records that CipherStore encrypted it: it was swapped, or "
-                        + "another program decrypted it",
-                    advice: "check its origin; set encryption.unexpectedPlaintext to encrypt to accept it")
+                    "the file is plaintext, but its history records that CipherStore encrypted it: it was replaced, "
+                        + "or another program decrypted it",
+                    advice: "check where the file comes from, or set encryption.unexpectedPlaintext to encrypt to "
+                        + "accept it")
             }
             return StoreError(
                 .unexpectedPlaintext, path: paths.database,
-                "the file is plaintext and records version \(facts.recorded ?? .zero), but according to "
-                    + "`encryption.sinceVersion` no version from \(threshold) on was plaintext: it was swapped in "
-                    + "or restored from a backup",
-                advice: "check its origin; sinceVersion is the first version that never shipped in plaintext, "
-                    + "and is omitted in the first release that encrypts; set encryption.unexpectedPlaintext to "
-                    + "encrypt to accept such a file")
+                "the file is plaintext and records version \(facts.recorded ?? .zero), but encryption.sinceVersion "
+                    + "states that files are encrypted since version \(threshold): the file was replaced or restored "
+                    + "from a backup",
+                advice: "check where the file comes from, or set encryption.unexpectedPlaintext to encrypt to accept "
+                    + "it; encryption.sinceVersion must be the first version that never shipped in plaintext (omit it "
+                    + "in the first release that encrypts)")
         case .encryptionDisabled:
             return StoreError(
                 .encryptionDisabled, path: paths.database,

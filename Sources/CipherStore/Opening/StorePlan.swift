@@ -84,7 +84,7 @@ extension StoreOpening {
             paths: paths, settings: options.format, keepBackup: false)
         let attempts = Attempts(paths: paths, options: options)
         func told(ofKey hasKey: Bool) -> [String] {
-            hasKey ? [] : ["there is no key yet: it must be provided or created when the database is opened"]
+            hasKey ? [] : ["there is no key yet: a key must be provided or created when the database is opened"]
         }
         switch step {
         case .open, .openPlaintext: return (step, [])
@@ -166,8 +166,8 @@ extension StoreOpening {
     private func unrehearsed(_ plan: Plan, _ limit: Int) -> Plan {
         var plan = plan
         plan.notes.append(
-            "not rehearsed: the migration would change more than \(limit >> 20) MiB, "
-                + "so its effect on the rows is unknown"
+            "the migration was not rehearsed, because it would change more than \(limit >> 20) MiB; "
+                + "its effect on the rows is unknown"
         )
         return plan
     }

@@ -126,7 +126,8 @@ extension EncryptedStore {
 
     private var readsGoOn: StoreError {
         .busy(
-            path, "reads of the store did not finish within the busy timeout, \(Self.triesToSwitch) times in a row",
+            path,
+            "reads of the store did not finish within the busy timeout in \(Self.triesToSwitch) consecutive attempts",
             retry: .afterReads)
     }
 }
@@ -141,7 +142,8 @@ extension EncryptionReport {
         } catch {
             var report = self
             report.warnings.append(
-                "the previous key is still kept: a thread could not be started; the next opening notifies the provider")
+                "the previous key is not retired yet, because a thread could not be started; the next opening notifies "
+                    + "the key provider")
             return report
         }
     }

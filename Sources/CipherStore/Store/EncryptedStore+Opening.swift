@@ -70,7 +70,8 @@ extension EncryptedStore {
     ) throws -> EncryptedStore {
         guard options.maximumReaders > 0 else {
             throw StoreError(
-                .configuration, "maximumReaders is \(options.maximumReaders)", advice: "set it to 1 or more")
+                .configuration, "maximumReaders is \(options.maximumReaders)",
+                advice: "set maximumReaders to 1 or more")
         }
         let events = EventLog(database: folder + "/" + configuration.databaseName, tell: options.events)
         return try events.opening {

@@ -67,7 +67,7 @@ public final class EncryptedStore: Sendable {
             return try db.value(String.self, "PRAGMA journal_mode") ?? ""
         }
         self.report =
-            mode == "wal" ? report : report.warning("readers wait for the writer: the file is not in WAL mode")
+            mode == "wal" ? report : report.warning("the file is not in WAL mode, so readers wait for the writer")
     }
 
     /// Creates a store on an in-memory database.
@@ -93,7 +93,7 @@ public final class EncryptedStore: Sendable {
         reading = .eachByItself(access)
         self.report = report
         let refusal = StoreError(
-            .readOnly, path: file.path, "the store was opened read-only", advice: "open it with open()",
+            .readOnly, path: file.path, "the store was opened read-only", advice: "open the database with open()",
             changed: .nothing)
         readers = ConnectionQueue("reader", path: file.path, capacity: 1, identity: identity) { throw refusal }
         writer = ConnectionQueue(
@@ -303,8 +303,8 @@ public final class EncryptedStore: Sendable {
     func ownConnections() throws -> StoreConnections {
         guard case .readers(let connections) = reading else {
             throw StoreError(
-                .misuse, path: path, "an in-memory or read-only store does not support this",
-                advice: "open the file with open()", changed: .nothing)
+                .misuse, path: path, "an in-memory or read-only store does not support this operation",
+                advice: "open the database with open()", changed: .nothing)
         }
         return connections
     }

@@ -90,7 +90,7 @@ package final class StoreFile: @unchecked Sendable {
     private func sameFile() throws -> FileSystem.Status {
         guard let found = try FileSystem.status(path) else { throw StoreError.missingFile(path) }
         guard identity == nil || identity == found.identity else {
-            throw replaced("another file now has this name")
+            throw replaced("the path now refers to another file")
         }
         return found
     }
@@ -121,7 +121,8 @@ package final class StoreFile: @unchecked Sendable {
 
     private func replaced(_ detail: String) -> StoreError {
         StoreError(
-            .replaced, path: path, "\(detail): another program replaced it while the store was not connected to it",
+            .replaced, path: path,
+            "\(detail): another program replaced the file while the store had no connection to it",
             advice: "close the store and open it again", changed: .nothing)
     }
 }

@@ -91,7 +91,7 @@ package enum StoreTransaction: Sendable {
         guard !wasOpen else {
             throw StoreError(
                 .misuse, path: connection.path, "the closure left a transaction open, which was rolled back",
-                advice: "commit it, or use Connection.transaction")
+                advice: "commit the transaction, or use Connection.transaction")
         }
         return output
     }
@@ -100,6 +100,6 @@ package enum StoreTransaction: Sendable {
         StoreError(
             .misuse, path: connection.path,
             "SQLite rolled the transaction back, but its closure continued",
-            advice: "let the closure rethrow database errors", changed: .nothing)
+            advice: "rethrow database errors from the closure", changed: .nothing)
     }
 }

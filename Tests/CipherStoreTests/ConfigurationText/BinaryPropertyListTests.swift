@@ -83,7 +83,7 @@ struct BinaryPropertyListTests {
     @Test("A damaged binary property list throws", arguments: damagedLists)
     func damaged(bytes: [UInt8]) {
         let failure = #expect(throws: ConfigurationSyntax.Failure.self) { try read(bytes) }
-        #expect(failure?.reason == .malformed("property list", "its binary form is damaged"))
+        #expect(failure?.reason == .malformed("property list", "the binary data is damaged"))
     }
 
     @Test(

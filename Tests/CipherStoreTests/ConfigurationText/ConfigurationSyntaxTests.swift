@@ -63,7 +63,7 @@ struct ConfigurationSyntaxTests {
             (Data([0xFF, 0xFE, 0x3C, 0x00]), .utf16),
             (Data([0x3C, 0x00, 0x3F, 0x00]), .utf16),
             (Data("{ dbName = \"a.db\"; }".utf8), .openStep),
-            (Data("bplist00".utf8), .malformed("property list", "its binary form is damaged")),
+            (Data("bplist00".utf8), .malformed("property list", "the binary data is damaged")),
         ] as [(Data, ConfigurationSyntax.Failure.Reason)])
     func told(data: Data, expected: ConfigurationSyntax.Failure.Reason) throws {
         #expect(try failure(data) == expected)
@@ -104,12 +104,12 @@ struct ConfigurationSyntaxTests {
         "Booleans and numbers in a property list are not confused",
         arguments: [
             ("<integer>1</integer>", "<true/>", nil),
-            ("<true/>", "<true/>", "dbVersion: must be a whole number or text such"),
-            ("<integer>1</integer>", "<integer>1</integer>", "encryption.enabled: must be true or false, not a who"),
+            ("<true/>", "<true/>", "dbVersion must be a whole number or text such"),
+            ("<integer>1</integer>", "<integer>1</integer>", "encryption.enabled must be true or false, not a who"),
             ("<real>1.0</real>", "<false/>", nil),
-            ("<real>1.5</real>", "<false/>", "dbVersion: must be a whole number or text such"),
-            ("<string>1,0</string>", "<true/>", "dbVersion: must be a whole number of at least 0, or"),
-            ("<date>2020-01-01T00:00:00Z</date>", "<true/>", "dbVersion: must be a whole number or text such"),
+            ("<real>1.5</real>", "<false/>", "dbVersion must be a whole number or text such"),
+            ("<string>1,0</string>", "<true/>", "dbVersion must be a whole number of at least 0, or"),
+            ("<date>2020-01-01T00:00:00Z</date>", "<true/>", "dbVersion must be a whole number or text such"),
         ] as [(String, String, String?)])
     func propertyListTypes(version: String, enabled: String, expected: String?) throws {
         let xml = Self.xml(

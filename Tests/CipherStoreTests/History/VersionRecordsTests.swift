@@ -162,7 +162,7 @@ struct VersionRecordsTests {
         for error in try [storeError { try app.open(4) }, storeError { try app.plan(4) }] {
             #expect(error?.code == .downgrade)
             #expect(error?.description.contains("user_version") == true)
-            #expect(error?.description.contains("history recorded 3") == true)
+            #expect(error?.description.contains("history records version 3") == true)
         }
         #expect(try FolderDigest(app.folder.url) == before)
     }
@@ -237,7 +237,7 @@ struct VersionRecordsTests {
         #expect(try opening.history().version == 4)
         let found = try opening.validate()
         #expect(found.sentences.count == 1)
-        #expect(found.sentences.first?.contains("history recorded 4") == true)
+        #expect(found.sentences.first?.contains("history records version 4") == true)
         #expect(try opening.repair().version == 4)
         #expect(try app.userVersion() == 4)
         #expect(try opening.validate().isValid)

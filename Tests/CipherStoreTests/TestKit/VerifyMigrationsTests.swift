@@ -50,8 +50,8 @@ struct VerifyMigrationsTests {
         #expect(try FolderDigest(Repository.fixtures) == before)
         // Without that allowance it lists what the app no longer declares.
         let found = try await failures([fixtures[0]], configuration)
-        #expect(found.contains("chat-v22.db: table attachment_cache is not in a fresh install"))
-        #expect(found.contains("chat-v22.db: index chat_by_user is not in a fresh install"))
+        #expect(found.contains("chat-v22.db: table attachment_cache is not part of a fresh install"))
+        #expect(found.contains("chat-v22.db: index chat_by_user is not part of a fresh install"))
     }
 
     @Test("Differences from a fresh install are listed for each fixture")
@@ -67,9 +67,9 @@ struct VerifyMigrationsTests {
         let found = try await failures(fixtures, Self.current)
         #expect(
             found.prefix(3) == [
-                "column.db: table chat: column old is not in a fresh install",
-                "order.db: table chat: the columns are in another order",
-                "extra.db: view v is not in a fresh install",
+                "column.db: table chat: column old is not part of a fresh install",
+                "order.db: table chat has its columns in a different order",
+                "extra.db: view v is not part of a fresh install",
             ])
         #expect(found.count == 4 && found[3].hasPrefix("missing.db: "))
         let tolerated = [fixtures[0], fixtures[2], fixtures[3]]

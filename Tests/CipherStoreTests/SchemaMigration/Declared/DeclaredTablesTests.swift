@@ -115,10 +115,12 @@ struct DeclaredTablesTests {
             """)
         let report = try fixture.launch(Self.wanted)
         #expect(names(report.applied) == ["rebuildTable chat", "stamp "])
-        #expect(report.applied[0].reason == "uid is declared as TEXT, in the database as INTEGER")
+        #expect(
+            report.applied[0].reason
+                == "the column uid is declared as TEXT in the schema, but as INTEGER in the database")
         #expect(report.withheld.map(\.kind) == [.dropColumn])
         #expect(report.withheld.map(\.column) == ["draft"])
-        #expect(report.withheld[0].reason == "the schema does not have it; it contains 1 value")
+        #expect(report.withheld[0].reason == "the column is not in the schema; it contains 1 value")
         #expect(try fixture.with { try $0.value(String.self, "SELECT typeof(uid) || draft FROM chat") } == "textkept")
         #expect(try fixture.launch(Self.wanted).applied.isEmpty)
     }

@@ -102,21 +102,21 @@ struct TableOptionTests {
             #"{"chat": {"renamedfrom": "x"}}"#,
             #"tableOptions.chat: unknown key "renamedfrom"; did you mean "renamedFrom"?"#
         ),
-        (#"{"chat": {"renamedFrom": 1}}"#, "tableOptions.chat.renamedFrom: must be text"),
+        (#"{"chat": {"renamedFrom": 1}}"#, "tableOptions.chat.renamedFrom must be text"),
         (
             #"{"chat": {"renamedColumns": {"bdy": "x"}}}"#,
             #"tableOptions.chat.renamedColumns.bdy: the table does not declare this column; did you mean "body"?"#
         ),
-        (#"{"chat": {"withoutRowid": 1}}"#, "tableOptions.chat.withoutRowid: must be true or false"),
-        (#"{"chat": {"constraints": "x"}}"#, "tableOptions.chat.constraints: must be a list"),
-        (#"{"chat": {"constraints": ["x) --"]}}"#, "tableOptions.chat.constraints[0]: has a closing parenthesis"),
+        (#"{"chat": {"withoutRowid": 1}}"#, "tableOptions.chat.withoutRowid must be true or false"),
+        (#"{"chat": {"constraints": "x"}}"#, "tableOptions.chat.constraints must be a list"),
+        (#"{"chat": {"constraints": ["x) --"]}}"#, "tableOptions.chat.constraints[0]: the SQL contains a closing"),
         (#"{"chat": {"indexes": {"i": []}}}"#, "tableOptions.chat.indexes.i: an index needs at least one column"),
         (
             #"{"chat": {"indexes": {"i": {"unique": true}}}}"#,
             #"tableOptions.chat.indexes.i: the key "columns" is missing"#
         ),
         (#"{"chat": {"indexes": {"sqlite_i": ["id"]}}}"#, "begins with sqlite_, which is reserved"),
-        (#"{"chat": {}, "CHAT": {}}"#, "its options are specified twice"),
+        (#"{"chat": {}, "CHAT": {}}"#, "the options of this table are specified twice"),
     ]
 
     @Test("Options of declared tables that are wrong are refused with their place", arguments: faults)

@@ -199,7 +199,7 @@ struct TableRebuildTests {
         let counted = try storeError {
             try fixture.with { try SchemaMigrator(version: 25, source: swallowing).migrate($0) { 1 } }
         }
-        #expect(counted?.detail == "rebuildTable a found 2 rows and would leave 1")
+        #expect(counted?.detail == "rebuildTable a would change the number of rows from 2 to 1")
         #expect(try fixture.bytes() == before)
     }
 

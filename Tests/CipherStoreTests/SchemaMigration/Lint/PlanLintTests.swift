@@ -21,26 +21,26 @@ struct PlanLintTests {
         Change(
             testDescription: "a column with values",
             script: "CREATE TABLE t(a TEXT, b); INSERT INTO t VALUES (1, 2), (3, NULL), (4, 5)",
-            finding: "drops 2 non-NULL values of t.b"),
+            finding: "the migration drops 2 non-NULL values of t.b"),
         Change(
             testDescription: "a column without", script: "CREATE TABLE t(a TEXT, b); INSERT INTO t VALUES (1, NULL)",
-            finding: "drops t.b, which contains no values", severity: .removesSchema),
+            finding: "the migration drops t.b, which contains no values", severity: .removesSchema),
         Change(
             testDescription: "a table with rows",
             script: "CREATE TABLE t(a TEXT); CREATE TABLE u(x); INSERT INTO u VALUES (1)",
-            finding: "drops 1 row of u"),
+            finding: "the migration drops u with 1 row"),
         Change(
             testDescription: "text that is another as a number",
             script: "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('007'), ('7'), ('x'), (NULL), (x'00')",
-            wanted: "CREATE TABLE t(a INTEGER)", finding: "alters 1 value of t.a"),
+            wanted: "CREATE TABLE t(a INTEGER)", finding: "the migration alters 1 value of t.a"),
         Change(
             testDescription: "numbers among texts in a column that kept both apart",
             script: "CREATE TABLE t(a); INSERT INTO t VALUES (7), ('7'), ('x'), (NULL), (x'00')",
-            finding: "alters 1 value of t.a"),
+            finding: "the migration alters 1 value of t.a"),
         Change(
             testDescription: "a large number that a float cannot hold",
             script: "CREATE TABLE t(a INTEGER); INSERT INTO t VALUES (9007199254740993), (9007199254740992), (1)",
-            wanted: "CREATE TABLE t(a REAL)", finding: "alters 1 value of t.a"),
+            wanted: "CREATE TABLE t(a REAL)", finding: "the migration alters 1 value of t.a"),
     ]
 
     @Test(
@@ -185,7 +185,9 @@ struct PlanLintTests {
         let report = try fixture.launch(
             WantedSource(statements: ["CREATE TABLE t(a TEXT NOT NULL DEFAULT \(value), none)"]))
         #expect(
-            report.findings.map(\.message) == ["replaces 1 NULL of t.a with the default, because it becomes NOT NULL"])
+            report.findings.map(\.message) == [
+                "the migration replaces 1 NULL of t.a with the default, because the column becomes NOT NULL"
+            ])
         #expect(try fixture.rows("SELECT a FROM t") == ["none", "x"].map { "\(Value.text($0))" })
     }
 
@@ -214,7 +216,9 @@ struct PlanLintTests {
 
         let other = try fixture.launch(WantedSource(statements: [wanted.replacing(", c", with: ", c TEXT")]))
         #expect(other.titles == ["rebuildTable t"])
-        #expect(other.applied.first?.reason == "c is declared as TEXT, in the database as no type")
+        #expect(
+            other.applied.first?.reason
+                == "the column c is declared as TEXT in the schema, but as no type in the database")
         let key = try fixture.with { try ColumnState.read(table: "t", from: $0).filter { $0.primaryKeyPosition > 0 } }
         #expect(key.map(\.name) == [present.contains("b TEXT PRIMARY KEY") ? "b" : "a"])
     }

@@ -51,7 +51,7 @@ struct SchemaDescriptionTests {
         ("DROP TABLE k; CREATE TABLE k(a, b, PRIMARY KEY (a, b))", ["table k differs"]),
         (
             "DROP TABLE k; CREATE TABLE k(b, a, PRIMARY KEY (a, b)) WITHOUT ROWID",
-            ["table k: the columns are in another order"]
+            ["table k has its columns in a different order"]
         ),
         (
             "DROP TABLE k; CREATE TABLE k(a INT, c, PRIMARY KEY (a, c)) WITHOUT ROWID",

@@ -43,7 +43,7 @@ struct RenameCollisionTests {
         let report = try fixture.launch(source)
         #expect(report.findings.isEmpty)
         #expect(report.withheld.isEmpty)
-        #expect(report.notes == ["chat is empty, and message replaces it with its rows"])
+        #expect(report.notes == ["the empty table chat is replaced with message"])
         #expect(try fixture.rows("SELECT id || body FROM chat") == ["7one", "9two"].map { "\(Value.text($0))" })
         #expect(try fixture.rows("SELECT seq FROM sqlite_sequence") == ["\(Value.integer(11))"])
         #expect(try fixture.schema()["message"] == nil)
@@ -72,7 +72,7 @@ struct RenameCollisionTests {
         #expect(report.withheld.map(\.kind) == [.dropTable])
         #expect(report.withheld.first?.table == "message")
         #expect(report.withheld.first?.rows == 1)
-        #expect(report.withheld.first?.reason.contains("it is to become chat, which ") == true)
+        #expect(report.withheld.first?.reason.contains("it cannot be renamed to chat, ") == true)
         #expect(try fixture.rows("SELECT body FROM message").count == 1)
         #expect(try fixture.launch(source).applied.isEmpty)
     }
@@ -123,7 +123,7 @@ struct RenameCollisionTests {
         #expect(report.titles.isEmpty)
         #expect(report.withheld.map(\.column) == ["a"])
         #expect(report.withheld.first?.rows == 1)
-        #expect(report.withheld.first?.reason.contains("it is to become b") == true)
+        #expect(report.withheld.first?.reason.contains("it cannot be renamed to b") == true)
         #expect(try fixture.rows("SELECT a FROM t") == ["\(Value.text("one"))"])
         #expect(try fixture.launch(source).applied.isEmpty)
     }

@@ -152,7 +152,7 @@ struct SchemaRenameTests {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE t(a)")
         let report = try fixture.launch(wanted(["CREATE TABLE t(a, c)"], columns: ["t": ["c": "b"]]))
         #expect(report.titles == ["addColumn t.c"])
-        #expect(report.notes == ["t has no column b that could become c, so a new column is added"])
+        #expect(report.notes == ["t has no column b to rename to c, so a new column is added"])
     }
 
     struct Fault: Sendable, CustomTestStringConvertible {
@@ -171,14 +171,14 @@ struct SchemaRenameTests {
         Fault(testDescription: "is renamed twice, to a and to b", columns: ["t": ["a": "old", "b": "OLD"]]),
         Fault(testDescription: "old is renamed twice", tables: ["t": "old", "u": "old"]),
         Fault(
-            testDescription: "renamedColumns.c: c is to be renamed from a, but the schema does not have it",
+            testDescription: "renamedColumns.c: a would be renamed to c, but the schema does not contain c",
             columns: ["t": ["c": "a"]]),
         Fault(
-            testDescription: "renamedColumns.a: b is renamed to a, but the schema still has it",
+            testDescription: "renamedColumns.a: b would be renamed to a, but the schema still contains b",
             columns: ["t": ["a": "b"]]),
         Fault(testDescription: "renamedColumns.a: A is renamed to itself", columns: ["t": ["a": "A"]]),
         Fault(
-            testDescription: "tableOptions.v.renamedColumns: the schema does not have the table v",
+            testDescription: "tableOptions.v.renamedColumns: the schema does not contain the table v",
             columns: ["v": ["a": "b"]]),
     ]
 

@@ -42,8 +42,8 @@ struct AppliedMigrationsTests {
         "If the applied migrations are not the first ones, the error names the missing one",
         arguments: [
             (["a", "c"], "but not \"b\""), (["b", "c"], "but not \"a\""),
-            (["a", "s3cret"], "lacks the migration \"b\""),
-            (["s3cret"], "lacks the migration \"a\""), (["c", "s3cret"], "but not \"a\""),
+            (["a", "s3cret"], "does not contain the migration \"b\""),
+            (["s3cret"], "does not contain the migration \"a\""), (["c", "s3cret"], "but not \"a\""),
         ] as [([String], String)])
     func gaps(names: [String], expected: String) throws {
         try apply(names)
@@ -57,7 +57,7 @@ struct AppliedMigrationsTests {
         try apply(["a", "b", "s3cret", "t"])
         let error = try #require(try storeError { try read(.init(["a", "b"])) })
         #expect(error.code == .downgrade)
-        #expect(error.detail.contains("2 more migrations than the 2 up to \"b\""))
+        #expect(error.detail.contains("all 2 migrations up to \"b\" and also 2 unlisted migrations"))
         #expect(!error.description.contains("s3cret"))
     }
 
@@ -102,7 +102,8 @@ struct AppliedMigrationsTests {
     @Test(
         "An impossible list of migrations is a configuration error",
         arguments: [
-            ([], [:], "identifiers: names no migration"), (["a", "b", "a"], [:], "identifiers: names \"a\" twice"),
+            ([], [:], "identifiers: the list contains no migrations"),
+            (["a", "b", "a"], [:], "identifiers: the list contains \"a\" twice"),
             (["a"], ["m": []], "merged: \"m\" replaces no migration"),
             (["a"], ["m": ["a", "b"]], "merged: \"b\", which \"m\" replaces, is not in identifiers"),
         ] as [([String], [String: [String]], String)])

@@ -88,7 +88,7 @@ struct AppVersionStepsTests {
         }
         let error = try fixture.refusal()
         #expect(error.code == .recordedVersion)
-        #expect(error.detail.contains("version is unknown"))
+        #expect(error.detail.contains("but no recorded version"))
         #expect(error.advice.contains("recordedVersion.assume"))
         // The rows of another account tell nothing.
         fixture.configuration.assumedVersion = SchemaVersion("1.2.0")

@@ -100,7 +100,7 @@ struct NumberedStepsTests {
         let fixture = try fixture(version: 3, leavingOut: Set(failed))
         let report = try fixture.open()
         #expect(report.migration.from == 3)
-        #expect(report.migration.notes.contains { $0.contains("parts of its recorded version") })
+        #expect(report.migration.notes.contains { $0.contains("the schema of its recorded version") })
         let wanted = try fixture.freshSchema()
         try fixture.read { (connection) throws in
             // Columns that are made up for come after those that did not fail.
@@ -131,7 +131,7 @@ struct NumberedStepsTests {
         let report = try fixture.open()
         #expect(report.migration.from == 2)
         let done = notRun.contains("sql_update_3[0]") ? "sql_update_3.plist[1]" : "sql_update_3.plist[0]"
-        #expect(report.migration.notes.contains { $0.hasPrefix("\(done) is left out") })
+        #expect(report.migration.notes.contains { $0.hasPrefix("\(done) is skipped") })
         let wanted = try fixture.freshSchema()
         try fixture.read { (connection) throws in
             #expect(try LegacyStepsApp.schema(connection) == wanted)
@@ -186,7 +186,7 @@ struct NumberedStepsTests {
             CREATE INDEX ix ON chat (sentAt)
             """)
         let report = try fixture.open()
-        let note = "sql_update_2.plist[1] is left out: it ran, or failed unnoticed, before sql_update_2.plist[2]"
+        let note = "sql_update_2.plist[1] is skipped: it ran or failed before sql_update_2.plist[2]"
         #expect(report.migration.notes.contains { $0.hasPrefix(note) })
         try fixture.read { (connection) throws in
             #expect(
@@ -223,7 +223,8 @@ struct NumberedStepsTests {
             try connection.execute("UPDATE app_data SET value = 'dark' WHERE key = 'theme'")
         }
         let report = try fixture.open()
-        #expect(report.migration.notes.contains("sql_update_3.plist[2] is left out: its rows already exist"))
+        #expect(
+            report.migration.notes.contains("sql_update_3.plist[2] is skipped: the rows that it inserts already exist"))
         let rows = try fixture.read { try $0.values(String.self, "SELECT key || value FROM app_data ORDER BY key") }
         #expect(rows == ["languageen", "themedark"])
     }

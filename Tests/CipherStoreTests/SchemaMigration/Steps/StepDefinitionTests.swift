@@ -55,7 +55,7 @@ struct StepDefinitionTests {
         let fixture = try fixture([found] + Self.objects)
         let findings = try fixture.plan().findings
         #expect(findings.allSatisfy { $0.severity == .warning && $0.table == "t" })
-        #expect(findings.contains { $0.message.contains(named) && $0.message.contains(" is kept as it is: ") })
+        #expect(findings.contains { $0.message.contains(named) && $0.message.contains(" is not changed: ") })
         let report = try fixture.open()
         #expect(report.migration.findings == findings)
         #expect(report.warnings == findings.map(\.message))
@@ -96,7 +96,7 @@ struct StepDefinitionTests {
                 "dropTrigger tr", "dropView v", "dropIndex ix", "createIndex ix", "createView v", "createTrigger tr",
                 "createTrigger own",
             ])
-        #expect(plan.operations[0].reason.contains("differs from that of the recorded version 1"))
+        #expect(plan.operations[0].reason.contains("differs from its definition in the recorded version 1"))
         let report = try fixture.open()
         #expect(report.warnings.isEmpty)
         #expect(try sql(fixture) == [Self.objects[0], own, Self.objects[2], Self.objects[1]])

@@ -19,18 +19,18 @@ struct StepErrorTests {
     @Test(
         "Steps that are unusable are named when the configuration is read",
         arguments: [
-            ("sql_update_2.plist", nil, "sql_update_2.plist, the step to version 2, is missing"),
-            ("sql_update_3.plist", nil, "sql_update_3.plist, the step to version 3, is missing"),
-            ("sql_default.plist", nil, "the file of SQL statements is missing"),
-            ("sql_update_3.plist", #"{"a": "b"}"#, "sql_update_3.plist: must be a list, not a dictionary"),
-            ("sql_update_3.plist", #"["SELECT 1", 5]"#, "sql_update_3.plist[1]: must be text, not a whole number"),
-            ("sql_update_3.plist", #"["SELECT 1\u0000"]"#, "sql_update_3.plist[0]: contains a NUL character"),
-            ("sql_update_3.plist", "<plist><array>", "is not valid property list"),
+            ("sql_update_2.plist", nil, "sql_update_2.plist, the update to version 2, is missing"),
+            ("sql_update_3.plist", nil, "sql_update_3.plist, the update to version 3, is missing"),
+            ("sql_default.plist", nil, "the file with the SQL statements is missing"),
+            ("sql_update_3.plist", #"{"a": "b"}"#, "sql_update_3.plist must be a list, not a dictionary"),
+            ("sql_update_3.plist", #"["SELECT 1", 5]"#, "sql_update_3.plist[1] must be text, not a whole number"),
+            ("sql_update_3.plist", #"["SELECT 1\u0000"]"#, "sql_update_3.plist[0] contains a NUL character"),
+            ("sql_update_3.plist", "<plist><array>", "is not a valid property list"),
             ("sql_launch.plist", "DELETE FROM t", "neither a property list nor JSON"),
-            ("sql_update_03.plist", "[]", "sql_update_03.plist and sql_update_3.plist are both the step to version 03"),
-            ("sql_update_x.plist", "[]", "the name of the update contains no version"),
-            ("sql_update_4.plist~", "[]", "the name of the update contains no version"),
-            ("sql_update_4.plist", "[]", "sql_update_4.plist is a step to version 4, but the app's version is 3"),
+            ("sql_update_03.plist", "[]", "sql_update_03.plist and sql_update_3.plist both lead to version 03"),
+            ("sql_update_x.plist", "[]", "the file name of the update contains no valid version"),
+            ("sql_update_4.plist~", "[]", "the file name of the update contains no valid version"),
+            ("sql_update_4.plist", "[]", "sql_update_4.plist leads to version 4, but the app's version is 3"),
             ("sql_update_1.plist", "[]", "sql_update_1.plist would never run"),
             ("sql_update_2.5.plist", "[]", nil),
             ("notes.txt", "anything", nil),
@@ -53,11 +53,11 @@ struct StepErrorTests {
         "Steps in a wrong section of the configuration are refused with the place",
         arguments: [
             (#"{}"#, #"updates: the key "directory" is missing"#),
-            (#"{"directory": 3}"#, "updates.directory: must be text"),
-            (#"{"directory": ""}"#, "updates.directory: is empty"),
+            (#"{"directory": 3}"#, "updates.directory must be text"),
+            (#"{"directory": ""}"#, "updates.directory is empty"),
             (#"{"direktory": "x"}"#, #"did you mean "directory"?"#),
-            (#"{"directory": "nowhere"}"#, "the folder of the updates could not be read"),
-            (#"{"directory": "steps"}, "dbTables": []"#, "a configuration has only one schema source"),
+            (#"{"directory": "nowhere"}"#, "the folder that contains the updates could not be read"),
+            (#"{"directory": "steps"}, "dbTables": []"#, "a configuration can have only one schema source"),
         ])
     func section(text: String, expected: String) throws {
         let json = #"{"dbName": "app.db", "dbVersion": 3, "updates": \#(text)}"#
@@ -75,12 +75,12 @@ struct StepErrorTests {
         }
         let step = MigrationSteps.Work.sql([])
         let gap = MigrationSteps(baseline: step, updates: [.init(3, step)])
-        #expect(try refusal(gap, 3)?.contains("the step to version 2") == true)
+        #expect(try refusal(gap, 3)?.contains("the update to version 2") == true)
         let double = MigrationSteps(baseline: step, updates: [.init(2, step), .init(2, name: "other", step)])
-        #expect(try refusal(double, 2)?.contains("both the step to version 2") == true)
+        #expect(try refusal(double, 2)?.contains("both lead to version 2") == true)
         let dotted = try #require(SchemaVersion("1.2"))
         let late = MigrationSteps(numbering: .appVersions, baseline: step, updates: [.init(3, step)])
-        #expect(try refusal(late, dotted)?.contains("update 3 is a step to version 3") == true)
+        #expect(try refusal(late, dotted)?.contains("update 3 leads to version 3") == true)
         #expect(
             try refusal(MigrationSteps(baseline: step, updates: []), dotted)?.contains("numbered consecutively") == true
         )

@@ -79,41 +79,41 @@ struct ConfigurationFaultTests {
                 "{\"dbTables\": [1, 2,]}",
                 "dbTables: line 1, column 20: the file is not valid JSON: there is a comma before"
             ),
-            ("{\"dbName\": a}", "dbName: line 1, column 12: the file is not valid JSON: this is not a number"),
+            ("{\"dbName\": a}", "dbName: line 1, column 12: the file is not valid JSON: this is not a valid number"),
             ("{\"dbVersion\": 01}", "dbVersion: line 1, column 15: the file is not valid JSON: this is not"),
             ("{\"dbVersion\": }", "dbVersion: line 1, column 15: the file is not valid JSON: a value is missing"),
             (
                 "{\"dbName\": \"a\tb\"}",
-                "line 1, column 14: the file is not valid JSON: a text contains an unescaped line break"
+                "line 1, column 14: the file is not valid JSON: a string contains an unescaped line break"
             ),
             (
                 "{\"dbName\": \"a\n\"}",
-                "line 1, column 14: the file is not valid JSON: a text contains an unescaped line break"
+                "line 1, column 14: the file is not valid JSON: a string contains an unescaped line break"
             ),
             (
                 "{\"dbName\": \"a",
-                "line 1, column 12: the file is not valid JSON: the text that begins here does not end"
+                "line 1, column 12: the file is not valid JSON: the string that begins here is not closed"
             ),
-            ("{\"dbName\": \"\\x\"}", "line 1, column 13: the file is not valid JSON: not a JSON escape sequence"),
-            ("{\"dbName\": \"\\ud800\"}", "line 1, column 13: the file is not valid JSON: half of a surrogate pair"),
-            ("{\"dbName\": \"\\udc00\\ud800\"}", "line 1, column 13: the file is not valid JSON: half of a surrogate"),
+            ("{\"dbName\": \"\\x\"}", "line 1, column 13: the file is not valid JSON: this is not a valid escape"),
+            ("{\"dbName\": \"\\ud800\"}", "line 1, column 13: the file is not valid JSON: a Unicode escape sequence"),
+            ("{\"dbName\": \"\\udc00\\ud800\"}", "line 1, column 13: the file is not valid JSON: a Unicode escape"),
             ("{'dbName': 1}", "line 1, column 2: the file is not valid JSON: a key in double quotes is missing"),
-            ("{} {}", "line 1, column 4: the file is not valid JSON: something follows the end"),
-            ("<plist><dict>\n<key>a</key></dict></plist>", "a: line 2, column 13: the file is not valid property list"),
-            ("<plist><dict>\n<string>a</string></dict></plist>", "line 2, column 1: the file is not valid property"),
-            ("<plist><dict>\n<key>a</key><string>b &c</string>", "a: line 2, column 23: the file is not valid"),
-            ("<plist><dict><key>a</key><string>&#xD800;</string>", "a: line 1, column 34: the file is not valid"),
+            ("{} {}", "line 1, column 4: the file is not valid JSON: there is extra text after the end"),
+            ("<plist><dict>\n<key>a</key></dict></plist>", "a: line 2, column 13: the file is not a valid property"),
+            ("<plist><dict>\n<string>a</string></dict></plist>", "line 2, column 1: the file is not a valid property"),
+            ("<plist><dict>\n<key>a</key><string>b &c</string>", "a: line 2, column 23: the file is not a valid"),
+            ("<plist><dict><key>a</key><string>&#xD800;</string>", "a: line 1, column 34: the file is not a valid"),
             (
                 "<plist><dict></array></plist>",
-                "line 1, column 14: the file is not valid property list: </dict> is miss"
+                "line 1, column 14: the file is not a valid property list: the closing tag </dict> is miss"
             ),
-            ("<plist><array><dict></array></plist>", "[0]: line 1, column 21: the file is not valid property list: "),
-            ("<plist><dict/></plist><x/>", "line 1, column 23: the file is not valid property list: something follows"),
+            ("<plist><array><dict></array></plist>", "[0]: line 1, column 21: the file is not a valid property list: "),
+            ("<plist><dict/></plist><x/>", "line 1, column 23: the file is not a valid property list: there is extra"),
             (
                 "<plist><dict><!-- </dict></plist>",
-                "line 1, column 14: the file is not valid property list: the comment"
+                "line 1, column 14: the file is not a valid property list: the comment"
             ),
-            ("<html></html>", "line 1, column 1: the file is not valid property list: <html> is not a value"),
+            ("<html></html>", "line 1, column 1: the file is not a valid property list: <html> is not a property"),
         ])
     func syntax(file: String, expected: String) {
         let detail = detail(Data(file.utf8))
@@ -182,11 +182,11 @@ struct ConfigurationFaultTests {
     @Test(
         "Text in another encoding is refused as such",
         arguments: [
-            (String.Encoding.utf16, "the file is UTF-16 or UTF-32 text; save it as UTF-8"),
-            (.utf16LittleEndian, "the file is UTF-16 or UTF-32 text; save it as UTF-8"),
-            (.utf16BigEndian, "the file is UTF-16 or UTF-32 text; save it as UTF-8"),
-            (.utf32LittleEndian, "the file is UTF-16 or UTF-32 text; save it as UTF-8"),
-            (.isoLatin1, "the file is not UTF-8 text; save it as UTF-8"),
+            (String.Encoding.utf16, "the file is UTF-16 or UTF-32 text; save the file as UTF-8"),
+            (.utf16LittleEndian, "the file is UTF-16 or UTF-32 text; save the file as UTF-8"),
+            (.utf16BigEndian, "the file is UTF-16 or UTF-32 text; save the file as UTF-8"),
+            (.utf32LittleEndian, "the file is UTF-16 or UTF-32 text; save the file as UTF-8"),
+            (.isoLatin1, "the file is not UTF-8 text; save the file as UTF-8"),
         ])
     func encodings(encoding: String.Encoding, expected: String) throws {
         for file in [Self.json(#"{"ä": 1}"#), Self.xml("<key>ä</key><true/>")] {
@@ -200,8 +200,8 @@ struct ConfigurationFaultTests {
         #expect(detail(Data("{\n  \"ä".utf8) + [0xC3]).contains("app: line 2, column 5: the file is not UTF-8"))
         let latin = #"<?xml version="1.0" encoding="ISO-8859-1"?><plist><string>%</string></plist>"#
         #expect(
-            detail(Data(latin.replacing("%", with: "Ã¤").utf8)).contains("declares the encoding ISO-8859-1; save it as")
-        )
+            detail(Data(latin.replacing("%", with: "Ã¤").utf8)).contains(
+                "declares the unsupported encoding ISO-8859-1; save the file as"))
         #expect(detail(Data(latin.utf8)).contains("must be a dictionary"))
     }
 

@@ -64,12 +64,12 @@ struct SchemaSourceSectionTests {
     @Test(
         "Mistakes in a schema source are reported with their place",
         arguments: [
-            (#""template": { "file": "" }"#, "template.file: is empty"),
-            (#""template": { "file": 3 }"#, "template.file: must be text"),
-            (#""template": { "file": "x", "temporary": "a/b" }"#, "template.temporary: must be a file name"),
-            (#""template": { "file": "x", "temporary": "local.db" }"#, "template.temporary: is the database itself"),
+            (#""template": { "file": "" }"#, "template.file is empty"),
+            (#""template": { "file": 3 }"#, "template.file must be text"),
+            (#""template": { "file": "x", "temporary": "a/b" }"#, "template.temporary must be a file name"),
+            (#""template": { "file": "x", "temporary": "local.db" }"#, "template.temporary is the database itself"),
             (#""template": { "file": "x", "tables": [] }"#, "template: unknown key \"tables\""),
-            (#""template": { "file": "x", "renamedTables": { "a": 1 } }"#, "template.renamedTables.a: must be text"),
+            (#""template": { "file": "x", "renamedTables": { "a": 1 } }"#, "template.renamedTables.a must be text"),
             (
                 #""template": { "file": "x", "renamedTables": { "a": "b", "b": "a" } }"#,
                 "template.renamedTables.a: the renames of a form a cycle"
@@ -86,8 +86,8 @@ struct SchemaSourceSectionTests {
                 #""dbTables": [{"a": [{"x": ""}]}], "tableOptions": {"a": {"renamedFrom": "A"}}"#,
                 "tableOptions.a.renamedFrom: A is renamed to itself"
             ),
-            (#""template": { "file": "x" }, "tableVersions": {}"#, "tableVersions: a configuration has only one"),
-            (#""tableVersions": {}"#, "tableVersions: lists no tables"),
+            (#""template": { "file": "x" }, "tableVersions": {}"#, "tableVersions: a configuration can have only one"),
+            (#""tableVersions": {}"#, "tableVersions lists no tables"),
             (
                 #""tableVersions": { "t": { "version": 1 } }"#,
                 "tableVersions.t: the key \"columns\" or \"sql\" is missing"
@@ -95,7 +95,7 @@ struct SchemaSourceSectionTests {
             (#""tableVersions": { "t": { "columns": [{ "a": "" }] } }"#, "tableVersions.t: the key \"version\" is m"),
             (
                 #""tableVersions": { "t": { "version": 1, "sql": "", "columns": [] } }"#,
-                "tableVersions.t.columns: has no meaning"
+                "tableVersions.t.columns is not allowed"
             ),
             (
                 #""tableVersions": { "t": { "version": 1, "sql": "", "index": [] } }"#,
@@ -103,7 +103,7 @@ struct SchemaSourceSectionTests {
             ),
             (
                 #""tableVersions": { "t": { "version": 1, "sql": "", "indexes": "" } }"#,
-                "tableVersions.t.indexes: must be a list"
+                "tableVersions.t.indexes must be a list"
             ),
             (
                 #""tableVersions": { "tableVersion": { "version": 1, "sql": "" } }"#,
@@ -145,7 +145,7 @@ struct SchemaSourceSectionTests {
         ])
     func badVersions(text: String) throws {
         let detail = try detail(#""tableVersions": { "t": { "version": \#(text), "sql": "CREATE TABLE t(a)" } }"#)
-        #expect(detail?.hasPrefix("tableVersions.t.version: must be a number of at least 0") == true, "\(detail ?? "")")
+        #expect(detail?.hasPrefix("tableVersions.t.version must be a number of at least 0") == true, "\(detail ?? "")")
     }
 
     @Test(

@@ -75,7 +75,7 @@ struct StepHistoryTests {
         #expect(
             try opening.validate().sentences == [
                 "the database has version 3, but the configuration supports versions up to 2",
-                "step 3 (sql_update_3.plist) was applied but is missing now",
+                "step 3 (sql_update_3.plist) was applied, but now it is missing",
             ])
     }
 

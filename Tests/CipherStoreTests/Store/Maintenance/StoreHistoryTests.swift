@@ -90,9 +90,9 @@ struct StoreHistoryTests {
         var later = configuration
         later.version = 27
         #expect(try validate(later).isValid)
-        #expect(try validate(later).notes == ["version 27 is pending; the database has 25"])
+        #expect(try validate(later).notes == ["the migration to version 27 is pending; the database has version 25"])
         try change("PRAGMA user_version = 24")
-        #expect(try validate().sentences == ["user_version is 24, but the history recorded 25"])
+        #expect(try validate().sentences == ["user_version is 24, but the history records version 25"])
         later.version = 20
         #expect(
             try validate(later).sentences.last
@@ -177,7 +177,7 @@ struct StoreHistoryTests {
         #expect(change.event == .repaired)
         #expect(change.version == 25)
         #expect(
-            change.details == ["index i is not recorded", "user_version is 24, but the history recorded 25"])
+            change.details == ["index i is not recorded", "user_version is 24, but the history records version 25"])
         #expect(try validate().isValid)
         #expect(try history() == ["applied created 25", "applied repaired 25"])
         #expect(try opening().run().report.migration.to == 25)
