@@ -20,7 +20,7 @@ extension Connection {
         guard try proveReadable(entries: entries) else {
             throw StoreError(
                 .corrupt, path: path,
-                "the schema has more than \(entries) entries, too many for a file of this size, or it is cyclic",
+                "the schema is cyclic, or has more entries (over \(entries)) than a file of this size can hold",
                 advice: "drop unneeded views and triggers, or restore the file from a backup")
         }
     }

@@ -90,8 +90,8 @@ extension Connection {
         try checkThread()
         guard !isLent else {
             throw misuse(
-                "a closure cannot register anything on its connection: the registration would outlast the closure "
-                    + "and exist only on this connection")
+                "a closure cannot register anything on its connection: the registration would remain after the "
+                    + "closure returns, and other connections would not have it")
         }
         guard !name.isEmpty, !name.utf8.contains(0), name.utf8.count <= limit else {
             throw misuse(

@@ -52,7 +52,7 @@ extension MigrationVerificationError.Problem: CustomStringConvertible {
         switch self {
         case .differs(let difference): difference.sentence(unexpected: "not part of a fresh install")
         case .unsettled(let report):
-            "opening the migrated database again performed further steps: "
+            "when the migrated database was opened again, more steps ran: "
                 + report.applied.map(\.title).joined(separator: ", ")
         case .failed(let error): "\(error)"
         }

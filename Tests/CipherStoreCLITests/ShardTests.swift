@@ -47,9 +47,9 @@ import Testing
     }
 
     static let environments: [(environment: [String: String], options: [String], shard: String)] = [
-        (array(id: 7, 4, 9, count: 6), [], "shard 3/6, from SLURM_ARRAY_TASK_ID"),
-        (array(id: 2, 2, 7, count: 2), ["--shards", "8"], "shard 2/8, from SLURM_ARRAY_TASK_ID and --shards"),
-        (["JOB_COMPLETION_INDEX": "4"], ["--shards", "5"], "shard 4/5, from JOB_COMPLETION_INDEX and --shards"),
+        (array(id: 7, 4, 9, count: 6), [], "shard 3/6, as set by SLURM_ARRAY_TASK_ID"),
+        (array(id: 2, 2, 7, count: 2), ["--shards", "8"], "shard 2/8, as set by SLURM_ARRAY_TASK_ID and --shards"),
+        (["JOB_COMPLETION_INDEX": "4"], ["--shards", "5"], "shard 4/5, as set by JOB_COMPLETION_INDEX and --shards"),
     ]
 
     private static func array(id: Int, _ least: Int, _ most: Int, count: Int) -> [String: String] {

@@ -137,7 +137,7 @@ extension Diagnostician {
                     "the file's passphrase ends with a "
                         + "\(bytes.ends(with: [0x0d, 0x0a]) ? "carriage return and a " : "")newline, but the given "
                         + "key does not",
-                    "end the key with the missing characters and one more newline, because the last newline is ignored"
+                    "add them to the end of the key file, followed by one more newline, because the last newline is ignored"
                 )
                 : (
                     "the given key ends with a newline that is not part of the file's passphrase",

@@ -120,13 +120,13 @@ extension Diagnostician {
         let isLog = (try? SidecarScan.isForeign(paths.wal)) == true
         diagnosis.add(
             isLog ? .staleLog : .staleJournal,
-            "a file has the name of the database's \(isLog ? "-wal" : "-journal"), but SQLite did not write it",
+            "the file at the path of the database's \(isLog ? "-wal" : "-journal") was not written by SQLite",
             "move that file elsewhere")
     }
 
     mutating func addHotJournal() {
         diagnosis.add(
             .hotJournal, "a writer crashed and left a -journal, which must be rolled back before the file is read",
-            "make the folder writable, and open the file for writing once")
+            "make the folder writable; then open the file for writing once")
     }
 }

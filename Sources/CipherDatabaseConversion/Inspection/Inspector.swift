@@ -191,7 +191,7 @@ package struct Inspector {
         StoreError(
             .needsRecovery, path: paths.database,
             "a writer crashed and left a journal, which must be rolled back before the file is read",
-            advice: "make the folder writable, and open the file for writing or run the upgrade")
+            advice: "make the folder writable; then open the file for writing, or run the upgrade")
     }
 
     /// Reads a plaintext file.

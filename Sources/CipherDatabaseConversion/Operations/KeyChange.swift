@@ -75,16 +75,17 @@ package struct KeyChange {
             guard let previous = try provider.checkedPreviousKey(database: paths.database) else { return nil }
             guard try provider.checkedKey(for: .existing, database: paths.database) != previous else {
                 return
-                    "the previous key is still kept, because it equals the new key: use a different new key in the "
+                    "the previous key was not discarded, because it equals the new key: use a different new key in the "
                     + "rotation, or end the rotation"
             }
             guard try FileSystem.syncFolder(of: paths.database) else { return nil }
             try provider.previousKeyIsObsolete(database: paths.database)
             return nil
         } catch let error as StoreError {
-            return "the previous key is still kept; the provider is notified again at the next opening: \(error)"
+            return
+                "the previous key was not discarded; the provider is told again when the database is next opened: \(error)"
         } catch {
-            return "the previous key is still kept: the key provider failed with \(type(of: error))"
+            return "the previous key was not discarded: the key provider failed with \(type(of: error))"
         }
     }
 

@@ -93,7 +93,7 @@ struct Swap {
 
     private func copyReplaced(_ change: StoreError.Change) -> StoreError {
         .busy(
-            paths.database, "another program replaced the copy that was to become the database",
+            paths.database, "another program replaced the copy that was about to replace the database",
             retry: .afterSearching, changed: change)
     }
 

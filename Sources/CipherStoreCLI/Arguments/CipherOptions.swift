@@ -5,7 +5,7 @@ internal import CipherSQLite
 enum CipherOptions {
     private static let form =
         "To override the format's defaults, append settings, as in 4,page-size=8192,kdf-iterations=64000. hmac= and "
-            + "kdf= accept sha1, sha256 or sha512."
+        + "kdf= accept sha1, sha256 or sha512."
 
     static let compatibility = Option(
         "cipher-compatibility", value: "N", kind: .words(["4", "3", "2", "1"]),

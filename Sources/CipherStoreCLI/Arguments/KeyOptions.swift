@@ -39,8 +39,8 @@ struct KeyOptions: Sendable {
         guard command.options.contains(where: { $0.name == key.file.name }) else { return nil }
         return
             "A key is a passphrase or a raw key. A raw key is written as x'64 hex digits' or, with a salt, as x'96 hex "
-                + "digits'. One trailing newline is ignored. In the path of a key file, {name} is replaced by the "
-                + "database's name without its extension, and {folder} by the name of the database's folder."
+            + "digits'. One trailing newline is ignored. In the path of a key file, {name} is replaced by the "
+            + "database's name without its extension, and {folder} by the name of the database's folder."
     }
 
     var all: [Option] { [file, environment, credential, secretService] }
@@ -128,7 +128,7 @@ struct KeyOptions: Sendable {
                 .usage, "usage", path: invocation.operands.first, "a key is required",
                 advice:
                     "specify the key with one of \(all.map(\.usage).joined(separator: ", ")); cipherstore keygen FILE "
-                        + "creates a key file")
+                    + "creates a key file")
         }
         return provider
     }
@@ -152,6 +152,6 @@ struct MissingKeyProvider: KeyProvider {
             .keyUnavailable, path: database, "no key was specified",
             advice:
                 "use --key-file, --key-env, --key-credential or --key-secret-service; cipherstore keygen creates a key "
-                    + "file")
+                + "file")
     }
 }

@@ -49,7 +49,7 @@ enum ConversionFacts {
                 + "index entry matches\(authenticated)")
         if !report.rebuiltIndexes.isEmpty {
             sheet.add(
-                "rebuilt", "\(report.rebuiltIndexes.joined(separator: ", ")): damaged indexes, rebuilt from the rows")
+                "rebuilt", "\(report.rebuiltIndexes.joined(separator: ", ")) (damaged indexes, rebuilt from the rows)")
         }
         sheet.add(
             "size",

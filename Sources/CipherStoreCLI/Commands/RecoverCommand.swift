@@ -152,7 +152,7 @@ enum RecoverCommand {
         }
         if let apart = report.lostAndFound, apart.orphanedRows + apart.damagedRows > 0 {
             let count = apart.orphanedRows + apart.damagedRows
-            parts.append("\(count) row\(count == 1 ? " is" : "s are") only in the table \(apart.name)")
+            parts.append("\(count) row\(count == 1 ? " is" : "s are") found only in the table \(apart.name)")
         }
         let loss = parts.isEmpty ? "see the notes above" : parts.joined(separator: ", and ")
         return "\(report.path) contains \(rows). A second reading of the damaged database had the same result. Rows "

@@ -25,7 +25,7 @@ enum ReportCommand {
         "html", value: "FILE", kind: .file, "Also write the merged report to this file as an HTML page.")
     static let against = Option(
         "against", value: "DIR", kind: .directory,
-        "Compare the reports with this folder. List its databases that are in no report, and reported databases that "
+        "Compare the reports with this folder. List its databases that are missing from all reports, and reported databases that "
             + "no longer exist.")
 
     static func run(_ invocation: Invocation) throws -> ExitStatus {
@@ -115,7 +115,7 @@ enum ReportCommand {
             try Output.line("  \(TerminalText.grouped(count)) \(code)")
         }
         try printList("Files that failed", totals.failures) { "\($0.path): \($0.message) (shard \($0.shard))" }
-        try printList("Databases that are in no report", totals.missing ?? []) { $0 }
+        try printList("Databases missing from all reports", totals.missing ?? []) { $0 }
         try printList("Reported files that no longer exist", totals.vanished ?? []) { $0 }
         try printList("Files assigned to two shards", totals.givenTwice) {
             "\($0.path): shards \($0.shards.map(String.init).joined(separator: " and "))"

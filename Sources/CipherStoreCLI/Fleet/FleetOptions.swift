@@ -61,9 +61,9 @@ enum FleetOptions {
     /// The help text that all commands with these options share.
     static let note =
         "With --recursive, the exit status is the number of databases that failed, or 63 if 63 or more failed. A "
-            + "higher status means that the run as a whole failed or was interrupted. If a database fails, the others "
-            + "are still processed. After an interruption, run the command again; databases that are already done are "
-            + "reported as already done. Symbolic links in the folder are not followed."
+        + "higher status means that the run as a whole failed or was interrupted. If a database fails, the others "
+        + "are still processed. After an interruption, run the command again; databases that are already done are "
+        + "reported as already done. Symbolic links in the folder are not followed."
 
     /// Returns whether the command is to process a folder.
     ///

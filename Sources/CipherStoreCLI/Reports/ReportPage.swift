@@ -99,10 +99,11 @@ enum ReportPage {
                 + "\(list(totals.unendedShards))</li>"
         }
         if let missing = totals.missing, !missing.isEmpty {
-            text += "<li>Databases that are in no report (\(number(missing.count)))<ul>\(names(missing))</ul></li>"
+            text += "<li>Databases missing from all reports (\(number(missing.count)))<ul>\(names(missing))</ul></li>"
         }
         if let vanished = totals.vanished, !vanished.isEmpty {
-            text += "<li>Reported files that no longer exist "
+            text +=
+                "<li>Reported files that no longer exist "
                 + "(\(number(vanished.count)))<ul>\(names(vanished))</ul></li>"
         }
         if totals.givenTwiceCount > 0 {

@@ -35,9 +35,9 @@ struct MissingSignTests {
             )
         }
         let plan = try fixture.plan().schema
-        #expect(plan.findings.warnings.contains { $0.contains("1 row") && $0.contains("unit") })
+        #expect(plan.findings.warnings.contains { $0.contains("1 template row") && $0.contains("unit") })
         let report = try fixture.open()
-        #expect(report.warnings.contains { $0.contains("1 row") && $0.contains("unit") && $0.contains("template") })
+        #expect(report.warnings.contains { $0.contains("1 template row") && $0.contains("unit") })
         #expect(try fixture.values("SELECT id || name FROM unit ORDER BY id") == ["1kg", "7oz", "40lb"])
         #expect(try fixture.open().warnings.isEmpty)
     }

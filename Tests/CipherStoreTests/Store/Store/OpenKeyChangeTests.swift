@@ -319,7 +319,7 @@ struct OpenKeyChangeTests {
             })
         #expect(told.count == 1)
         #expect(report.warnings.count == 1)
-        #expect(report.warnings.first?.hasPrefix("the previous key is still kept") == true)
+        #expect(report.warnings.first?.hasPrefix("the previous key was not discarded") == true)
         #expect(try await store.bodies() == ["told"])
         await store.close()
     }
