@@ -143,12 +143,12 @@ struct OpenKeyChangeTests {
         let store = try await openFilled()
         let (isDone, written) = (Gate(), Gate())
         let observed = Task {
-            var latest = 0
-            for try await count in store.observe({ try $0.value(Int.self, "SELECT count(*) FROM chat") ?? 0 }) {
-                latest = count
-                if count < 0 || isDone.count == 2 { break }
+            // 0 before the last row is there.
+            let counts = store.observe {
+                try $0.value(Int.self, "SELECT count(*) * max(body = 'last') FROM chat") ?? 0
             }
-            return latest
+            for try await count in counts where count > 0 { return count }
+            return 0
         }
         let rows = try await withThrowingTaskGroup(of: [String].self) { group in
             for task in 0..<8 {
@@ -173,7 +173,6 @@ struct OpenKeyChangeTests {
         }
         #expect(try await Set(store.bodies()) == Set(rows))
         #expect(try await store.bodies().count == rows.count)
-        isDone.arrive()
         try await store.insert("last")
         #expect(try await observed.value == rows.count + 1)
         await store.close()
