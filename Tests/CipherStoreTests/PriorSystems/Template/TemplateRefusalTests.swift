@@ -60,7 +60,8 @@ struct TemplateRefusalTests {
             Fault(
                 "newer", .configuration, "newer",
                 script(TemplateApp.template(3).replacing("('DBVersion', '3')", with: "('DBVersion', '4')"))),
-            Fault("without a record of its version", .recordedVersion, "records no version", script("CREATE TABLE a (b)")),
+            Fault(
+                "without a record of its version", .recordedVersion, "records no version", script("CREATE TABLE a (b)")),
             Fault(
                 "with another record", .recordedVersion, "records no version",
                 script(record + "INSERT INTO Records VALUES ('x', '3')")),
