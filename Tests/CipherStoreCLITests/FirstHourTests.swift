@@ -85,13 +85,21 @@ struct FirstHourTests {
         #expect(run.errors.contains("--recursive"))
     }
 
-    @Test("A raw key in the place of its file is refused, and not repeated")
-    func keyAsFile() throws {
-        let digits = String(repeating: "a7", count: 32)
-        let run = try fixture.run("verify", fixture.database, "--key-file", "x'\(digits)'")
+    @Test("A raw key in the place of its file is refused, and not repeated", arguments: [32, 48], [false, true])
+    func keyAsFile(bytes: Int, isMarked: Bool) throws {
+        let digits = String(repeating: "a7", count: bytes)
+        let run = try fixture.run("verify", fixture.database, "--key-file", isMarked ? "x'\(digits)'" : digits)
         #expect(run.status == 64)
         #expect(run.errors.contains("--key-file takes the path of a file, not the key itself"))
         #expect(!run.errors.contains(digits))
+    }
+
+    @Test("A key file whose name could be a raw key is read")
+    func keyFileNamedLikeKey() throws {
+        let name = String(repeating: "a7", count: 32)
+        try FileManager.default.copyItem(atPath: fixture.key, toPath: fixture.folder.path(name))
+        let run = try fixture.run("encrypt", fixture.database, "--key-file", name)
+        #expect(run.status == 0, "\(run.errors)")
     }
 
     @Test(

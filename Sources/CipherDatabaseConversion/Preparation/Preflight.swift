@@ -114,16 +114,19 @@ package struct Preflight {
         let room = try FileSystem.freeSpace(paths.folder)
         guard room.disk >= needed else {
             throw StoreError.noSpace(
-                paths.database, "the copy needs \(needed) bytes, but only \(room.disk) bytes of disk space are free",
+                paths.database,
+                "the copy needs \(Self.megabytes(needed)) MB, but only \(room.disk / 1_000_000) MB of disk space are free",
                 changed: .nothing)
         }
         if let limit = room.fileSizeLimit, limit < copy {
             throw StoreError(
                 .noSpace, path: paths.database,
-                "the copy needs \(copy) bytes, but this process may write files of at most \(limit) bytes",
+                "the copy needs \(Self.megabytes(copy)) MB, but this process may write files of at most \(limit) bytes",
                 advice: "raise the file size limit (ulimit -f) and try again", changed: .nothing)
         }
     }
+
+    private static func megabytes(_ bytes: Int64) -> Int64 { (bytes + 999_999) / 1_000_000 }
 
     /// Checks the entries of the schema, and that the collations by which indexes are sorted are registered.
     ///

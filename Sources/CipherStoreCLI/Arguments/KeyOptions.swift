@@ -2,6 +2,7 @@ internal import CipherErrors
 internal import CipherKeyProviders
 internal import CipherSQLite
 internal import CipherSecretServiceKeys
+internal import CipherSystemFiles
 
 /// The options that specify where a key is.
 struct KeyOptions: Sendable {
@@ -70,11 +71,13 @@ struct KeyOptions: Sendable {
         return nil
     }
 
-    /// Whether a text has the form of SQLCipher's raw keys, which no message may repeat.
+    /// Returns whether a text is a raw key, with or without `x'…'`, which no message may repeat, and not the path of a
+    /// file.
     private static func isRawKey(_ text: String) -> Bool {
-        let digits = text.dropFirst(2).dropLast()
-        return text.lowercased().hasPrefix("x'") && text.hasSuffix("'") && digits.count >= 32
-            && digits.allSatisfy(\.isHexDigit)
+        let isMarked = text.lowercased().hasPrefix("x'") && text.hasSuffix("'")
+        let digits = isMarked ? text.dropFirst(2).dropLast() : text[...]
+        guard digits.count >= 32, digits.allSatisfy(\.isHexDigit) else { return false }
+        return isMarked || [64, 96].contains(digits.count) && (try? FileSystem.exists(text)) != true
     }
 
     /// Returns the provider of a key file, with advice for the command line.

@@ -32,7 +32,9 @@ enum MigrateCommand {
         if try FleetOptions.isFleet(invocation) { return try runFleet(invocation) }
         guard invocation.operands.isEmpty else {
             throw CommandFailure.usage(
-                "the argument DIR requires --recursive", advice: "for a single database, use --directory")
+                "the argument DIR requires --recursive",
+                advice: "for a single database, specify its folder with --directory; the configuration contains its "
+                    + "name")
         }
         _ = try invocation.required(directory)
         let provider = try ConfigurationOptions.provider(invocation)
