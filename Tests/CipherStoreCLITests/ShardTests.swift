@@ -75,7 +75,7 @@ import Testing
         let fleet = try #require(header["fleet"] as? [String: Any])
         let shard = try #require(fleet["shard"] as? Int)
         let shards = try #require(fleet["shards"] as? Int)
-        #expect(given.shard == "shard \(shard)/\(shards), from \(fleet["shardFrom"] as? String ?? "")")
+        #expect(given.shard == "shard \(shard)/\(shards), as set by \(fleet["shardFrom"] as? String ?? "")")
     }
 
     @Test("The option --shard takes precedence over a scheduler's variables")

@@ -145,7 +145,7 @@ struct OpenKeyChangeTests {
         let observed = Task {
             // 0 before the last row is there.
             let counts = store.observe {
-                try $0.value(Int.self, "SELECT count(*) * max(body = 'last') FROM chat") ?? 0
+                try $0.value(Int.self, "SELECT count(*) * count(CASE body WHEN 'last' THEN 1 END) FROM chat") ?? 0
             }
             for try await count in counts where count > 0 { return count }
             return 0
