@@ -14,7 +14,8 @@ extension ReportPage {
         svg .bar { fill: var(--bar); } svg .hit { fill: transparent; }
         table { border-collapse: collapse; width: 100%; }
         th, td { text-align: left; padding: .25rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
-        td { overflow-wrap: anywhere; } td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
+        td { overflow-wrap: anywhere; } td.n, td.ended, td.unended, td.missing { white-space: nowrap; }
+        td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
         th { background: canvas; position: sticky; top: 0; white-space: nowrap; } th.wide { width: 40%; }
         th[data-key] { cursor: pointer; } th[aria-sort=ascending]::after { content: " \\2191"; }
         th[aria-sort=descending]::after { content: " \\2193"; }
