@@ -22,6 +22,6 @@ extension StoreError {
 
     /// Creates the error for a file name that was free until another program created a file under that name.
     package static func madeMeanwhile(_ path: String) -> StoreError {
-        busy(path, "another program created a file with this name at the same moment", retry: .now)
+        busy(path, "another program created a file with this name at the same time", retry: .now)
     }
 }

@@ -69,7 +69,7 @@
         }
 
         private func store() throws {
-            let text = try CipherKey.generated(for: "a new key of the keychain").text.withUnsafeBytes { Data($0) }
+            let text = try CipherKey.generated(for: "a new key for the keychain").text.withUnsafeBytes { Data($0) }
             let new = item.merging([
                 kSecValueData: text, kSecAttrAccessible: kSecAttrAccessibleAfterFirstUnlock,
             ]) { $1 }

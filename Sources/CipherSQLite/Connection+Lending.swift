@@ -76,7 +76,7 @@ extension Connection {
     /// Throws if the calling thread may not use the connection.
     func checkThread() throws {
         guard !isUsable else { return }
-        throw misuse("the connection was closed, or it belongs to a closure that has ended or runs on another thread")
+        throw misuse("the connection was closed, or it was used after its closure returned or on a different thread")
     }
 
     func misuse(_ message: String) -> DatabaseError {

@@ -158,8 +158,8 @@ private enum FailureCause {
                 name.code, "the schema needs \(name.description), which is not registered", name.advice)
         case .generic:
             failure(
-                .corrupt, "SQLite cannot use the database",
-                "see SQLite's message; the schema may need a function or collation of the app")
+                .corrupt, "SQLite could not run a statement on the database",
+                "see SQLite's message; the schema may use a function or collation that only the app provides")
         case .cannotOpen, .interrupted, .constraint, .inputOutput, .other:
             .disk(path, "SQLite failed", underlying: error)
         }

@@ -57,7 +57,7 @@ struct LibSecret: Sendable {
         // The library is never closed, because GLib's own threads keep running.
         guard let library = dlopen("libsecret-1.so.0", RTLD_NOW | RTLD_LOCAL) else {
             throw StoreError(
-                .keyStoreUnavailable, "libsecret, which connects to the desktop's key store, is not installed",
+                .keyStoreUnavailable, "libsecret, which connects to the desktop keyring, is not installed",
                 advice: "install libsecret (package libsecret-1-0 on Debian), or store the key elsewhere")
         }
         func symbol(_ name: String) throws(StoreError) -> UnsafeMutableRawPointer {

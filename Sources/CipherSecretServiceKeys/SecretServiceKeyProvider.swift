@@ -29,13 +29,13 @@ public struct SecretServiceKeyProvider: KeyProvider {
         return try KeyCreationLock.withLock {
             // Another process may have been faster.
             if let key = try stored(session) { return key }
-            let key = try CipherKey.generated(for: "a new key of the desktop's key store")
+            let key = try CipherKey.generated(for: "a new key for the desktop keyring")
             try session.store(key.text)
             // The key to use is the one that the store will return to the next caller.
             guard let stored = try stored(session), stored == key else {
                 throw StoreError(
-                    .keyStoreUnavailable, "the desktop's key store did not store the new key \(name)",
-                    advice: "check the key store and try again", changed: .nothing)
+                    .keyStoreUnavailable, "the desktop keyring did not save the new key \(name)",
+                    advice: "check the keyring and try again", changed: .nothing)
             }
             return stored
         }
@@ -59,12 +59,12 @@ public struct SecretServiceKeyProvider: KeyProvider {
         try session().remove()
     }
 
-    private func missing() -> StoreError { .noKey(named: name, in: "the desktop's key store") }
+    private func missing() -> StoreError { .noKey(named: name, in: "the desktop keyring") }
 
     private func session() throws -> SecretServiceSession {
         guard !name.isEmpty, !name.utf8.contains(0) else {
             throw StoreError(
-                .keyUnavailable, "the name of the key in the desktop's key store is empty or contains a NUL character",
+                .keyUnavailable, "the name of the key in the desktop keyring is empty or contains a NUL character",
                 advice: "choose a name such as the app's identifier")
         }
         return try SecretServiceSession(name: name)
@@ -75,10 +75,10 @@ public struct SecretServiceKeyProvider: KeyProvider {
         guard let first = secrets.first else { return nil }
         guard secrets.allSatisfy({ $0 == first }) else {
             throw StoreError(
-                .keyMalformed, "the desktop's key store has several different keys named \(name)",
+                .keyMalformed, "the desktop keyring has several different keys named \(name)",
                 advice: "remove the keys that do not belong to this database", changed: .nothing)
         }
-        return try KeyText.parse(first, origin: "the desktop's key store")
+        return try KeyText.parse(first, origin: "the desktop keyring")
     }
 }
 

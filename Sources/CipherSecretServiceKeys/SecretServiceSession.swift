@@ -115,7 +115,7 @@ final class SecretServiceSession {
         guard let collection = library.collectionForAlias(service, "default", 0, nil, &failure) else {
             if let failure { throw Self.failure(library, name, failure) }
             throw StoreError(
-                .keyStoreUnavailable, "the desktop's key store has no default keyring",
+                .keyStoreUnavailable, "the desktop has no default keyring",
                 advice: "create a default keyring with the desktop's password manager and try again", changed: .nothing)
         }
         guard library.isCollectionLocked(collection) == 0 else {
@@ -153,7 +153,7 @@ final class SecretServiceSession {
 
     /// Converts a GLib error: a domain, a code in that domain, and a text that contains no secret.
     private static func failure(_ library: LibSecret, _ name: String, _ error: LibSecret.Object?) -> StoreError {
-        guard let error else { return unavailable(name, "the Secret Service gave no reason") }
+        guard let error else { return unavailable(name, "the desktop keyring gave no reason") }
         defer { library.freeError(error) }
         let fields = UnsafeRawPointer(error)
         if fields.load(as: UInt32.self) == library.errorDomain(),
@@ -162,21 +162,21 @@ final class SecretServiceSession {
             return locked(name)
         }
         let text = fields.load(fromByteOffset: 8, as: UnsafePointer<CChar>?.self)
-        return unavailable(name, text.map { String(cString: $0) } ?? "the Secret Service gave no reason")
+        return unavailable(name, text.map { String(cString: $0) } ?? "the desktop keyring gave no reason")
     }
 
     private func locked() -> StoreError { Self.locked(name) }
 
     private static func locked(_ name: String) -> StoreError {
         StoreError(
-            .keyStoreLocked, "the desktop's key store is locked, so it is unknown whether it has the key \(name)",
-            advice: "unlock the key store, and try again", changed: .nothing)
+            .keyStoreLocked, "the desktop keyring is locked, so it is unknown whether it has the key \(name)",
+            advice: "unlock the keyring and try again", changed: .nothing)
     }
 
     private static func unavailable(_ name: String, _ reason: String) -> StoreError {
         StoreError(
             .keyStoreUnavailable,
-            "the key \(name) could not be read from the desktop's key store: \(reason)",
-            advice: "check that a Secret Service such as gnome-keyring is running in this session", changed: .nothing)
+            "the key \(name) could not be read from the desktop keyring: \(reason)",
+            advice: "check that a keyring service such as gnome-keyring is running in this session", changed: .nothing)
     }
 }

@@ -154,7 +154,7 @@ import Testing
 
     static let others: [(arguments: [String], says: String)] = [
         (["--shard", "0/2"], "is a report of 1 shards"),
-        (["--shadow"], "with the goal \"encrypted\""),
+        (["--shadow"], "whose goal was \"encrypted\""),
         (["--keep-backup"], "with a different --keep-backup"),
     ]
 

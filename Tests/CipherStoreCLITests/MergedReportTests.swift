@@ -116,7 +116,7 @@ import Testing
         let first = try report("1", [Self.ended()])
         let other = try String(contentsOfFile: first, encoding: .utf8).replacing("encrypted", with: "sound")
         let run = try tool.run("report", first, try tool.keys.write(other, to: "2"))
-        #expect(run.status == 64 && run.errors.contains("with the goal \"sound\""), "\(run.errors)")
+        #expect(run.status == 64 && run.errors.contains("whose goal was \"sound\""), "\(run.errors)")
     }
 
     @Test("The HTML page shows the numbers, and no name or message becomes markup")

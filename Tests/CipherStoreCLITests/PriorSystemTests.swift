@@ -63,8 +63,8 @@ import Testing
     func migrateTemplateCopy() throws {
         try write(TemplateApp.temporary) { try TemplateApp.writeCopy($0) }
         let runs = try migrate(Self.template, TemplateApp.database)
-        #expect(runs.plan.output.contains("opening uses dbLocalTemp.db, which contains the rows, as the database"))
-        #expect(runs.migrate.errors.contains("dbLocalTemp.db, which contains the rows, was used"))
+        #expect(runs.plan.output.contains("dbLocalTemp.db, which contains the data, is used as the database"))
+        #expect(runs.migrate.errors.contains("dbLocalTemp.db, which contains the data, was used instead"))
         #expect(try query(TemplateApp.database, "SELECT id FROM note ORDER BY id") == "id\r\n5\r\n9\r\n12\r\n")
         #expect(try fixture.folder.names == [TemplateApp.database])
     }

@@ -13,7 +13,7 @@ struct MissingRows: Sendable {
     /// The finding, as a sentence.
     var description: String {
         let rows = count == 1 ? "1 row that is" : "\(count) rows that are"
-        return "index \(index) has entries for \(rows) missing from table \(table): the table may have lost "
+        return "index \(index) has entries for \(rows) not in table \(table): the table may have lost "
             + (count == 1 ? "this row" : "these rows")
     }
 

@@ -70,7 +70,8 @@ extension Diagnostician {
         guard found.evidence == .header else {
             return diagnosis.add(
                 .damagedFirstPage,
-                "the key is correct for other pages, but the first page, which contains the salt, is damaged",
+                "the key decrypts other pages, so it is correct, but the first page, which contains the salt, is "
+                    + "damaged",
                 StoreError.damageAdvice)
         }
         if layout == nil, probe.size % 512 != 0 || probe.size < options.format.pageSize {
@@ -112,7 +113,7 @@ extension Diagnostician {
         guard let start = sealed.firstPageStart else {
             if !besides.contains(1) {
                 diagnosis.add(
-                    .damagedFirstPage, "the key is correct for other pages, but the first page is damaged",
+                    .damagedFirstPage, "the key decrypts other pages, so it is correct, but the first page is damaged",
                     StoreError.damageAdvice)
             }
             return

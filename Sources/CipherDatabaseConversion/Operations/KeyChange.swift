@@ -83,7 +83,8 @@ package struct KeyChange {
             return nil
         } catch let error as StoreError {
             return
-                "the previous key was not discarded; the provider is told again when the database is next opened: \(error)"
+                "the previous key was not discarded; the key provider is notified again when the database is next "
+                + "opened: \(error)"
         } catch {
             return "the previous key was not discarded: the key provider failed with \(type(of: error))"
         }

@@ -149,8 +149,8 @@ package final class UpgradeLock: @unchecked Sendable {
             .misuse, path: paths.database,
             "a key provider or hook tried to open or convert the database while the operation that called it was "
                 + "still running on the same database",
-            advice: "return only the key from the provider, use only the connection that is passed to the hook, and "
-                + "open the file afterwards")
+            advice: "in the provider, only return the key; in the hook, use only the connection that is passed to it; "
+                + "open the file after the operation has ended")
     }
 
     private func busy(_ paths: DatabasePaths) -> StoreError {

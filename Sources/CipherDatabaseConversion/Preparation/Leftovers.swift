@@ -52,7 +52,7 @@ package enum Leftovers {
 
     static func beingMade(_ paths: DatabasePaths) -> StoreError {
         .busy(
-            paths.database, "a store in this process or another one has the database open and is encrypting it",
+            paths.database, "a store in this process or another process has the database open and is encrypting it",
             retry: .afterClosing)
     }
 

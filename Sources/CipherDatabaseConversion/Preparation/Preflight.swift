@@ -44,7 +44,7 @@ package struct Preflight {
         try checkMount(folder, status)
         guard FileSystem.canWriteInFolder(paths.folder) else {
             throw StoreError.permission(
-                paths.folder, "the folder is not writable, but the upgrade creates the copy in it", .write)
+                paths.folder, "the folder is not writable, but the upgrade must create the copy in it", .write)
         }
         guard FileSystem.canWrite(paths.database) else {
             throw StoreError.permission(paths.database, "the file is not writable", .write)
@@ -115,7 +115,7 @@ package struct Preflight {
         guard room.disk >= needed else {
             throw StoreError.noSpace(
                 paths.database,
-                "the copy needs \(Self.megabytes(needed)) MB, but only \(room.disk / 1_000_000) MB of disk space are free",
+                "the copy needs \(Self.megabytes(needed)) MB, but only \(room.disk / 1_000_000) MB of disk space is free",
                 changed: .nothing)
         }
         if let limit = room.fileSizeLimit, limit < copy {

@@ -66,7 +66,7 @@ struct RecoverySummary {
             notes.append(
                 missing > 0
                     ? "an undamaged index refers to \(Self.counted(missing, "row")) missing from this table"
-                    : "an undamaged index refers to no other rows")
+                    : "an undamaged index refers to no rows missing from this table")
         }
         if recovered.sequencesMade.contains(number) {
             notes.append("the AUTOINCREMENT counter of this table was set to the largest rowid")

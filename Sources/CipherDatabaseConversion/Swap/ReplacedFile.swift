@@ -138,8 +138,9 @@ package final class ReplacedFile {
         case .lock(let file, let reason):
             file.close()
             return [
-                "it could not be determined whether another process has \(paths.database) open (\(reason)); the file "
-                    + "now has another name, so restart any such process"
+                "\(paths.database) was renamed, but it could not be determined whether another process has the file "
+                    + "open (\(reason)): restart any such process, because it would still use the journal or log "
+                    + "under the old name"
             ]
         }
     }

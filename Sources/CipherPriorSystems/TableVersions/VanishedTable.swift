@@ -103,7 +103,7 @@ struct VanishedTable {
         let ofViews = Set(views.map { SQLName($0.name) })
         let triggers = mended.filter { $0.type == "trigger" }
         func reason(_ object: DatabaseState.Object) -> String {
-            "the \(object.type) refers to \(name), which an upgrade of the app dropped, instead of \(table)"
+            "the \(object.type) refers to \(name), which an upgrade of the app dropped; it should refer to \(table)"
         }
         before += triggers.filter { !ofViews.contains(SQLName($0.table)) }
             .map { operation(.dropTrigger, $0, reason($0)) }
@@ -155,8 +155,8 @@ struct VanishedTable {
             after.append(
                 Plan.Operation(
                     .rebuildTable, table: child.name, sql: rebuild.statements,
-                    reason: "foreign keys of \(child.name) refer to \(name), which an upgrade of the app dropped, "
-                        + "instead of " + parents.sorted().joined(separator: " and ")))
+                    reason: "foreign keys of \(child.name) refer to \(name), which an upgrade of the app dropped; they "
+                        + "should refer to " + parents.sorted().joined(separator: " and ")))
         }
     }
 }

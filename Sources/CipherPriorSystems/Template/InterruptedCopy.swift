@@ -144,7 +144,7 @@ package struct InterruptedCopy {
         guard leftover == nil else { return finding }
         throw StoreError(
             .migration, path: paths.database,
-            "an upgrade by the app itself did not finish, and it is unclear which file is current: \(question)",
+            "the app's own upgrade was interrupted, and it is unclear which file is current: \(question)",
             advice: "set template.leftover in the configuration to \"copy\" if the copy and its log are current, or to "
                 + "\"database\" if the database is current", changed: .nothing)
     }
@@ -155,20 +155,22 @@ package struct InterruptedCopy {
         switch try finding(surface) {
         case .copy:
             return
-                "an upgrade by the app itself did not finish; opening uses \(name), which contains the rows, as the "
-                + "database"
+                "the app's own upgrade was interrupted; when the database is opened, \(name), which contains the data, "
+                + "is used as the database"
         case .log:
-            return "an upgrade by the app itself did not finish; opening uses \(name)-wal as the log of the database"
+            return
+                "the app's own upgrade was interrupted; when the database is opened, \(name)-wal is used as its "
+                + "write-ahead log"
         case .database:
             guard try FileSystem.exists(copy.database) else { return nil }
             return
-                "an upgrade by the app itself left \(name); opening removes this file if the database contains all of "
-                + "its rows"
+                "the app's own upgrade left the file \(name); when the database is opened, this file is removed if the "
+                + "database contains all of its rows"
         }
     }
 
     private var linkNote: String {
-        "\(copy.database) is a symbolic link, which an upgrade by the app never creates; the link and its target are "
+        "\(copy.database) is a symbolic link, which the app's own upgrade never creates; the link and its target are "
             + "left unchanged"
     }
 
@@ -184,7 +186,7 @@ package struct InterruptedCopy {
     package func takeOver() throws -> [String] {
         guard FileSystem.canWriteInFolder(paths.folder) else {
             throw StoreError.permission(
-                paths.folder, "\(name) must be renamed to the database, but the folder is not writable", .write,
+                paths.folder, "\(name) must be renamed to \(paths.name), but the folder is not writable", .write,
                 changed: .nothing)
         }
         let present = try FileSystem.status(paths.database)
@@ -196,8 +198,8 @@ package struct InterruptedCopy {
             copy, identity, ownership, key: nil, wasWriteAheadLog: isWriteAheadLog, busyTimeout: busyTimeout,
             extensions: extensions)
         var warnings = [
-            "an upgrade by the app itself had not finished: \(name), which contains the rows, was used in place of the "
-                + "database that the upgrade had deleted"
+            "the app's own upgrade was interrupted after it deleted the database; \(name), which contains the data, "
+                + "was used instead"
         ]
         do {
             // A WAL or journal belongs to a database by its name, so none may be left when the name changes.
@@ -285,7 +287,7 @@ package struct InterruptedCopy {
             return true
         }
         guard isDone == true else { throw FileUsers.others([]).busy(paths.database) }
-        return "an upgrade by the app itself had not finished: \(log) was used as the log of the database"
+        return "the app's own upgrade was interrupted; \(log) was used as the write-ahead log of the database"
     }
 
     // MARK: Beside a database

@@ -72,8 +72,8 @@ struct SeedRows {
         return Plan.Finding(
             .warning, table: self.table, count: count,
             message:
-                "\(count) template row\(count == 1 ? "" : "s") will not be added to \(self.table), because rows of the "
-                + "user already have \(count == 1 ? "its" : "their") unique values under other keys")
+                "\(count) template row\(count == 1 ? "" : "s") will not be added to \(self.table), because the "
+                + "user's rows already have \(count == 1 ? "its" : "their") unique values under different keys")
     }
 
     /// Returns the columns of unique indexes of the template's table, except its primary key.

@@ -71,7 +71,8 @@ package struct SchemaMigrator {
                 Plan.Finding(
                     .warning,
                     message:
-                        "version \(recorded) is recorded, but the database has no tables: there were no rows to keep"))
+                        "version \(recorded) is recorded, but the database has no tables, so there was no data to "
+                        + "preserve"))
         }
         if let record = try recordedVersion.operation(recording: version, in: state) { plan.operations.append(record) }
         launch.add(for: launchKind(state), to: &plan)

@@ -57,7 +57,7 @@ struct StepRepair {
             + past.filter { repaired.concerns($0.traits) }.map { passage in
                 Plan.Operation(
                     .sql, object: passage.statement.place, sql: [passage.statement.sql],
-                    reason: "the statement cannot have run, because its target was missing",
+                    reason: "the statement was never applied: its target did not exist",
                     step: passage.statement.step)
             }
     }

@@ -81,7 +81,7 @@ extension StoreOpening {
         guard !known.isEmpty else { return [] }
         let changed = applied.compactMap { step -> String? in
             guard let same = known.first(where: { $0.version == step.version }) else {
-                return "step \(step.version) (\(step.name)) was applied, but now it is missing"
+                return "step \(step.version) (\(step.name)) was applied, but is no longer in the configuration"
             }
             return same.checksum == step.checksum
                 ? nil : "step \(step.version) (\(step.name)) was changed after it had been applied"
@@ -91,8 +91,8 @@ extension StoreOpening {
         }
         return changed
             + added.map {
-                "step \($0.version) (\($0.name)) was added after version \(version) had been reached, "
-                    + "and was never applied"
+                "step \($0.version) (\($0.name)) was added after this database had already reached "
+                    + "version \(version), so it was never applied"
             }
     }
 

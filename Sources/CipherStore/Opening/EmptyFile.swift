@@ -19,13 +19,13 @@ extension StoreOpening {
         let tables = state.tables.filter { !records.contains(SQLName($0.name)) }
         let version = recorded ?? .zero
         if tables.isEmpty, version == .zero {
-            return "the encrypted file has no tables, and CipherStore did not create it: there were no rows to keep"
+            return "the encrypted file has no tables, and CipherStore did not create it; there was no data to preserve"
         }
         guard !tables.isEmpty,
             try tables.allSatisfy({ try !$0.isVirtual && !state.holdsRows($0.name) })
         else { return nil }
         return version == .zero
-            ? "no version is recorded, and every table is empty: there were no rows to keep"
-            : "version \(version) is recorded, but every table is empty: there were no rows to keep"
+            ? "no version is recorded and every table is empty, so there was no data to preserve"
+            : "version \(version) is recorded, but every table is empty, so there was no data to preserve"
     }
 }

@@ -128,7 +128,7 @@ extension StoreOpening {
         if let interrupted = try configuration.interruptedCopy(paths, busyTimeout: options.busyTimeout),
             try interrupted.note(inspector.surface()) != nil
         {
-            throw upgradeNeeded("an upgrade by the app itself did not finish")
+            throw upgradeNeeded("the app's own upgrade was interrupted")
         }
         let found = try resolver.resolve(inspector) { connection, facts, _ in
             switch try resolver.step(for: facts, inspector) {

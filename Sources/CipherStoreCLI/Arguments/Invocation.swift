@@ -54,7 +54,7 @@ package struct Invocation: Sendable {
     func count(_ option: Option, default fallback: Int, from least: Int = 1) throws -> Int {
         guard let text = self[option] else { return fallback }
         guard let number = Int(text), (least...Int(Int32.max)).contains(number) else {
-            throw CommandFailure.usage("--\(option.name) must be a whole number of at least \(least)")
+            throw CommandFailure.usage("--\(option.name) must be a whole number, \(least) or greater")
         }
         return number
     }

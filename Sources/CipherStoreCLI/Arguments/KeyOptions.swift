@@ -31,8 +31,8 @@ struct KeyOptions: Sendable {
         credential = Option("\(prefix)-credential", value: "NAME", "Read \(name) from a systemd credential.")
         secretService = Option(
             "\(prefix)-secret-service", value: "NAME",
-            "Read \(name) from the desktop's key store. If the key is missing and the command creates an encrypted "
-                + "file, the key is created there.")
+            "Read \(name) from the desktop keyring. If the key is missing and the command creates an encrypted file, "
+                + "the key is created there.")
     }
 
     /// Returns how keys are written, for the help of a command that takes a key; `nil` for any other command.

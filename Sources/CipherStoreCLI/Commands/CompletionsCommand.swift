@@ -6,9 +6,9 @@ extension Command {
             Operand("SHELL", kind: .words(CompletionsCommand.Shell.allCases.map(\.rawValue)), "The shell: bash or zsh.")
         ],
         notes: [
-            "An installation includes the completions. To install them by hand for bash, save the output as "
+            "The completions are installed with cipherstore. To install them by hand for bash, save the output as "
                 + "~/.local/share/bash-completion/completions/cipherstore, or append it to ~/.bashrc. For zsh, save it "
-                + "as _cipherstore in a folder that fpath lists."
+                + "as _cipherstore in a folder in your fpath."
         ],
         examples: ["completions zsh > _cipherstore"],
         printsText: true,

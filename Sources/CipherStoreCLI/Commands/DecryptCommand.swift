@@ -8,7 +8,7 @@ extension Command {
         options: KeyOptions.key.all + [CipherOptions.compatibility, CipherOptions.detect] + UpgradeOptions.all,
         notes: [
             "A plaintext copy is built next to the database and compared with it row by row. Then the copy replaces "
-                + "the database in a single rename. At every moment, the file is either the complete encrypted "
+                + "the database in a single rename. At all times, the file is either the complete encrypted "
                 + "database or the complete plaintext one. After a crash, run the command again.",
             "A file that is already plaintext is left unchanged, and the exit status is 0.",
         ],

@@ -21,8 +21,9 @@ extension Command {
                 + "number of PBKDF2 rounds up to --most-rounds. Trying other page sizes and algorithms takes no extra "
                 + "time.",
             "Because pages are authenticated, diagnose can tell a wrong key from a damaged page, a truncated file, or "
-                + "the -wal of another file. If no key and format open the file, the key may be wrong, the file may be "
-                + "encrypted in another way, or it may not be a database. diagnose cannot tell these cases apart.",
+                + "the -wal of another file. If no combination of key and format opens the file, the key may be wrong, "
+                + "the file may be encrypted in another way, or it may not be a database. diagnose cannot tell these "
+                + "cases apart.",
             "The exit status is 0 if the database opens with the specified key and format. Otherwise it is that of the "
                 + "error that opening the database would report, such as 65 if the key does not open it, 66 if no key "
                 + "is specified, or 75 if a journal must be rolled back.",

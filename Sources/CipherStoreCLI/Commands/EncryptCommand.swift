@@ -16,7 +16,7 @@ extension Command {
             + UpgradeOptions.all + FleetOptions.all,
         notes: [
             "An encrypted copy is built next to the database and compared with it record by record. Then the copy "
-                + "replaces the database in a single rename. At every moment, the file is either the complete "
+                + "replaces the database in a single rename. At all times, the file is either the complete "
                 + "plaintext database or the complete encrypted one. After a crash, run the command again.",
             "A file that is already encrypted with this key is left unchanged, and the exit status is 0.",
             "With --shadow, the copy is built, compared and then removed. This rehearsal shows whether the encryption "

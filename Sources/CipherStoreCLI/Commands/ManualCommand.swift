@@ -1,7 +1,7 @@
 extension Command {
     static let manual = Command(
         name: "manual",
-        summary: "Print the manual page, for man(1).",
+        summary: "Print the manual page in man(1) format.",
         notes: ["After installation, `man cipherstore` shows this page."],
         examples: ["manual | man -l -"],
         printsText: true,

@@ -21,7 +21,7 @@ extension Command {
                 + "the schema for a first install in --config.",
             "With --output, the new database is a separate file. With --in-place, the new database replaces the "
                 + "damaged one in a single rename. The damaged one is kept as DB-damaged (or DB-damaged-2 and so on), "
-                + "with its -wal or -journal; if it is plaintext, it stays plaintext. At every moment, DB is the "
+                + "with its -wal or -journal; if it is plaintext, it stays plaintext. At all times, DB is either the "
                 + "complete damaged database or the complete recovered one. After a crash, verify shows which of the "
                 + "two it is. No other program may have the database open. If nothing is damaged, --in-place leaves "
                 + "the file unchanged, and \"wasSound\" is true in the --json report.",

@@ -11,8 +11,8 @@ extension Command {
             + UpgradeOptions.all + FleetOptions.all,
         notes: [
             "A copy with the new key is built next to the database and compared with it row by row. Then the copy "
-                + "replaces the database in a single rename. At every moment, the file is the complete database with "
-                + "either the old key or the new one. After a crash, run the command again with both keys.",
+                + "replaces the database in a single rename. At all times, the file is a complete database, encrypted "
+                + "with either the old key or the new one. After a crash, run the command again with both keys.",
             "Without a new key, only the format changes. A file that already has the new key and format is left "
                 + "unchanged, and the exit status is 0. A new key that is the same as the old one is an error.",
             FleetOptions.note,

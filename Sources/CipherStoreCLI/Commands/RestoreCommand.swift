@@ -10,7 +10,7 @@ extension Command {
         notes: [
             "Before anything is changed, every page and the structure of the backup are checked. The backup is never "
                 + "written to. A copy of the backup is built next to the database and compared with the backup row by "
-                + "row. Then the copy replaces the database in a single rename. At every moment, the file is either "
+                + "row. Then the copy replaces the database in a single rename. At all times, the file is either "
                 + "the complete old database or the complete new one. After a crash, run the command again.",
             "The key options specify the key of the database, which keeps its key and format. If there is no database "
                 + "yet, restore creates one with this key. The backup must have the same key, unless one of the "

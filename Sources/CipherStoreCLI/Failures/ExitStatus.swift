@@ -23,14 +23,14 @@ package struct ExitStatus: Error, Equatable, Sendable {
     package static let meanings: [(ExitStatus, String)] = [
         (.done, "done"),
         (.usage, "the command line is invalid"),
-        (.badData, "the data is damaged or of the wrong kind, or the key does not fit"),
+        (.badData, "the data is damaged or of the wrong kind, or the key is wrong"),
         (.noInput, "there is no such file or key"),
         (.internalFailure, "internal failure"),
         (.cannotCreate, "a file could not be created: it already exists, or the disk is full"),
         (.inputOutput, "reading or writing failed"),
         (.tryAgain, "another process has the file open, or the key store is locked: try again"),
         (.permission, "permission denied"),
-        (.configuration, "the configuration or the engine does not fit the database"),
+        (.configuration, "the configuration or the engine is unsuitable for the database"),
         (.signal(2), "interrupted by SIGINT (143: by SIGTERM, 129: by SIGHUP)"),
     ]
 }

@@ -26,7 +26,7 @@ enum FleetOptions {
             + "by newlines or, if the list contains NULs, by NULs.")
     static let shard = Option(
         "shard", value: "K/N",
-        "With --recursive: process only shard K of N of the files, where K is 0 to N-1. In a Slurm array, the default "
+        "With --recursive: process only shard K of the N shards, where K is 0 to N-1. In a Slurm array, the default "
             + "is the task's shard."
     )
     static let shards = Option(
@@ -48,8 +48,8 @@ enum FleetOptions {
         "nice", value: "N", "With --recursive: lower the processor and disk priority by N, from 1 to 19.")
     static let bytesPerSecond = Option(
         "bytes-per-second", value: "N",
-        "With --recursive: limit the total size of the files that are started to N bytes per second on average. N may "
-            + "end with K, M or G.")
+        "With --recursive: on average, start files with a total size of at most N bytes per second. N may end with K, "
+            + "M or G.")
 
     static let all = [
         recursive, jobs, name, filesFrom, shard, shards, report, resume, maxOpen, nice, bytesPerSecond,

@@ -87,9 +87,9 @@ extension ReportHeader {
     func check(isOf other: ReportHeader, in path: String) throws {
         let difference: String? =
             if goal != other.goal {
-                "with the goal \"\(other.goal)\" instead of \"\(goal)\""
+                "whose goal was \"\(other.goal)\", not \"\(goal)\""
             } else if !folder.isSameName(as: other.folder) {
-                "on the folder \(other.folder) instead of \(folder)"
+                "on the folder \(other.folder), not \(folder)"
             } else {
                 Set(options.keys).union(other.options.keys).sorted().first { options[$0] != other.options[$0] }
                     .map { "with a different --\($0)" }

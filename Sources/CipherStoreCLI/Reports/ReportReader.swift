@@ -38,7 +38,7 @@ enum ReportReader {
     private static func notAReport(_ path: String) -> CommandFailure {
         CommandFailure(
             .badData, "notAReport", path: path,
-            "this file is not a fleet report: it does not begin with the header of a run",
+            "this file is not a fleet report: the run header is missing from the start of the file",
             advice: "pass a report that was created with --report")
     }
 }

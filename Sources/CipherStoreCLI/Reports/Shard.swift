@@ -26,8 +26,8 @@ struct Shard: Sendable, Equatable {
         guard (1...Self.most).contains(count), (0..<count).contains(index) else {
             throw CommandFailure.usage(
                 "\(origin): there is no shard \(index) of \(count)",
-                advice: "a shard number is at least 0 and less than the number of shards, which is at most "
-                    + "\(Self.most)")
+                advice: "a shard number must be 0 or greater, and less than the number of shards; there can be at "
+                    + "most \(Self.most) shards")
         }
         self.init(index: index, count: count, origin: origin)
     }

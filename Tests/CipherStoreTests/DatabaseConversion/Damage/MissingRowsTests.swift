@@ -31,7 +31,7 @@ struct MissingRowsTests {
         try connection.editSchema("INSERT INTO sqlite_master SELECT * FROM entry")
     }
 
-    private static let finding = "index i has entries for 250 rows that are missing from table t"
+    private static let finding = "index i has entries for 250 rows that are not in table t"
 
     @Test("An encryption keeps the plaintext original if an index names missing rows", arguments: schemas)
     func keepsOriginal(schema: String) throws {

@@ -68,7 +68,9 @@ struct DeclaredHalfDoneTests {
         #expect(report.migration.event == .adopted)
         #expect(report.migration.from == 23)
         #expect(
-            report.warnings == ["version 23 is recorded, but the database has no tables: there were no rows to keep"])
+            report.warnings == [
+                "version 23 is recorded, but the database has no tables, so there was no data to preserve"
+            ])
         #expect(try open(folder).warnings.isEmpty)
     }
 

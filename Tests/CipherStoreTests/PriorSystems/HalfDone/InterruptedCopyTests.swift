@@ -179,7 +179,7 @@ struct InterruptedCopyTests {
             provider: FileKeyProvider(path: fixture.folder.path("nosuch.key")), options: options)
         #expect(try storeError { try opening.run() }?.code == .keyUnavailable)
         #expect(try fixture.digest() == before)
-        #expect(try fixture.open().warnings.contains { $0.contains("was used in place of the database") })
+        #expect(try fixture.open().warnings.contains { $0.contains("was used instead") })
         #expect(try notes() == Self.allNotes)
     }
 

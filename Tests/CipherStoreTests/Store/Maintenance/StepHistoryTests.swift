@@ -75,7 +75,7 @@ struct StepHistoryTests {
         #expect(
             try opening.validate().sentences == [
                 "the database has version 3, but the configuration supports versions up to 2",
-                "step 3 (sql_update_3.plist) was applied, but now it is missing",
+                "step 3 (sql_update_3.plist) was applied, but is no longer in the configuration",
             ])
     }
 
@@ -91,7 +91,8 @@ struct StepHistoryTests {
         #expect(try steps(opening()) == ["missing sql_update_2.plist", "applied sql_update_3.plist"])
         #expect(
             try opening().validate().sentences == [
-                "step 2 (sql_update_2.plist) was added after version 3 had been reached, and was never applied"
+                "step 2 (sql_update_2.plist) was added after this database had already reached version 3, so it was "
+                    + "never applied"
             ])
     }
 }

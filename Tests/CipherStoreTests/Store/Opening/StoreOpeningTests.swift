@@ -110,7 +110,7 @@ struct StoreOpeningTests {
         ),
         ("CREATE TABLE a(b); DROP TABLE a", "the encrypted file has no tables, and CipherStore did not create it"),
         ("CREATE TABLE chat(uid TEXT, body TEXT); INSERT INTO chat VALUES (1, 2); PRAGMA user_version = 3", nil),
-        ("CREATE TABLE chat(uid TEXT, body TEXT)", "no version is recorded, and every table is empty"),
+        ("CREATE TABLE chat(uid TEXT, body TEXT)", "no version is recorded and every table is empty"),
     ]
 
     @Test("Opening a store warns once about the app's own encrypted file if it is empty", arguments: empty)
