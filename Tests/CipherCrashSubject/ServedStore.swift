@@ -85,6 +85,7 @@ enum ServedStore {
             }
             return version.map(String.init) ?? "none"
         case ("all", 0): return try await store.read { try all($0) }
+        case ("old", 0): return try await store.read { try old($0) }
         default: return try await control(words, store)
         }
     }
@@ -137,6 +138,11 @@ enum ServedStore {
             """)
         guard differing == 0 else { throw Failure(text: "the two tables differ", status: 1) }
         return rows.joined(separator: ",")
+    }
+
+    /// The number and the bytes of the rows that nobody writes.
+    private static func old(_ connection: Connection) throws -> String {
+        try connection.value(String.self, "SELECT count(*) || ' ' || total(length(body)) FROM old") ?? ""
     }
 
     private static let output = NSLock()

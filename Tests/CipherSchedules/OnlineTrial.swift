@@ -20,6 +20,8 @@ struct OnlineTrial {
 
     private static let threads = 8
     private static let rowsOfThread = 60
+    /// The number of rows that nobody writes.
+    private var untouched: Int { processes > 1 ? 300 : 3_000 }
 
     func run() throws -> Result {
         let file = try LegacyFile { connection in
@@ -27,7 +29,7 @@ struct OnlineTrial {
             try connection.executeScript(
                 text: """
                     CREATE TABLE old(id INTEGER PRIMARY KEY, body BLOB);
-                    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(processes > 1 ? 300 : 3000))
+                    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(untouched))
                     INSERT INTO old(body) SELECT zeroblob(3000 + i) FROM n;
                     """)
         }
@@ -75,12 +77,17 @@ struct OnlineTrial {
             guard let answer = host.ask("all"), answer.hasPrefix("ok") else {
                 throw Failure(text: "the rows are not whole: \(host.ask("all") ?? "no answer")")
             }
+            let bytes = 3_000 * untouched + untouched * (untouched + 1) / 2
+            let old = host.ask("old")
+            guard old == "ok \(untouched) \(bytes).0" else {
+                throw Failure(text: "the rows that nobody wrote are not whole: \(old ?? "no answer")")
+            }
             try host.end()
             return RowOracle.rows(String(answer.dropFirst(3)))
         }
     }
 
-    /// What is left that must not be, and what is missing of the rows that nobody wrote.
+    /// Returns what is left that must not be, and whether the file is still plaintext.
     private func remains(_ file: LegacyFile) throws -> [String] {
         let names = try file.folder.names
         let isEncrypted = try !Data(contentsOf: URL(filePath: file.path)).starts(with: Data("SQLite format 3".utf8))
