@@ -96,6 +96,7 @@ struct FirstHourTests {
 
     @Test("A key file whose name could be a raw key is read")
     func keyFileNamedLikeKey() throws {
+        try fixture.make()
         let name = String(repeating: "a7", count: 32)
         try FileManager.default.copyItem(atPath: fixture.key, toPath: fixture.folder.path(name))
         let run = try fixture.run("encrypt", fixture.database, "--key-file", name)

@@ -271,6 +271,7 @@ final class FollowingCopy: CopyMadeAhead {
         holdingWriters: () throws -> any WriterHold, whileHeld: () throws -> Void = {}
     ) throws -> Round {
         guard let former = original else { throw SchemaChanged() }
+        try requireSame(former.identity)
         let pin = try connectReading()
         do {
             let writer = try connectWriting()
@@ -378,7 +379,7 @@ final class FollowingCopy: CopyMadeAhead {
     }
 
     private func proveAll(_ reading: ProofConnection, _ observer: UpgradeObserver) throws {
-        try present().sync()
+        try sync()
         var proof = CopyProof(
             original: reading, copy: try proofOfCopy(keys.again),
             copyWithDerivedKey: try proofOfCopy(keys.proving.wait()), hasRebuiltIndexes: damage != nil,
@@ -395,8 +396,13 @@ final class FollowingCopy: CopyMadeAhead {
         report.bytesAfter = try present().size()
     }
 
+    /// Opens a connection that only reads.
+    ///
+    /// It is open for writing, because it may be the last one to be closed. SQLite then merges the log into the file, as
+    /// at any last close. A read-only connection would leave the log to a later recovery, which stops at the first frame
+    /// that was committed without a checksum.
     private func connectReading() throws -> Connection {
-        var profile = ConnectionProfile.inspecting(try Connection.size(paths.database)).with(
+        var profile = ConnectionProfile.settling(try Connection.size(paths.database)).with(
             extensions: options.extensions)
         profile.checkpointsByItself = false
         return try profile.open(paths.database, busyTimeout: options.busyTimeout)
@@ -425,7 +431,17 @@ final class FollowingCopy: CopyMadeAhead {
     // MARK: The file
 
     /// Makes the copy durable.
-    func sync() throws { try present().sync() }
+    ///
+    /// A failed sync is final: the system may have discarded the pages that it could not write, and report success the
+    /// next time. A later launch must not continue with the copy.
+    func sync() throws {
+        do {
+            try present().sync()
+        } catch {
+            try? aside.note(nil)
+            throw error
+        }
+    }
 
     var record: AttemptRecord? { aside.record }
 

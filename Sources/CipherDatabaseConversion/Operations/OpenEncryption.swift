@@ -134,7 +134,7 @@ package final class OpenEncryption: @unchecked Sendable {
     }
 
     private static func isOfTheMoment(_ error: any Error) -> Bool {
-        (error as? StoreError).map { $0.code == .cancelled || $0.code == .busy } ?? false
+        (error as? StoreError).map { [.cancelled, .busy, .replaced].contains($0.code) } ?? false
     }
 
     /// Takes over the copy of a launch that was killed, or creates an empty one.

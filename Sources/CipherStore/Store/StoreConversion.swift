@@ -179,6 +179,8 @@ public final class StoreConversion: @unchecked Sendable {
     }
 
     private func end(_ outcome: Result<EncryptionReport, any Error>) {
+        // The attempt that would have released the log may never have begun.
+        keep(nil)
         let (waiting, followers) = lock.withLock {
             switch outcome {
             case .success(let report): current = .finished(report)

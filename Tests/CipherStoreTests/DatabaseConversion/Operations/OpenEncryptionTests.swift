@@ -268,6 +268,28 @@ struct OpenEncryptionTests {
         #expect(sql?.contains("two") == true)
     }
 
+    @Test("If the last step is abandoned, commits that the log cannot show after a crash are kept")
+    func unsealedAtLast() throws {
+        let subject = try Subject("PRAGMA page_size = 512; CREATE TABLE t(id INTEGER PRIMARY KEY, a, b UNIQUE)")
+        let encryption = try OpenEncryption(
+            DatabasePaths(subject.path), provider: TestKeys.provider(), options: ConversionOptions())
+        let cancellation = UpgradeCancellation()
+        try encryption.prepare(cancellation, resting: {}) {
+            try LockedWriter(subject.path, nil, extensions: SQLExtensions(), busyTimeout: .seconds(5))
+        }
+        try subject.app.executeScript(text: Self.unsealed + "CREATE TABLE later(a)")
+        let before = try DatabaseDump(subject.app)
+        subject.app.close()
+        var key: FileKey?
+        let error = try #require(throws: StoreError.self) { try encryption.finish(&key, cancellation) }
+        #expect(error.code == .busy)
+        encryption.end()
+        let connection = try Connection(path: subject.path, mode: .readWrite)
+        defer { connection.close() }
+        let after = try DatabaseDump(connection)
+        #expect(after == before, "\(after.differences(from: before))")
+    }
+
     @Test("A value that is longer than the database was is in the copy")
     func longValue() throws {
         let subject = try Subject("CREATE TABLE t(a); INSERT INTO t VALUES (1)")

@@ -22,6 +22,8 @@ struct ResumedEncryptionTests {
             app = try Connection(path: folder.path("app.db"), mode: .create, busyTimeout: .milliseconds(20))
             try app.executeScript(text: script)
             _ = try app.value(String.self, "PRAGMA journal_mode = WAL")
+            // Until a connection has used the log, the close of another one removes it.
+            try app.proveReadable()
         }
 
         /// A run of the first step, which leaves what a killed one leaves once it is let go.
