@@ -50,6 +50,8 @@ struct Recording {
         case "write", "pwrite64": try write(call)
         case "ftruncate": try truncate(call)
         case "fsync", "fdatasync": try sync(call)
+        // It begins to write, which the system may do at any time, and promises nothing.
+        case "sync_file_range": break
         case "rename": try rename(call, call.text(0), call.text(1))
         case "renameat": try rename(call, path(call, 0), path(call, 2))
         case "renameat2":
