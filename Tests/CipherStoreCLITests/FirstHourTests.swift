@@ -94,6 +94,15 @@ struct FirstHourTests {
         #expect(!run.errors.contains(digits))
     }
 
+    @Test("A raw key in the place of a name is refused, and not repeated", arguments: ["env", "credential"])
+    func keyAsName(_ source: String) throws {
+        let digits = String(repeating: "a7", count: 32)
+        let run = try fixture.run("verify", fixture.database, "--key-\(source)", "x'\(digits)'")
+        #expect(run.status == 64)
+        #expect(run.errors.contains("--key-\(source) takes a name, not the key itself"))
+        #expect(!run.errors.contains(digits))
+    }
+
     @Test("A key file whose name could be a raw key is read")
     func keyFileNamedLikeKey() throws {
         try fixture.make()

@@ -115,18 +115,21 @@ package struct Preflight {
         guard room.disk >= needed else {
             throw StoreError.noSpace(
                 paths.database,
-                "the copy needs \(Self.megabytes(needed)) MB, but only \(room.disk / 1_000_000) MB of disk space is free",
+                "the copy needs \(Self.megabytes(needed)), but only \(Self.megabytes(room.disk, roundsUp: false)) of disk space is free",
                 changed: .nothing)
         }
         if let limit = room.fileSizeLimit, limit < copy {
             throw StoreError(
                 .noSpace, path: paths.database,
-                "the copy needs \(Self.megabytes(copy)) MB, but this process may write files of at most \(limit) bytes",
+                "the copy needs \(Self.megabytes(copy)), but this process may write files of at most \(limit) bytes",
                 advice: "raise the file size limit (ulimit -f) and try again", changed: .nothing)
         }
     }
 
-    private static func megabytes(_ bytes: Int64) -> Int64 { (bytes + 999_999) / 1_000_000 }
+    private static func megabytes(_ bytes: Int64, roundsUp: Bool = true) -> String {
+        let tenths = (bytes + (roundsUp ? 99_999 : 0)) / 100_000
+        return "\(tenths / 10).\(tenths % 10) MB"
+    }
 
     /// Checks the entries of the schema, and that the collations by which indexes are sorted are registered.
     ///

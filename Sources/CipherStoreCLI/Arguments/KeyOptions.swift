@@ -55,14 +55,14 @@ struct KeyOptions: Sendable {
             let names = given.map { "--\($0.name)" }.joined(separator: " and ")
             throw CommandFailure.usage("\(names) cannot be used together")
         }
+        if let option = given.first, let place = invocation[option], Self.isRawKey(place) {
+            throw CommandFailure.usage(
+                "--\(option.name) takes \(option.value == "FILE" ? "the path of a file" : "a name"), not the key itself",
+                advice: "put the key in a file, or use --\(file.name) - to type it; other users can read the "
+                    + "command line")
+        }
         if let path = invocation[file] {
             if path == "-" { return try Self.typed(invocation) }
-            guard !Self.isRawKey(path) else {
-                throw CommandFailure.usage(
-                    "--\(file.name) takes the path of a file, not the key itself",
-                    advice: "put the key in a file, or use --\(file.name) - to type it; other users can read the "
-                        + "command line")
-            }
             return KeyFileTemplate(path) ?? Self.keyFile(path)
         }
         if let variable = invocation[environment] { return .environment(variable) }
