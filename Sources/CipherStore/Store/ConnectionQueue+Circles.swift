@@ -58,7 +58,8 @@ extension ConnectionQueue: Awaitable {
         guard let caller = ConnectionWorker.currentJob else { return try body(nil) }
         guard !caller.holds(identity) else {
             throw StoreError(
-                .misuse, path: path, "a closure that runs in the store called the same store, and would wait for itself",
+                .misuse, path: path,
+                "a closure that runs in the store called the same store, and would wait for itself",
                 advice: "use the connection that was passed to the closure")
         }
         try note(caller, waitsFor: awaited, path)
@@ -78,7 +79,9 @@ extension ConnectionQueue: Awaitable {
             throw StoreError(
                 .misuse, path: path,
                 "closures of several stores called each other's stores and would wait for each other",
-                advice: "avoid calling one store in a closure that runs in another, or always nest such calls in the same order")
+                advice:
+                    "avoid calling one store in a closure that runs in another, or always nest such calls in the same order"
+            )
         }
     }
 }
