@@ -47,6 +47,17 @@ package struct ConnectionProfile {
         Self(.readWrite, .fileIsForeign(size: fileSize), .refused, isDefensive: true)
     }
 
+    /// The profile for a file that other connections are writing to.
+    ///
+    /// It can write even if its connection only reads, because that connection may be the last one to be closed. SQLite
+    /// then merges the log into the file. After a read-only connection, a later recovery would stop at the first frame
+    /// that was committed without a checksum.
+    package static func following(_ fileSize: Int64) -> Self {
+        var profile = settling(fileSize)
+        profile.checkpointsByItself = false
+        return profile
+    }
+
     /// The profile for a file that is the source of a copy.
     ///
     /// It is not defensive, because the copy's schema is written as rows, and tables that belong to modules are filled

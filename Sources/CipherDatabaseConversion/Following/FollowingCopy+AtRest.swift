@@ -17,9 +17,8 @@ extension FollowingCopy {
     /// - Throws: ``SchemaChanged``; ``TooMuchLeft``; ``StoreError`` with the code `busy` if another process has the
     ///   file open or wrote to it.
     func settle(waiting timeout: Duration, atMost most: Int, _ observer: UpgradeObserver) throws {
-        var profile = try ConnectionProfile.settling(Connection.size(paths.database)).with(
+        let profile = try ConnectionProfile.following(Connection.size(paths.database)).with(
             extensions: options.extensions)
-        profile.checkpointsByItself = false
         let leaving = try profile.open(paths.database, busyTimeout: timeout)
         defer { leaving.close() }
         try leaving.proveReadable()

@@ -185,9 +185,8 @@ final class FollowingCopy: CopyMadeAhead {
         let keeper = try connectReading()
         do {
             try keeper.pinSnapshot()
-            var profile = ConnectionProfile.settling(try Connection.size(paths.database)).with(
+            let profile = ConnectionProfile.following(try Connection.size(paths.database)).with(
                 extensions: options.extensions)
-            profile.checkpointsByItself = false
             let writer = try profile.open(paths.database, busyTimeout: options.busyTimeout)
             defer { writer.close() }
             try writer.transaction(.immediate) {
@@ -396,16 +395,9 @@ final class FollowingCopy: CopyMadeAhead {
         report.bytesAfter = try present().size()
     }
 
-    /// Opens a connection that only reads.
-    ///
-    /// It is open for writing, because it may be the last one to be closed. SQLite then merges the log into the file, as
-    /// at any last close. A read-only connection would leave the log to a later recovery, which stops at the first frame
-    /// that was committed without a checksum.
     private func connectReading() throws -> Connection {
-        var profile = ConnectionProfile.settling(try Connection.size(paths.database)).with(
-            extensions: options.extensions)
-        profile.checkpointsByItself = false
-        return try profile.open(paths.database, busyTimeout: options.busyTimeout)
+        try ConnectionProfile.following(Connection.size(paths.database)).with(extensions: options.extensions)
+            .open(paths.database, busyTimeout: options.busyTimeout)
     }
 
     private func connectWriting() throws -> Connection {

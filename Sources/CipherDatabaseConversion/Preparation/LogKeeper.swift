@@ -4,16 +4,14 @@ internal import CipherSystemFiles
 
 /// Keeps the log of a database as it is: no commit restarts it, and no close removes it.
 ///
-/// It holds a read transaction that began before this process opened any other connection. If its connection is
-/// nevertheless the last one to be closed, SQLite merges the log into the file, so the connection is open for writing.
+/// It holds a read transaction that began before this process opened any other connection.
 // Unchecked but safe across threads: the connection is taken once, under the lock.
 package final class LogKeeper: @unchecked Sendable {
     private let lock = Lock()
     private var connection: Connection?
 
     init(_ path: String, _ options: ConversionOptions) throws {
-        var profile = ConnectionProfile.settling(try Connection.size(path)).with(extensions: options.extensions)
-        profile.checkpointsByItself = false
+        let profile = ConnectionProfile.following(try Connection.size(path)).with(extensions: options.extensions)
         let connection = try profile.open(path, busyTimeout: options.busyTimeout)
         do {
             try connection.pinSnapshot()

@@ -24,6 +24,16 @@ struct OpenEncryptionTests {
             _ = try app.value(String.self, "PRAGMA journal_mode = WAL")
         }
 
+        /// Does the first step.
+        func prepared() throws -> OpenEncryption {
+            let encryption = try OpenEncryption(
+                DatabasePaths(path), provider: TestKeys.provider(), options: ConversionOptions())
+            try encryption.prepare(UpgradeCancellation(), resting: {}) {
+                try LockedWriter(path, nil, extensions: SQLExtensions(), busyTimeout: .seconds(5))
+            }
+            return encryption
+        }
+
         /// Encrypts it, and has `write` called before each round.
         ///
         /// - Returns: The database before its last step, and afterwards.
@@ -251,16 +261,11 @@ struct OpenEncryptionTests {
     @Test("A schema that is changed besides its first page behind the last round puts the last step off")
     func schemaInPlaceAtLast() throws {
         let subject = try Subject(Self.manyTables)
-        let encryption = try OpenEncryption(
-            DatabasePaths(subject.path), provider: TestKeys.provider(), options: ConversionOptions())
-        let cancellation = UpgradeCancellation()
-        try encryption.prepare(cancellation, resting: {}) {
-            try LockedWriter(subject.path, nil, extensions: SQLExtensions(), busyTimeout: .seconds(5))
-        }
+        let encryption = try subject.prepared()
         try subject.app.executeScript(text: Self.changedInPlace)
         subject.app.close()
         var key: FileKey?
-        let error = try #require(throws: StoreError.self) { try encryption.finish(&key, cancellation) }
+        let error = try #require(throws: StoreError.self) { try encryption.finish(&key, UpgradeCancellation()) }
         #expect(error.code == .busy)
         let connection = try Connection(path: subject.path, mode: .readWrite)
         defer { connection.close() }
@@ -271,17 +276,12 @@ struct OpenEncryptionTests {
     @Test("If the last step is abandoned, commits that the log cannot show after a crash are kept")
     func unsealedAtLast() throws {
         let subject = try Subject("PRAGMA page_size = 512; CREATE TABLE t(id INTEGER PRIMARY KEY, a, b UNIQUE)")
-        let encryption = try OpenEncryption(
-            DatabasePaths(subject.path), provider: TestKeys.provider(), options: ConversionOptions())
-        let cancellation = UpgradeCancellation()
-        try encryption.prepare(cancellation, resting: {}) {
-            try LockedWriter(subject.path, nil, extensions: SQLExtensions(), busyTimeout: .seconds(5))
-        }
+        let encryption = try subject.prepared()
         try subject.app.executeScript(text: Self.unsealed + "CREATE TABLE later(a)")
         let before = try DatabaseDump(subject.app)
         subject.app.close()
         var key: FileKey?
-        let error = try #require(throws: StoreError.self) { try encryption.finish(&key, cancellation) }
+        let error = try #require(throws: StoreError.self) { try encryption.finish(&key, UpgradeCancellation()) }
         #expect(error.code == .busy)
         encryption.end()
         let connection = try Connection(path: subject.path, mode: .readWrite)
