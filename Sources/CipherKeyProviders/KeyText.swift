@@ -37,7 +37,7 @@ extension StoreError {
             self.init(
                 .keyMalformed, path: path,
                 "the raw key from \(origin) has \(key) bytes\(salt.map { ", and its salt has \($0) bytes" } ?? "")",
-                advice: "use a raw key of 32 bytes, with a salt of 16 bytes or without a salt")
+                advice: "use a raw key of 32 bytes, optionally followed by a salt of 16 bytes")
         case .byteOrderMark:
             self.init(
                 .keyMalformed, path: path, "the key from \(origin) begins with a byte order mark",

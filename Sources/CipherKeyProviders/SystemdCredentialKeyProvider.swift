@@ -47,7 +47,7 @@ public struct SystemdCredentialKeyProvider: KeyProvider {
             throw StoreError(
                 failure.isTooLarge ? .keyMalformed : .keyUnavailable, path: path,
                 "the systemd credential cannot be used: \(failure)",
-                advice: "check the line LoadCredential=\(name):… in the unit file of the service")
+                advice: "check the line LoadCredential=\(name):… in the service's unit file")
         }
     }
 
