@@ -87,7 +87,7 @@ extension Configuration {
                 throw element.failure(
                     "no step is named \(ConfigurationNode.shown(name))",
                     advice: known.isEmpty
-                        ? "remove the name: only a configuration with updates has steps"
+                        ? "remove the name, because only a configuration with updates has steps"
                         : "the steps are \(known.joined(separator: ", "))")
             } ?? [])
     }

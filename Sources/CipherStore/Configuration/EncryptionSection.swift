@@ -73,7 +73,7 @@ extension Configuration.Encryption {
         guard size == 0 || size == 32 else { throw node.failure(sentence: "\(node.subject) must be 0 or 32") }
         guard size == 0 || format >= 4 else {
             throw node.failure(
-                "a readable header needs cipher format 4, but new files have format \(format)",
+                "a plaintext header requires cipher format 4, but new files have format \(format)",
                 advice: "omit plaintextHeaderSize, or set cipherCompatibility to 4")
         }
         return size

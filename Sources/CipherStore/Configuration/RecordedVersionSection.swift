@@ -48,7 +48,7 @@ extension RecordedVersion {
             // Opening and closing a database file other than through SQLite drops the locks that SQLite holds on it.
             guard !["", "-wal", "-shm", "-journal"].contains(where: { databaseName + $0 == name }) else {
                 throw file.failure(
-                    sentence: "\(file.subject) is a file of the database itself",
+                    sentence: "\(file.subject) is one of the database's own files",
                     advice: "specify a property list next to the database")
             }
             self = .propertyList(file: name, key: try section.required("key").text())

@@ -96,7 +96,7 @@ extension ConfigurationNode {
             guard places.contains(name) else {
                 throw place.failure(
                     "no step contains the statement \(Self.shown(name))",
-                    advice: "write the name of the statement as in error messages, such as sql_update_3.plist[1]")
+                    advice: "write the statement's name as it appears in error messages, such as sql_update_3.plist[1]")
             }
             steps.repeatable.insert(name)
         }

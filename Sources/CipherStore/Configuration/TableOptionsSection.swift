@@ -14,7 +14,7 @@ extension DeclaredTable {
                     "dbTables does not declare this table", advice: suggestion.map { "did you mean \"\($0)\"?" } ?? "")
             }
             guard seen.insert(SQLName(name)).inserted else {
-                throw options.failure("the options of this table are specified twice")
+                throw options.failure("the options for this table are specified twice")
             }
             try tables[index].add(options)
         }

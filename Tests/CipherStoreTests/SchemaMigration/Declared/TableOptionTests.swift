@@ -116,7 +116,7 @@ struct TableOptionTests {
             #"tableOptions.chat.indexes.i: the key "columns" is missing"#
         ),
         (#"{"chat": {"indexes": {"sqlite_i": ["id"]}}}"#, "begins with sqlite_, which is reserved"),
-        (#"{"chat": {}, "CHAT": {}}"#, "the options of this table are specified twice"),
+        (#"{"chat": {}, "CHAT": {}}"#, "the options for this table are specified twice"),
     ]
 
     @Test("Options of declared tables that are wrong are refused with their place", arguments: faults)

@@ -86,7 +86,7 @@ struct ConfigurationErrorTests {
             (#"{"plaintextHeaderSize": 16}"#, "encryption.plaintextHeaderSize must be 0 or 32"),
             (
                 #"{"plaintextHeaderSize": 32, "cipherCompatibility": 3}"#,
-                "encryption.plaintextHeaderSize: a readable header needs cipher format 4"
+                "encryption.plaintextHeaderSize: a plaintext header requires cipher format 4"
             ),
             (#"{"keepBackup": 0}"#, "encryption.keepBackup must be true or false, not a whole number"),
             (#"{"maximumAttempts": 0}"#, "encryption.maximumAttempts must be a whole number from 1"),
@@ -106,7 +106,7 @@ struct ConfigurationErrorTests {
             ),
             (
                 #"{"plaintextHeaderSize": 32}"#,
-                "encryption.plaintextHeaderSize: a readable header needs cipher format 4"
+                "encryption.plaintextHeaderSize: a plaintext header requires cipher format 4"
             ),
             (#"{"cipherCompatibility": 3}"#, "accepted"),
         ])
@@ -152,7 +152,10 @@ struct ConfigurationErrorTests {
             ),
             (#"{"source": "plist", "file": "a.plist"}"#, "recordedVersion: the key \"key\" is missing"),
             (#"{"source": "plist", "file": "../a", "key": "v"}"#, "recordedVersion.file must be a file name without"),
-            (#"{"source": "plist", "file": "a.db-wal", "key": "v"}"#, "recordedVersion.file is a file of the database"),
+            (
+                #"{"source": "plist", "file": "a.db-wal", "key": "v"}"#,
+                "recordedVersion.file is one of the database's own files"
+            ),
             (#"{"source": "plist", "fiel": "a", "key": "v"}"#, "unknown key \"fiel\"; did you mean \"file\"?"),
         ])
     func recordedVersion(section: String, expected: String) {
