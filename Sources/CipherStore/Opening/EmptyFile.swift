@@ -19,7 +19,7 @@ extension StoreOpening {
         let tables = state.tables.filter { !records.contains(SQLName($0.name)) }
         let version = recorded ?? .zero
         if tables.isEmpty, version == .zero {
-            return "the encrypted file has no tables, and CipherStore did not create it; there was no data to preserve"
+            return "the encrypted file has no tables and was not created by CipherStore; there was no data to preserve"
         }
         guard !tables.isEmpty,
             try tables.allSatisfy({ try !$0.isVirtual && !state.holdsRows($0.name) })

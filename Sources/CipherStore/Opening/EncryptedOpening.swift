@@ -71,7 +71,7 @@ extension StoreOpening {
 extension StoreError {
     /// Returns the report's warning about a failed change of key or format.
     static func putOff(_ error: StoreError) -> String {
-        "the change of key or format is postponed: \(reason(error))"
+        "the key or format change is postponed: \(reason(error))"
     }
 
     /// Whether a change of key or format that failed with this error can wait, because the file is unchanged.

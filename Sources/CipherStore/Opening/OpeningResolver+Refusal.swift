@@ -13,24 +13,24 @@ extension OpeningResolver {
             guard let threshold = configuration.encryption.sinceVersion else {
                 return StoreError(
                     .unexpectedPlaintext, path: paths.database,
-                    "the file is plaintext, but its history records that CipherStore encrypted it: it was replaced, "
-                        + "or another program decrypted it",
-                    advice: "check where the file comes from, or set encryption.unexpectedPlaintext to encrypt to "
-                        + "accept it")
+                    "the file is plaintext, although its history shows that CipherStore encrypted it: the file was "
+                        + "replaced, or another program decrypted it",
+                    advice: "check where the file came from; to accept it, set encryption.unexpectedPlaintext to "
+                        + "\"encrypt\"")
             }
             return StoreError(
                 .unexpectedPlaintext, path: paths.database,
-                "the file is plaintext and records version \(facts.recorded ?? .zero), but encryption.sinceVersion "
-                    + "states that files are encrypted since version \(threshold): the file was replaced or restored "
-                    + "from a backup",
-                advice: "check where the file comes from, or set encryption.unexpectedPlaintext to encrypt to accept "
-                    + "it; encryption.sinceVersion must be the first version that never shipped in plaintext (omit it "
-                    + "in the first release that encrypts)")
+                "the file is plaintext and its recorded version is \(facts.recorded ?? .zero), but according to "
+                    + "encryption.sinceVersion, every file has been encrypted since version \(threshold): the file was "
+                    + "replaced or restored from a backup",
+                advice: "check where the file came from; to accept it, set encryption.unexpectedPlaintext to "
+                    + "\"encrypt\"; encryption.sinceVersion must be the first version of the app that never wrote a "
+                    + "plaintext database (omit it in the first release that encrypts)")
         case .encryptionDisabled:
             return StoreError(
                 .encryptionDisabled, path: paths.database,
                 "the file is encrypted, but encryption is off in the configuration",
-                advice: "turn encryption on, or set encryption.whenDisabled to decrypt", changed: .noRow)
+                advice: "turn encryption on, or set encryption.whenDisabled to \"decrypt\"", changed: .noRow)
         default: return inspector.keyDoesNotFit()
         }
     }

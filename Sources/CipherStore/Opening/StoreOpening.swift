@@ -227,7 +227,7 @@ package struct StoreOpening {
         do {
             return try settleAttempts(nil)
         } catch {
-            return ["files left by an earlier launch could not be removed: \(StoreError.reason(error))"]
+            return ["files left behind by an earlier launch could not be removed: \(StoreError.reason(error))"]
         }
     }
 

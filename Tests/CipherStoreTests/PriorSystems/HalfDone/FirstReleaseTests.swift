@@ -151,7 +151,7 @@ struct FirstReleaseTests {
             let before = try fixture.digest()
             let error = try #require(try storeError { try fixture.open() })
             #expect(error.code == .unexpectedPlaintext)
-            #expect(error.advice.contains("first version that never shipped in plaintext"))
+            #expect(error.advice.contains("first version of the app that never wrote a plaintext database"))
             #expect(try storeError { _ = try fixture.plan() }?.code == .unexpectedPlaintext)
             #expect(try fixture.digest() == before)
         }
@@ -193,6 +193,6 @@ struct FirstReleaseTests {
         let error = try #require(try storeError { try fixture.open() })
         #expect(error.code == .unexpectedPlaintext)
         #expect(error.description.contains("sinceVersion"))
-        #expect(error.advice.contains("first version that never shipped in plaintext"))
+        #expect(error.advice.contains("first version of the app that never wrote a plaintext database"))
     }
 }

@@ -75,7 +75,7 @@ struct OpeningTests {
         let refused = try storeError { try Fixture.open(file.folder, off) }
         #expect(refused?.code == .encryptionDisabled)
         // In words that hold for Swift and for a file.
-        #expect(refused?.advice.contains("set encryption.whenDisabled to decrypt") == true)
+        #expect(refused?.advice.contains("set encryption.whenDisabled to \"decrypt\"") == true)
     }
 
     @Test("A database that is created with encryption off is stamped before it has a version")

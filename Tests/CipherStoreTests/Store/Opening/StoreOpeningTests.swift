@@ -108,7 +108,7 @@ struct StoreOpeningTests {
             "CREATE TABLE chat(uid TEXT, body TEXT); PRAGMA user_version = 3",
             "version 3 is recorded, but every table is e"
         ),
-        ("CREATE TABLE a(b); DROP TABLE a", "the encrypted file has no tables, and CipherStore did not create it"),
+        ("CREATE TABLE a(b); DROP TABLE a", "the encrypted file has no tables and was not created by CipherStore"),
         ("CREATE TABLE chat(uid TEXT, body TEXT); INSERT INTO chat VALUES (1, 2); PRAGMA user_version = 3", nil),
         ("CREATE TABLE chat(uid TEXT, body TEXT)", "no version is recorded and every table is empty"),
     ]
