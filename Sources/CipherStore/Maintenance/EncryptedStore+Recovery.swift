@@ -74,7 +74,7 @@ extension StoreOpening {
         guard configuration.encryption.isEnabled else {
             throw StoreError(
                 .encryptionDisabled, path: paths.database,
-                "encryption is off in the configuration, but a recovered database is encrypted",
+                "encryption is off in the configuration, but recovery always produces an encrypted database",
                 advice: "turn encryption on", changed: .nothing)
         }
         return try InPlaceRecovery(

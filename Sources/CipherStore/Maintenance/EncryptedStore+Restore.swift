@@ -80,7 +80,7 @@ extension StoreOpening {
         guard configuration.encryption.isEnabled else {
             throw StoreError(
                 .encryptionDisabled, path: paths.database,
-                "encryption is off in the configuration, but a restored database is encrypted",
+                "encryption is off in the configuration, but restoring always produces an encrypted database",
                 advice: "turn encryption on", changed: .nothing)
         }
         let formats = configuration.encryption.formats

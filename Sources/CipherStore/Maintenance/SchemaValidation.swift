@@ -48,7 +48,7 @@ extension StoreOpening {
         guard let (_, record) = try SchemaRecord.latest(connection) else {
             throw StoreError(
                 .migration, path: path, "an older release recorded a version but no schema",
-                advice: "repair the history to record the present schema")
+                advice: "repair the history to record the current schema")
         }
         return SchemaValidation(
             path: path, differences: try SchemaDescription(of: connection).differences(from: record.schema),
@@ -59,7 +59,7 @@ extension StoreOpening {
 
     func notAdopted() -> StoreError {
         StoreError(
-            .migration, path: path, "CipherStore has recorded no schema in this database",
+            .migration, path: path, "CipherStore has not recorded a schema in this database",
             advice: "migrate the database, or declare the version of its schema with baseline")
     }
 
@@ -84,7 +84,7 @@ extension StoreOpening {
                 return "step \(step.version) (\(step.name)) was applied, but is no longer in the configuration"
             }
             return same.checksum == step.checksum
-                ? nil : "step \(step.version) (\(step.name)) was changed after it had been applied"
+                ? nil : "step \(step.version) (\(step.name)) was changed after it was applied"
         }
         let added = known.filter { step in
             step.version <= version && !applied.contains { $0.version == step.version }
@@ -103,7 +103,7 @@ extension StoreOpening {
         return (found < wanted ? [pending] : [])
             + (try BackfillTable.entries(connection)).filter { !$0.isFinished }.map { entry in
                 "the backfill \(entry.name) of \(entry.table) \(entry.failure == nil ? "is unfinished" : "failed"); "
-                    + "\(entry.done) rows are done"
+                    + "\(entry.done) rows have been processed"
             }
     }
 

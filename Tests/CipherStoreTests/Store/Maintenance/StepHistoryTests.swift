@@ -55,7 +55,7 @@ struct StepHistoryTests {
         let changed = try opening(["sql_update_2.plist": #"["ALTER TABLE user_info ADD COLUMN age TEXT"]"#])
         #expect(
             try changed.validate().sentences == [
-                "step 2 (sql_update_2.plist) was changed after it had been applied"
+                "step 2 (sql_update_2.plist) was changed after it was applied"
             ])
         #expect(try changed.repair().event == .repaired)
         #expect(try changed.validate().isValid)

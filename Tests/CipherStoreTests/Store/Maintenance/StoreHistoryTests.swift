@@ -220,7 +220,7 @@ struct StoreHistoryTests {
         await #expect(throws: Wrong.self) { try await store.backfill("words", of: "chat") { _, _ in throw Wrong() } }
         await store.close()
         #expect(try history() == ["applied created 25", "failed words"])
-        #expect(try validate().notes == ["the backfill words of chat failed; 0 rows are done"])
+        #expect(try validate().notes == ["the backfill words of chat failed; 0 rows have been processed"])
         let change = try opening().repair()
         #expect(change.event == nil)
         #expect(change.details == ["the failure of the backfill words was cleared"])
