@@ -59,7 +59,7 @@ extension ConnectionQueue: Awaitable {
         guard !caller.holds(identity) else {
             throw StoreError(
                 .misuse, path: path,
-                "a closure that runs in the store called the same store, and would wait for itself",
+                "a closure that is running in the store called the same store and would wait for itself",
                 advice: "use the connection that was passed to the closure")
         }
         try note(caller, waitsFor: awaited, path)
@@ -80,7 +80,7 @@ extension ConnectionQueue: Awaitable {
                 .misuse, path: path,
                 "closures of several stores called each other's stores and would wait for each other",
                 advice:
-                    "avoid calling one store in a closure that runs in another, or always nest such calls in the same order"
+                    "do not call a store inside another store's closure, or always nest such calls in the same order"
             )
         }
     }

@@ -67,7 +67,7 @@ extension EncryptedStore {
                 try encryption.checkUse()
                 return try replaceFile(with: encryption, cancellation)
             } catch is ReadsGoOn {
-                postpone(.busy(path, "reads or a backup of the store are still running", retry: .afterReads))
+                postpone(.busy(path, "a read from the store or a backup of it is still running", retry: .afterReads))
             } catch let error as StoreError
                 where error.code == .busy && (encryption.hasCopy || copies < Self.mostCopies)
             {

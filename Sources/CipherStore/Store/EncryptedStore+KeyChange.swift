@@ -127,7 +127,7 @@ extension EncryptedStore {
     private var readsGoOn: StoreError {
         .busy(
             path,
-            "reads of the store did not finish within the busy timeout in \(Self.triesToSwitch) consecutive attempts",
+            "reads from the store did not finish within the busy timeout in \(Self.triesToSwitch) consecutive attempts",
             retry: .afterReads)
     }
 }
@@ -142,8 +142,8 @@ extension EncryptionReport {
         } catch {
             var report = self
             report.warnings.append(
-                "the previous key is not retired yet, because a thread could not be started; the next opening notifies "
-                    + "the key provider")
+                "the previous key was not discarded, because a thread could not be started; the key provider is "
+                    + "notified when the database is next opened")
             return report
         }
     }

@@ -32,7 +32,8 @@ extension EncryptedStore {
         guard !backups.encloseCaller, conversion?.waitsForCaller != true else {
             throw StoreError(
                 .misuse, path: path,
-                "this call from the progress callback of a backup or of the encryption would wait for itself",
+                "suspendBlocking was called from the progress callback of a backup or an encryption, and would wait "
+                    + "for itself",
                 advice: "suspend the store on another thread")
         }
         try ConnectionQueue.waitForEnd(of: [readers, writer]) { done in

@@ -263,7 +263,8 @@ public final class EncryptedStore: Sendable {
     public func closeBlocking() throws {
         if conversion?.waitsForCaller == true {
             throw StoreError(
-                .misuse, path: path, "this call from the event callback of the encryption would wait for itself",
+                .misuse, path: path,
+                "closeBlocking was called from the event callback of an encryption, and would wait for itself",
                 advice: "close the store on another thread")
         }
         var wasOpen = false

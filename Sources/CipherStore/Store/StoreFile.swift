@@ -113,9 +113,9 @@ package final class StoreFile: @unchecked Sendable {
                 return
             }
             guard fits != nil else { throw inspector.keyDoesNotFit() }
-        case (.missing, _), (.empty, _): throw replaced("the file is empty now")
+        case (.missing, _), (.empty, _): throw replaced("the file is now empty")
         case (.plaintext, _): throw replaced("the file is no longer encrypted")
-        case (.opaque, nil): throw replaced("the file is encrypted now, or damaged")
+        case (.opaque, nil): throw replaced("the file is now encrypted or damaged")
         }
     }
 

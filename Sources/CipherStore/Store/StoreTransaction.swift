@@ -90,7 +90,8 @@ package enum StoreTransaction: Sendable {
         let output = try outcome.get()
         guard !wasOpen else {
             throw StoreError(
-                .misuse, path: connection.path, "the closure left a transaction open, which was rolled back",
+                .misuse, path: connection.path,
+                "the closure did not end its transaction, so the transaction was rolled back",
                 advice: "commit the transaction, or use Connection.transaction")
         }
         return output
@@ -99,7 +100,7 @@ package enum StoreTransaction: Sendable {
     private func transactionEnded(_ connection: Connection) -> StoreError {
         StoreError(
             .misuse, path: connection.path,
-            "SQLite rolled the transaction back, but its closure continued",
+            "SQLite rolled back the transaction, but the closure continued",
             advice: "rethrow database errors from the closure", changed: .nothing)
     }
 }
