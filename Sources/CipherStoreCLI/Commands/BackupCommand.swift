@@ -3,17 +3,17 @@ internal import CipherDatabaseConversion
 extension Command {
     static let backup = Command(
         name: "backup",
-        summary: "Create a verified, encrypted copy of a database, even one in use.",
+        summary: "Create a verified, encrypted copy of a database, even if the database is in use.",
         operands: [.database],
         options: [BackupCommand.output] + KeyOptions.key.all + KeyOptions.newKey.all
             + [CipherOptions.newCompatibility, CipherOptions.oldCompatibility, .busyTimeout, .progress],
         notes: [
-            "The backup is a single file with a consistent snapshot of the database. Every row of the backup is "
-                + "compared with the database. The backup appears only when it is complete, and never replaces an "
-                + "existing file. The database is not changed.",
-            "The backup has the key and cipher format of the database. With one of the --new-key options, it has the "
-                + "new key and the format of --cipher-compatibility. A plaintext database has no key, so its backup "
-                + "requires a new key.",
+            "The backup is a single file that contains a consistent snapshot of the database. Every row of the backup "
+                + "is compared with the database. The backup file appears only when it is complete, and never "
+                + "replaces an existing file. The database is not changed.",
+            "The backup has the same key and cipher format as the database. With one of the --new-key options, it has "
+                + "the new key and the format that --cipher-compatibility specifies. A plaintext database has no key, "
+                + "so its backup requires a new key.",
             "In WAL mode, other connections can write to the database during the backup. In any other journal mode, "
                 + "writers must wait until the backup is complete.",
         ],

@@ -6,7 +6,7 @@ internal import CipherSQLite
 extension Command {
     static let diagnose = Command(
         name: "diagnose",
-        summary: "Report why a key does not open a file, without changing the file.",
+        summary: "Report why a key does not open a file (read-only).",
         operands: [.database],
         options: KeyOptions.key.all
             + [
@@ -15,18 +15,18 @@ extension Command {
             ],
         notes: [
             "Use this command if opening a database fails with \"file is not a database\". It tries the key as "
-                + "specified, and also variants of it that are common mistakes: as a passphrase or a raw key; with and "
-                + "without a newline, a NUL, quotes or a byte order mark; with hexadecimal digits in the other case; "
-                + "and in another encoding. It tries all variants with SQLCipher formats 1 to 4, and then with every "
-                + "number of PBKDF2 rounds up to --most-rounds. Trying other page sizes and algorithms takes no extra "
-                + "time.",
+                + "specified, and then variants that result from common mistakes: as a passphrase or a raw key; with "
+                + "and without a newline, a NUL, quotes or a byte order mark; with hexadecimal digits in the other "
+                + "case; and in another encoding. It tries all variants with SQLCipher formats 1 to 4, and then with "
+                + "every number of PBKDF2 rounds up to --most-rounds. It recognizes the right key whatever the page "
+                + "size and HMAC algorithm are.",
             "Because pages are authenticated, diagnose can tell a wrong key from a damaged page, a truncated file, or "
                 + "the -wal of another file. If no combination of key and format opens the file, the key may be wrong, "
-                + "the file may be encrypted in another way, or it may not be a database. diagnose cannot tell these "
-                + "cases apart.",
-            "The exit status is 0 if the database opens with the specified key and format. Otherwise it is that of the "
-                + "error that opening the database would report, such as 65 if the key does not open it, 66 if no key "
-                + "is specified, or 75 if a journal must be rolled back.",
+                + "the file may be encrypted in another way, or the file may not be a database. diagnose cannot tell "
+                + "these cases apart.",
+            "The exit status is 0 if the database opens with the specified key and format. Otherwise it is the "
+                + "exit status of the error that opening the database would cause: for example, 65 if the key does "
+                + "not open it, 66 if no key is specified, or 75 if a journal must be rolled back.",
         ],
         examples: ["diagnose app.db --key-file key", "diagnose app.db --key-file key --json --time-limit 300"],
         isToldByStatus: true,
@@ -36,7 +36,7 @@ extension Command {
 enum DiagnoseCommand {
     static let timeLimit = Option(
         "time-limit", value: "SECONDS",
-        "The time limit for the key search and, separately, for the check of the pages (default: 60 seconds).")
+        "The time limit for the key search, and separately for checking the pages (default: 60 seconds).")
     static let derivations = Option(
         "most-derivations", value: "N", "The maximum number of keys to derive from passphrases (default: 1000).")
     static let rounds = Option(

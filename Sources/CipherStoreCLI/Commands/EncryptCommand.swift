@@ -23,11 +23,11 @@ extension Command {
                 + "would succeed, how long it would take, and how large the file would become. Other processes may "
                 + "have the database open during the rehearsal. If one of them writes to it, the exit status is 75. "
                 + "With --config, the copy is also migrated, as cipherstore migrate would do.",
-            "With --on-damage recover, a file that cannot be repaired from its rows is replaced by a database with "
-                + "everything that can be recovered from it. The report lists what is lost. The damaged file is kept "
-                + "as DB-damaged, and is still plaintext.",
+            "With --on-damage recover, a file that cannot be repaired from its rows is replaced by a database "
+                + "that contains everything that can be recovered. The report lists what is lost. The damaged file is "
+                + "kept as DB-damaged, and is still plaintext.",
             "The comparison authenticates every page of the copy. With --proof engine, SQLCipher itself reads every "
-                + "page instead of only some pages, which takes longer.",
+                + "page, not only some of them. This takes longer.",
             FleetOptions.note,
         ],
         examples: [
@@ -51,16 +51,16 @@ enum EncryptCommand {
 
     static let onDamage = Option(
         "on-damage", value: "WHAT", kind: .words(OnDamage.allCases.map(\.rawValue)),
-        "What to do if the file is damaged. rebuildIndexes (the default) rebuilds damaged indexes if no row depends on "
-            + "the damage; if an index refers to missing rows, it keeps the plaintext original as DB-plaintext. "
-            + "recover does the same, and after any other damage it recovers the rows that the file still contains. "
-            + "refuse leaves the file unchanged.")
+        "What to do if the file is damaged. rebuildIndexes (the default) rebuilds damaged indexes if the damage does "
+            + "not affect any rows; if an index refers to missing rows, it keeps the plaintext original as "
+            + "DB-plaintext. recover does the same and, if there is other damage, recovers the rows that the file "
+            + "still contains. refuse leaves the file unchanged.")
 
     static let shadow = Option(
         "shadow", "Build and compare the encrypted copy, then remove it and leave the database unchanged.")
 
     static let configuration = Option(
-        "config", value: "FILE", kind: .file, "With --shadow: also migrate the copy with this configuration.")
+        "config", value: "FILE", kind: .file, "With --shadow: also migrate the copy as this configuration specifies.")
 
     static let proof = Option(
         "proof", value: "HOW", kind: .words(ProofReader.allCases.map(\.rawValue)),
@@ -108,7 +108,7 @@ enum EncryptCommand {
         let formats = [CipherOptions.newCompatibility, CipherOptions.plaintextHeader, onDamage]
         guard try !FleetOptions.isFleet(invocation), !formats.contains(where: invocation.has) else {
             throw CommandFailure.usage(
-                "--config cannot be used with any of --recursive, "
+                "--config cannot be used with these options: --recursive, "
                     + "\(formats.map { "--\($0.name)" }.joined(separator: ", "))")
         }
         let configuration = try ConfigurationOptions.read(invocation)

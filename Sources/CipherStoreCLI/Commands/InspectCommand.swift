@@ -12,7 +12,7 @@ extension Command {
             "The state is missing, empty, plaintext, encrypted (the key opens the file), opaque (the file is encrypted "
                 + "or damaged; only a key can show which), needsRecovery (the journal of a program that crashed must "
                 + "be rolled back first) or staleSidecar (the -wal or -journal next to the file belongs to another "
-                + "copy of it).",
+                + "copy of the database).",
             "The exit status is 66 if the file is missing, and 65 if the key does not open the file or a plaintext "
                 + "file is damaged. It is 0 for every other state.",
         ],

@@ -10,11 +10,11 @@ extension Command {
         options: [ConfigurationOptions.configuration, MigrateCommand.directory]
             + KeyOptions.key.all + UpgradeOptions.all + FleetOptions.all,
         notes: [
-            "If there is no database, migrate creates one. If the database is a plaintext file of an older version of "
-                + "the app, migrate encrypts and migrates it. If the database is already encrypted, migrate opens and "
-                + "migrates it. `cipherstore plan` shows the steps in advance.",
-            "With --recursive, migrate opens each file with the configuration's file name or, with --name, each file "
-                + "that matches the pattern. It does not create files.",
+            "If there is no database, migrate creates one. If the database is a plaintext file from an older version "
+                + "of the app, migrate encrypts and migrates it. If the database is already encrypted, migrate opens "
+                + "and migrates it. `cipherstore plan` shows the steps in advance.",
+            "With --recursive, migrate opens each file that has the file name from the configuration. With --name, it "
+                + "instead opens each file that matches the pattern. It does not create files.",
             FleetOptions.note,
         ],
         examples: ["migrate --config app.plist --directory . --key-file key"],
@@ -25,8 +25,8 @@ extension Command {
 enum MigrateCommand {
     static let directory = Option(
         "directory", value: "DIR", kind: .directory,
-        "The folder that contains the database. The configuration specifies the file name. Required without "
-            + "--recursive.")
+        "The folder that contains the database. The configuration specifies the file name. Required unless "
+            + "--recursive is specified.")
 
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         if try FleetOptions.isFleet(invocation) { return try runFleet(invocation) }

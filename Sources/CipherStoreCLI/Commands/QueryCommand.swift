@@ -79,7 +79,7 @@ enum QueryCommand {
     private static func readOnly(_ path: String, _ reason: String) -> CommandFailure {
         CommandFailure(
             .permission, "readOnly", path: path, "query refuses this statement: \(reason)",
-            advice: "use a statement that only reads; nothing was changed")
+            advice: "use a statement that only reads data; nothing was changed")
     }
 
     /// Distinguishes errors in the SQL from errors in the file.

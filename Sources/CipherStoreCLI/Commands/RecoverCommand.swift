@@ -14,7 +14,7 @@ extension Command {
             "The damaged database may be plaintext or encrypted. It is read page by page, together with its -wal or "
                 + "-journal, and is never written to. Each complete row is restored to its table with its rowid, even "
                 + "if the pages that point to it are lost. Indexes and full-text indexes are rebuilt. Every row is "
-                + "compared with a second reading.",
+                + "compared with the result of a second reading.",
             "Other rows are put into the table lost_and_found (with --in-place: cipherstore_lost_and_found), each with "
                 + "a reason: orphaned (the row cannot be assigned to one table), deleted (it is on a free page) or "
                 + "damaged (it contradicts its page). If the schema is lost, the tables come from --template or from "
@@ -22,9 +22,9 @@ extension Command {
             "With --output, the new database is a separate file. With --in-place, the new database replaces the "
                 + "damaged one in a single rename. The damaged one is kept as DB-damaged (or DB-damaged-2 and so on), "
                 + "with its -wal or -journal; if it is plaintext, it stays plaintext. At all times, DB is either the "
-                + "complete damaged database or the complete recovered one. After a crash, verify shows which of the "
-                + "two it is. No other program may have the database open. If nothing is damaged, --in-place leaves "
-                + "the file unchanged, and \"wasSound\" is true in the --json report.",
+                + "complete damaged database or the complete recovered one. After a crash, `cipherstore verify` shows "
+                + "which of the two it is. No other program may have the database open. If nothing is damaged, "
+                + "--in-place leaves the file unchanged, and \"wasSound\" is true in the --json report.",
             "The exit status is 0 if the new database was created, even if rows are lost. With --json, \"complete\" is "
                 + "false if rows may be missing. In a plaintext file, a damaged value can look like a correct one, and "
                 + "recover cannot detect this.",
@@ -48,13 +48,14 @@ enum RecoverCommand {
         "in-place", "Replace the damaged database with the new one, and keep the damaged one as DB-damaged.")
     static let template = Option(
         "template", value: "HEALTHY", kind: .file,
-        "A healthy database with the same schema, plaintext or with the same key. Its schema is used if that of the "
-            + "damaged database is lost or cannot be read."
+        "An undamaged database with the same schema. It must be plaintext or have the same key. Its schema is used if "
+            + "the schema of the damaged database is lost or cannot be read."
     )
 
     static let configuration = Option(
         "config", value: "FILE", kind: .file,
-        "The app's configuration. Its schema for a first install is used if that of the damaged database is lost.")
+        "The app's configuration. Its schema for a first install is used if the schema of the damaged database is "
+            + "lost.")
 
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         guard invocation.has(output) != invocation.has(inPlace) else {
@@ -68,7 +69,7 @@ enum RecoverCommand {
         let newProvider = try KeyOptions.newKey.provider(invocation)
         guard newProvider == nil || !invocation.has(inPlace) else {
             throw CommandFailure.usage(
-                "--in-place cannot be used with a --new-key option",
+                "--in-place cannot be used with the --new-key options",
                 advice: "recover the database without a new key, then run cipherstore rekey"
             )
         }
@@ -140,7 +141,7 @@ enum RecoverCommand {
     private static func sentence(_ report: RecoveryReport) -> String {
         let rows = "\(TerminalText.grouped(report.rows)) row\(report.rows == 1 ? "" : "s")"
         guard !report.complete else {
-            return "\(report.path) contains \(rows). A second reading of the damaged database had the same result. "
+            return "\(report.path) contains \(rows). A second reading of the damaged database gave the same result. "
                 + "Nothing is lost."
         }
         let lost = report.tables.filter { !$0.lostPages.isEmpty }.count
@@ -155,7 +156,7 @@ enum RecoverCommand {
             parts.append("\(count) row\(count == 1 ? " is" : "s are") found only in the table \(apart.name)")
         }
         let loss = parts.isEmpty ? "see the notes above" : parts.joined(separator: ", and ")
-        return "\(report.path) contains \(rows). A second reading of the damaged database had the same result. Rows "
+        return "\(report.path) contains \(rows). A second reading of the damaged database gave the same result. Rows "
             + "may be missing: \(loss)."
     }
 }

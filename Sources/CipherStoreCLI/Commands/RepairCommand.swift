@@ -3,11 +3,11 @@ internal import CipherStore
 extension Command {
     static let repair = Command(
         name: "repair",
-        summary: "Accept schema drift: record the current schema as intended.",
+        summary: "Accept schema drift by recording the current schema.",
         options: ConfigurationOptions.all + KeyOptions.key.all + HistoryChangeText.options,
         notes: [
             "repair accepts the differences that `cipherstore validate` lists, records them in the history, and clears "
-                + "the failures of backfills. It changes no table."
+                + "backfill failures. It does not change any tables."
         ],
         examples: ["repair --config app.plist --directory . --key-file key"],
         isToldByStatus: true,

@@ -5,7 +5,7 @@ internal import CipherSystemFiles
 extension Command {
     static let report = Command(
         name: "report",
-        summary: "Merge the reports of runs with --recursive.",
+        summary: "Merge the reports from --recursive runs.",
         operands: [.init("FILE", kind: .file, isRepeatable: true, "A report that was created with --report.")],
         options: [ReportCommand.html, ReportCommand.against],
         notes: [
@@ -13,7 +13,7 @@ extension Command {
                 + "result of each file counts. It also prints the number of bytes, the time, the kinds of failures, "
                 + "the slowest files, the shards that did not finish, and the files that were assigned to two shards.",
             "The exit status is the number of databases that failed, or 63 if 63 or more failed. If none failed, but a "
-                + "shard or a file is missing, it is 75.",
+                + "shard or a file is missing, the exit status is 75.",
         ],
         examples: ["report shard-*.jsonl", "report shard-*.jsonl --html report.html --against tenants"],
         isToldByStatus: true,
@@ -25,8 +25,8 @@ enum ReportCommand {
         "html", value: "FILE", kind: .file, "Also write the merged report to this file as an HTML page.")
     static let against = Option(
         "against", value: "DIR", kind: .directory,
-        "Compare the reports with this folder. List its databases that are missing from all reports, and reported databases that "
-            + "no longer exist.")
+        "Compare the reports with this folder. List the databases in the folder that are missing from all reports, and "
+            + "the reported databases that no longer exist.")
 
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let merged = try MergedReport(invocation.operands)

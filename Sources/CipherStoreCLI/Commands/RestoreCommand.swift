@@ -16,7 +16,7 @@ extension Command {
                 + "yet, restore creates one with this key. The backup must have the same key, unless one of the "
                 + "--backup-key options specifies another.",
             "restore does not replace a database that the key does not open. To replace such a database, move it to "
-                + "another folder with its -wal and -journal, and run the command again.",
+                + "another folder together with its -wal and -journal, and run the command again.",
         ],
         examples: [
             "restore app-2026-11.db --into app.db --key-file key",

@@ -22,7 +22,7 @@ enum SchemaText {
             try Output.line("-- \(operation.title): \(operation.reason)")
             switch operation.risk {
             case .none: break
-            case .removesSchema: try Output.line("-- RISK: removes a part of the schema that contains no values")
+            case .removesSchema: try Output.line("-- RISK: removes part of the schema, but no values")
             case .losesData: try Output.line("-- RISK: removes or changes values")
             }
             for statement in operation.sql { try Output.line("\(statement);") }

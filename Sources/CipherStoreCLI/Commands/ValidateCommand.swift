@@ -8,7 +8,7 @@ extension Command {
         notes: [
             "validate lists the differences object by object and ignores formatting. The exit status is 65 if there "
                 + "are differences. `cipherstore plan` shows whether a migration would correct them, and `cipherstore "
-                + "repair` records them as intended.",
+                + "repair` accepts them.",
             "A key is required if the file is encrypted.",
         ],
         examples: ["validate --config app.plist --directory . --key-file key"],
