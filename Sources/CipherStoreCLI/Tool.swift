@@ -71,8 +71,8 @@ package enum Tool {
             throw CommandFailure.usage(
                 "\(missing.usage) is required",
                 advice: isConfiguration
-                    ? "pass the app's configuration with --config and the database's folder with --directory; to "
-                        + "encrypt a file without a configuration, run cipherstore encrypt" : "")
+                    ? "pass the app's configuration with --config and the database's folder with --directory; if "
+                        + "the app has no configuration, run cipherstore encrypt" : "")
         }
         if command.isToldByStatus { Output.beginReport() }
         return try command.run(invocation)

@@ -59,7 +59,7 @@ struct FirstHourTests {
         let key = try fixture.keys.write(String(repeating: "ab", count: count / 2) + "\n", to: "digits")
         let run = try fixture.run("encrypt", fixture.database, "--key-file", key)
         #expect(run.status == 0, "\(run.errors)")
-        #expect(run.errors.contains("warning: \(key): the key is hex digits without x'…'"), "\(run.errors)")
+        #expect(run.errors.contains("warning: \(key): the key consists of hex digits without x'…'"), "\(run.errors)")
         #expect(!run.errors.contains("abab"))
     }
 

@@ -27,7 +27,7 @@ import Testing
         (["inspect", "x", "-k", "hidden"], "unknown option -k"),
         (["inspect", "x", "--key", "hidden"], "other users could read the key in the process list"),
         (["inspect", "x", "--password=hidden"], "specify the key with one of --key-file"),
-        (["migrate", "--directory", "x"], "to encrypt a file without a configuration, run cipherstore encrypt"),
+        (["migrate", "--directory", "x"], "if the app has no configuration, run cipherstore encrypt"),
         (["inspect", "x", "--key-file"], "the value is missing"),
         (["inspect", "x", "--key-file="], "the value is missing"),
         (["encrypt", "x", "--key-file", ""], "the value is missing"),

@@ -15,7 +15,7 @@ enum CipherOptions {
         "The SQLCipher format of the new file: 4 or 3 (default: the newest that the engine supports). \(form)")
     static let oldCompatibility = Option(
         "old-cipher-compatibility", value: "N", kind: .words(["4", "3", "2", "1"]),
-        "The current SQLCipher format of the file, written like the value of --cipher-compatibility. By default, "
+        "The current SQLCipher format of the file, in the same form as for --cipher-compatibility. By default, "
             + "formats 4, 3, 2 and 1 are tried.")
     static let detect = Option(
         "detect", "Try SQLCipher formats 4, 3, 2 and 1 in turn. Each attempt requires one key derivation.")
@@ -117,7 +117,7 @@ enum CipherOptions {
         switch invocation[plaintextHeader] {
         case nil, "0": break
         case "32" where settings.compatibility >= 4: settings.plaintextHeaderSize = 32
-        default: throw CommandFailure.usage("--\(plaintextHeader.name) must be 0, or 32 with format 4")
+        default: throw CommandFailure.usage("--\(plaintextHeader.name) must be 0 or 32, and 32 requires format 4")
         }
         return settings
     }

@@ -24,15 +24,15 @@ struct KeyOptions: Sendable {
         named = name
         file = Option(
             "\(prefix)-file", value: "FILE", kind: .file,
-            "Read \(name) from a file that only its owner can read. With -, read it from standard input or, on a "
-                + "terminal, prompt for a passphrase.")
+            "Read \(name) from a file that only its owner can read. If FILE is -, read it from standard input "
+                + "or, on a terminal, prompt for a passphrase.")
         environment = Option(
             "\(prefix)-env", value: "VAR", kind: .variable, "Read \(name) from an environment variable.")
         credential = Option("\(prefix)-credential", value: "NAME", "Read \(name) from a systemd credential.")
         secretService = Option(
             "\(prefix)-secret-service", value: "NAME",
-            "Read \(name) from the desktop keyring. If the key is missing and the command creates an encrypted file, "
-                + "the key is created there.")
+            "Read \(name) from the desktop keyring. If the keyring does not have the key and the command creates an "
+                + "encrypted file, the command also creates the key.")
     }
 
     /// Returns how keys are written, for the help of a command that takes a key; `nil` for any other command.
@@ -85,7 +85,7 @@ struct KeyOptions: Sendable {
         FileKeyProvider(
             path: path,
             advice: "if the database is plaintext, run cipherstore keygen \(path) to create a key; if it is encrypted, "
-                + "specify the key file with which it was encrypted")
+                + "specify the key file that it was encrypted with")
     }
 
     /// Reads the key on standard input.
@@ -106,8 +106,8 @@ struct KeyOptions: Sendable {
             (try? CipherKey(text: text))?.isBareDigits == true
         else { return }
         Output.complain(
-            "warning: \(invocation[file] ?? invocation[environment] ?? named): the key is hex digits without x'…', so "
-                + "it is used as a passphrase; for a raw key, write x'…' around the digits")
+            "warning: \(invocation[file] ?? invocation[environment] ?? named): the key consists of hex digits "
+                + "without x'…', so it is used as a passphrase; for a raw key, write x'…' around the digits")
     }
 
     /// Requests the key that all files of a fleet share, so that a missing key ends the run before it begins.

@@ -49,7 +49,7 @@ package final class TypedKeyProvider: KeyTextSource, @unchecked Sendable {
         guard isatty(0) == 1 else { return }
         guard try typed("Repeat the key: ") == first else {
             throw StoreError(
-                .keyUnavailable, "the two keys that were typed are different", advice: "run the command again")
+                .keyUnavailable, "the two keys that you typed are different", advice: "run the command again")
         }
     }
 
@@ -61,7 +61,7 @@ package final class TypedKeyProvider: KeyTextSource, @unchecked Sendable {
             guard bytes.count <= KeyText.maximumSize else {
                 throw StoreError(
                     .keyMalformed, "the key on standard input is longer than \(KeyText.maximumSize) bytes",
-                    advice: "use a shorter passphrase, or a raw key as x'64 hex digits'")
+                    advice: "use a shorter passphrase, or a raw key in the form x'64 hex digits'")
             }
         }
         return SecretBytes(bytes)

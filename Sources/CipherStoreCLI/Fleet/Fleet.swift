@@ -88,8 +88,8 @@ struct Fleet {
         guard case .beside(let database) = found.kind else { return FleetResult(.left, "left", path: found.path) }
         let failure = CommandFailure(
             .badData, "besideDatabase", path: found.path,
-            "this file is a database, but its name is that of a backup or another file of \(database), so it was not "
-                + "changed",
+            "this file is a database, but its name marks it as a backup or another file that belongs to "
+                + "\(database), so it was not changed",
             advice: "rename the file, or delete it if it is a backup that you no longer need")
         return FleetResult(.failed, "failed", path: found.path, failure: FailureReport(failure))
     }

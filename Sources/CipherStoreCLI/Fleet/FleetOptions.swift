@@ -21,9 +21,9 @@ enum FleetOptions {
         "With --recursive: process only files whose names match a pattern such as 'tenant-*.db'.")
     static let filesFrom = Option(
         "files-from", value: "LIST", kind: .file,
-        "With --recursive: process the files in this list instead of searching the folder. With -, read the list from "
-            + "standard input. Each name must be that of a file in the folder or its subfolders. Names are separated "
-            + "by newlines or, if the list contains NULs, by NULs.")
+        "With --recursive: process the files in this list instead of searching the folder. If LIST is -, read the "
+            + "list from standard input. Every file must be in the folder or its subfolders. Names are separated by "
+            + "newlines or, if the list contains NULs, by NULs.")
     static let shard = Option(
         "shard", value: "K/N",
         "With --recursive: process only shard K of the N shards, where K is 0 to N-1. In a Slurm array, the default "
@@ -31,8 +31,8 @@ enum FleetOptions {
     )
     static let shards = Option(
         "shards", value: "N",
-        "With --recursive: the number of shards, if SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX is the number of this "
-            + "shard."
+        "With --recursive: the number of shards, if SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX contains the number of "
+            + "this shard."
     )
     static let report = Option(
         "report", value: "FILE", kind: .file,
@@ -48,8 +48,7 @@ enum FleetOptions {
         "nice", value: "N", "With --recursive: lower the processor and disk priority by N, from 1 to 19.")
     static let bytesPerSecond = Option(
         "bytes-per-second", value: "N",
-        "With --recursive: on average, start files with a total size of at most N bytes per second. N may end with K, "
-            + "M or G.")
+        "With --recursive: process at most N bytes of files per second, on average. N may end with K, M or G.")
 
     static let all = [
         recursive, jobs, name, filesFrom, shard, shards, report, resume, maxOpen, nice, bytesPerSecond,
@@ -62,8 +61,8 @@ enum FleetOptions {
     static let note =
         "With --recursive, the exit status is the number of databases that failed, or 63 if 63 or more failed. A "
         + "higher status means that the run as a whole failed or was interrupted. If a database fails, the others "
-        + "are still processed. After an interruption, run the command again; databases that are already done are "
-        + "reported as already done. Symbolic links in the folder are not followed."
+        + "are still processed. After an interruption, run the command again; databases that were already "
+        + "processed are reported as already done. Symbolic links in the folder are not followed."
 
     /// Returns whether the command is to process a folder.
     ///

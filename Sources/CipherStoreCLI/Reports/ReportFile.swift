@@ -96,8 +96,8 @@ extension ReportHeader {
             }
         if let difference {
             throw CommandFailure.usage(
-                "\(path) is the report of a run \(difference)",
-                advice: "pass only reports of runs with the same command, folder and options")
+                "\(path) is the report from a run \(difference)",
+                advice: "pass only reports from runs with the same command, folder and options")
         }
     }
 }
