@@ -37,7 +37,7 @@ extension StoreOpening {
             }
             return HistoryChange(
                 path: path, event: .baselined, version: version,
-                details: ["the schema was declared to be that of version \(version)"])
+                details: ["the current schema was declared to be the schema of version \(version)"])
         }
     }
 

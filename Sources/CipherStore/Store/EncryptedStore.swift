@@ -67,7 +67,7 @@ public final class EncryptedStore: Sendable {
             return try db.value(String.self, "PRAGMA journal_mode") ?? ""
         }
         self.report =
-            mode == "wal" ? report : report.warning("the file is not in WAL mode, so readers wait for the writer")
+            mode == "wal" ? report : report.warning("the file is not in WAL mode, so readers must wait for the writer")
     }
 
     /// Creates a store on an in-memory database.

@@ -31,8 +31,8 @@ enum FleetOptions {
     )
     static let shards = Option(
         "shards", value: "N",
-        "With --recursive: the number of shards, if SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX contains the number of "
-            + "this shard."
+        "With --recursive: the number of shards. Use this option if SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX "
+            + "contains the number of this shard."
     )
     static let report = Option(
         "report", value: "FILE", kind: .file,

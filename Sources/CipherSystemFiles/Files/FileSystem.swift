@@ -274,7 +274,8 @@ package enum FileSystem {
             return .permission(path, "the file could not \(action): \(text)", .writeWithFolder)
         case ELOOP:
             return StoreError(
-                .notAFile, path: path, "the path contains a symbolic link that refers to itself or is not followed",
+                .notAFile, path: path,
+                "the path contains a symbolic link that refers to itself or that CipherStore does not follow",
                 advice: "correct or remove the link", changed: .nothing)
         case ENAMETOOLONG:
             return StoreError(
