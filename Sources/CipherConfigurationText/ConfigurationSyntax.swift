@@ -107,12 +107,12 @@ extension ConfigurationSyntax.Failure {
     /// Advice on what to do next.
     package var advice: String {
         switch reason {
-        case .malformed("JSON", _): "check the syntax of the file, for instance with `python3 -m json.tool`"
-        case .malformed: "check the syntax of the file, for instance with `plutil -lint`"
-        case .openStep: "convert the file to XML, for instance with `plutil -convert xml1` on a Mac"
+        case .malformed("JSON", _): "check the syntax of the file, for example with `python3 -m json.tool`"
+        case .malformed: "check the syntax of the file, for example with `plutil -lint`"
+        case .openStep: "convert the file to XML, for example with `plutil -convert xml1` on a Mac"
         case .utf16, .notUTF8, .encoding: "save the file as UTF-8"
         case .repeatedKey: "remove one of the two keys"
-        case .unfitNumber: "write the intended number with fewer digits"
+        case .unfitNumber: "write the number with fewer digits"
         case .empty, .unknownFormat, .tooDeep, .tooManyValues:
             "use a property list (XML or binary) or a JSON file with the keys described in Config/README.md"
         }
