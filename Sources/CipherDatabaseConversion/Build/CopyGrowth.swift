@@ -46,7 +46,7 @@ final class CopyGrowth {
             try body()
         } catch is DatabaseError where isExceeded {
             throw StoreError.damaged(
-                path, "the file cannot be read to its end: some of its pages refer to each other in a cycle")
+                path, "the file cannot be read to the end, because some of its pages refer to each other in a cycle")
         }
     }
 }

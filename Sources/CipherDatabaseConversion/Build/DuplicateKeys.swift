@@ -49,7 +49,8 @@ struct DuplicateKeys {
         let keys = count.map { $0 == 1 ? "1 key occurs" : "\($0) keys occur" } ?? "some keys occur"
         return StoreError(
             .corrupt, path: path,
-            "index \(index.name) of table \(index.table) is damaged: it is unique, but \(keys) more than once",
+            "index \(index.name) of table \(index.table) is damaged: it requires unique keys, but \(keys) more than "
+                + "once",
             advice: "remove the duplicate rows, or drop the index, and try again", changed: .nothing,
             underlying: underlying)
     }

@@ -184,8 +184,8 @@ struct ProvenCopy {
             return StoreError(
                 .corrupt, path: target, first.description,
                 advice:
-                    "run cipherstore recover or DatabaseConverter.recover to see what the file still contains, or set "
-                    + "`onDamage: rebuildIndexes` to rebuild its indexes", changed: .nothing)
+                    "run cipherstore recover or call DatabaseConverter.recover to see what the file still contains, or "
+                    + "set `onDamage: rebuildIndexes` to rebuild its indexes", changed: .nothing)
         }
         let names = indexes.isEmpty ? "" : " (damaged indexes: \(indexes.sorted().joined(separator: ", ")))"
         return StoreError(

@@ -115,20 +115,20 @@ extension Diagnostician {
     }
 
     private static let untold =
-        "CipherStore cannot use the file's passphrase, because the passphrase begins like a raw key: pass it to "
-        + "sqlite3_key, and change the file's key with sqlite3_rekey"
+        "CipherStore cannot use the file's passphrase, because the passphrase begins with x', as a raw key does: "
+        + "pass the passphrase to sqlite3_key, and change the file's key with sqlite3_rekey"
 
     private static func texts(_ kind: Diagnosis.Kind, _ reading: KeyReading) -> (detail: String, advice: String) {
         let bytes = reading.bytes
         switch kind {
         case .rawKeyNotPassphrase:
             return (
-                "the file has a raw key, which was passed as a passphrase",
+                "the file's key is a raw key, but it was passed as a passphrase",
                 "pass the raw key in the form x'\(reading.form == .rawWithSalt ? 96 : 64) hex digits'"
             )
         case .passphraseNotRawKey:
             return (
-                "the file has a passphrase, which was passed as a raw key",
+                "the file's key is a passphrase, but it was passed as a raw key",
                 "pass the text of the passphrase, not x'…'"
             )
         case .newline:
@@ -137,7 +137,7 @@ extension Diagnostician {
                     "the file's passphrase ends with a "
                         + "\(bytes.ends(with: [0x0d, 0x0a]) ? "carriage return and a " : "")newline, but the given "
                         + "key does not",
-                    "add them to the end of the key file, followed by one more newline, because the last newline is ignored"
+                    "add this ending to the key file, followed by one more newline, because the last newline is ignored"
                 )
                 : (
                     "the given key ends with a newline that is not part of the file's passphrase",

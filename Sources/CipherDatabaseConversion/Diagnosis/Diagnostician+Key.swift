@@ -63,8 +63,8 @@ extension Diagnostician {
             return found.reading.salt == nil
                 ? addSaltMissing(isKeyRight: true)
                 : diagnosis.add(
-                    .keySalt, "the raw key is correct, but the salt passed with it is not the salt of the file",
-                    "pass the salt that was stored when the file was created")
+                    .keySalt, "the raw key is correct, but the salt passed with it is not the file's salt",
+                    "pass the salt that the file was created with")
         }
         let layout = probe.layout(under: found.key)
         guard found.evidence == .header else {
@@ -81,8 +81,8 @@ extension Diagnostician {
             return diagnosis.add(
                 .hmacDetail,
                 "the key is correct, but the page HMACs are computed with unknown settings",
-                "open the file with SQLCipher directly, using the pragmas with which it was created, such as PRAGMA "
-                    + "fast_kdf_iter"
+                "open the file with SQLCipher directly, using the pragmas that were used to create the file, such as "
+                    + "PRAGMA fast_kdf_iter"
             )
         }
         if layout != nil, found.reading.form != .passphrase {
@@ -93,7 +93,7 @@ extension Diagnostician {
                 StoreError.damageAdvice)
         }
         diagnosis.add(
-            .damagedFirstPage, "the key is correct, but the first page is damaged after its header",
+            .damagedFirstPage, "the key is correct, but the part of the first page that follows the header is damaged",
             StoreError.damageAdvice)
     }
 
@@ -102,7 +102,7 @@ extension Diagnostician {
             .saltMissing,
             "the file has a plaintext header and does not contain its salt, so the salt must be passed with the key; "
                 + (isKeyRight ? "the key is correct" : "no key can be tried without the salt"),
-            "pass the raw key and the salt that were stored when the file was created, in the form x'96 hex digits'")
+            "pass the raw key and the salt that the file was created with, in the form x'96 hex digits'")
     }
 
     // MARK: Pages

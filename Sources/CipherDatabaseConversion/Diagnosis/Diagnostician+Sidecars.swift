@@ -35,7 +35,7 @@ extension Diagnostician {
         guard let versions = try header.committedPages(in: log) else { return }
         guard header.pageSize == sealed.seal.pageSize else {
             return addStaleLog(
-                "the page size is \(header.pageSize) bytes in the -wal and \(sealed.seal.pageSize) bytes in the file")
+                "the page size is \(header.pageSize) bytes in the -wal but \(sealed.seal.pageSize) bytes in the file")
         }
         let (authentic, all) = try count(versions, in: log, sealed)
         if authentic == 0 {
@@ -60,8 +60,8 @@ extension Diagnostician {
         guard versions.pageSize == pageSize, try count(versions, in: journal, sealed).authentic > 0 else {
             return diagnosis.add(
                 .staleJournal,
-                "the -journal next to the file does not belong to it: SQLite would overwrite the file with pages of "
-                    + "another file, or with pages that are encrypted with another key",
+                "the -journal next to the file does not belong to it: SQLite would overwrite the file with pages "
+                    + "from another file, or with pages that are encrypted with another key",
                 "move the -journal elsewhere before opening the file")
         }
         addHotJournal()

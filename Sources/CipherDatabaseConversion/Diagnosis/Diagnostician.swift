@@ -151,7 +151,7 @@ package struct Diagnostician {
         } else if probe.size < 512 {
             diagnosis.add(
                 .truncated,
-                "the file has \(probe.size) bytes, which is less than the smallest page size (512 bytes): it was "
+                "the file has \(probe.size) bytes, which is less than the smallest page size (512 bytes): it is "
                     + "truncated, or it is not a database",
                 StoreError.damageAdvice)
         } else if probe.hasPlaintextHeader, hasKey {
@@ -167,11 +167,11 @@ package struct Diagnostician {
                 ? "" : ". The file may have been truncated, because its size is not a multiple of 512 bytes"
             diagnosis.add(
                 .undetermined,
-                "no variant of the key opens the file in any SQLCipher format that was tried. The file has another key "
-                    + "or another encryption, such as SQLite3 Multiple Ciphers or SEE, or it is not a database. These "
-                    + "cases look alike, because encrypted bytes look random" + cut,
+                "no variant of the key opens the file in any SQLCipher format that was tried. The file has another "
+                    + "key, uses another kind of encryption, such as SQLite3 Multiple Ciphers or SEE, or is not a "
+                    + "database. These cases look alike, because encrypted bytes look random" + cut,
                 diagnosis.isComplete
-                    ? "find the key of this file" : "raise the search limits, or find the key of this file")
+                    ? "find the file's key" : "raise the search limits, or find the file's key")
         }
     }
 }

@@ -19,7 +19,7 @@ struct ReadBack {
         let (result, written) = try write(body)
         if let page = try written.firstLost(in: copy.content) {
             throw StoreError.disk(
-                paths.database, "page \(page) of the copy, read back from the disk, differs from what was written",
+                paths.database, "page \(page) of the copy, read back from disk, differs from what was written",
                 .proofFailed, changed: .nothing)
         }
         return result

@@ -165,7 +165,7 @@ final class FollowingCopy: CopyMadeAhead {
         guard !hold.isWriteAheadLog else { return }
         throw StoreError(
             .configuration, path: paths.database,
-            "the database is not in WAL mode, so changes made while it is copied cannot be detected",
+            "the database is not in WAL mode, so changes made while it is being copied cannot be detected",
             advice: "set `encryption.when` to `beforeOpening` for this database", changed: .nothing)
     }
 

@@ -41,7 +41,8 @@ struct RangeCopy {
         guard let rowid else {
             throw DatabaseError(
                 extendedCode: DatabaseError.generic,
-                message: "the rowid of table \(table) cannot be read, because its columns use all names of the rowid")
+                message: "the rowids of table \(table) cannot be read, because columns of the table have all three "
+                    + "names of the rowid")
         }
         var differences = Differences()
         for range in ranges {

@@ -97,7 +97,7 @@ package enum ReadOnlyAccess {
         else {
             throw StoreError(
                 .busy, path: paths.database, "another program wrote to the file while it was being read",
-                advice: "stop the program that writes to the file, and try again", changed: .nothing)
+                advice: "stop the program that is writing to the file, and try again", changed: .nothing)
         }
         return try result.get()
     }

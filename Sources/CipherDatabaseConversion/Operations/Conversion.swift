@@ -187,8 +187,8 @@ struct Conversion {
         guard sourceKey == nil else {
             throw StoreError(
                 .corrupt, path: paths.database, first.description,
-                advice: "run cipherstore recover or DatabaseConverter.recover to see what the file still contains; if "
-                    + "nothing is missing, run REINDEX and try again",
+                advice: "run cipherstore recover or call DatabaseConverter.recover to see what the file still "
+                    + "contains; if nothing is missing, run REINDEX and try again",
                 changed: .nothing)
         }
         return true
@@ -222,7 +222,7 @@ struct Conversion {
             if keepsOriginal {
                 report.warnings.append(
                     "the plaintext original is kept as \(path): run cipherstore recover or "
-                        + "DatabaseConverter.recover to see what it still contains, and delete it afterwards")
+                        + "call DatabaseConverter.recover to see what it still contains, and delete it afterwards")
             }
             report.warnings += backup.earlier.map { "the earlier backup \($0) is kept, and may also be in plaintext" }
         }

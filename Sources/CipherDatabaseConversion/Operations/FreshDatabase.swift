@@ -52,7 +52,9 @@ package struct FreshDatabase {
             do {
                 try AttemptRecord.remove(paths)
             } catch {
-                warnings.append("\(paths.attemptName) could not be removed; the next launch tries again: \(error)")
+                warnings.append(
+                    "\(paths.attemptName) could not be removed; CipherStore will try again at the next launch: "
+                        + "\(error)")
             }
             return (made, warnings)
         } catch {
@@ -98,7 +100,7 @@ package struct FreshDatabase {
             try copy.folder.sync()
             return []
         } catch {
-            return ["the folder could not be synced, so a power loss may remove the new database: \(error)"]
+            return ["the folder could not be synced, so the new database may be lost if the power fails: \(error)"]
         }
     }
 

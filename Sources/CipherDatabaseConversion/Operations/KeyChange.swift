@@ -83,7 +83,7 @@ package struct KeyChange {
             return nil
         } catch let error as StoreError {
             return
-                "the previous key was not discarded; the key provider is notified again when the database is next "
+                "the previous key was not discarded; the key provider will be notified again when the database is next "
                 + "opened: \(error)"
         } catch {
             return "the previous key was not discarded: the key provider failed with \(type(of: error))"

@@ -60,7 +60,7 @@ package struct ShadowProof {
                     ).make(copy, keys, owner: status, observer, &report)
                     if !made.missingRows.isEmpty {
                         report.warnings.append(
-                            "the upgrade itself would keep the plaintext original next to the encrypted database")
+                            "a real upgrade would keep the plaintext original next to the encrypted database")
                     }
                     guard let rehearse else { return }
                     try observer.begin(.migrating)
@@ -90,5 +90,5 @@ package struct ShadowProof {
         }
     }
 
-    private static func inUse(_ who: String) -> String { "\(who): the upgrade itself would fail with the error `busy`" }
+    private static func inUse(_ who: String) -> String { "\(who): a real upgrade would fail with the error `busy`" }
 }

@@ -172,7 +172,8 @@ package struct AttemptRecord: Equatable {
 
     static func nameTaken(_ paths: DatabasePaths) -> StoreError {
         .inTheWay(
-            paths.attempt, "the upgrade needs this file name for its record, but another program uses the name")
+            paths.attempt,
+            "the upgrade needs this file name for its record, but another program has created a file with this name")
     }
 
     /// Creates the copy as an empty file, and records its inode before anything is written to it.

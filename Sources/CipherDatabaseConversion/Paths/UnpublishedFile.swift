@@ -53,7 +53,7 @@ final class UnpublishedFile {
             try content.folder.sync()
             return []
         } catch {
-            return ["the folder could not be synced, so a power loss may remove the new file: \(error)"]
+            return ["the folder could not be synced, so the new file may be lost if the power fails: \(error)"]
         }
     }
 
@@ -82,7 +82,7 @@ final class UnpublishedFile {
 extension StoreError {
     fileprivate static func targetTaken(_ target: DatabasePaths) -> StoreError {
         StoreError(
-            .nameTaken, path: target.database, "a file with this name already exists and is not replaced",
+            .nameTaken, path: target.database, "a file with this name already exists and was not replaced",
             advice: "choose another name for the new file, or move the existing file elsewhere", changed: .nothing)
     }
 }

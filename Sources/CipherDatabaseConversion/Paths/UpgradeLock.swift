@@ -147,16 +147,16 @@ package final class UpgradeLock: @unchecked Sendable {
     private func waitsForItself(_ paths: DatabasePaths) -> StoreError {
         StoreError(
             .misuse, path: paths.database,
-            "a key provider or hook tried to open or convert the database while the operation that called it was "
-                + "still running on the same database",
+            "a key provider or hook tried to open or convert the database, although the operation that called "
+                + "the provider or hook was still in progress",
             advice: "in the provider, only return the key; in the hook, use only the connection that is passed to it; "
-                + "open the file after the operation has ended")
+                + "open the file only after the operation has ended")
     }
 
     private func busy(_ paths: DatabasePaths) -> StoreError {
         StoreError(
             .busy, path: paths.database,
-            "another upgrade of a database in this folder is running, in this process or another one",
+            "this process or another one is already upgrading a database in this folder",
             advice: "wait until the other upgrade has ended and try again")
     }
 }

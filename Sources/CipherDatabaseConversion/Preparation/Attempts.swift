@@ -39,7 +39,7 @@ package struct Attempts {
         guard let maximum = options.maximumAttempts, let last, last.attempts >= maximum else { return last }
         throw StoreError(
             .repeatedFailure, path: paths.database,
-            "a conversion of the file was started \(last.attempts) times and never finished",
+            "the conversion of the file was started \(last.attempts) times but never finished",
             advice: "run the conversion from the command line, or remove \(paths.attemptName) to allow new attempts")
     }
 
@@ -61,7 +61,7 @@ package struct Attempts {
         guard let record = try AttemptRecord.read(paths), record.wasWriteAheadLog, try !Leftovers.areInUse(paths),
             let reason = Self.restoreWriteAheadLog(paths, nil, busyTimeout: options.busyTimeout)
         else { return [] }
-        return ["WAL mode could not be restored; the next launch tries again: \(reason)"]
+        return ["WAL mode could not be restored; CipherStore will try again at the next launch: \(reason)"]
     }
 
     /// Removes the temporary files beside the converted file, restores the journal mode that the app had, and removes
@@ -80,11 +80,15 @@ package struct Attempts {
             if record.wasWriteAheadLog,
                 let reason = Self.restoreWriteAheadLog(paths, key, busyTimeout: options.busyTimeout)
             {
-                return told + ["WAL mode could not be restored; the next launch tries again: \(reason)"]
+                return told + [
+                    "WAL mode could not be restored; CipherStore will try again at the next launch: \(reason)"
+                ]
             }
             try AttemptRecord.remove(paths)
         } catch {
-            told.append("temporary files of this run could not be removed; the next launch tries again: \(error)")
+            told.append(
+                "temporary files from this run could not be removed; CipherStore will try again at the next launch: "
+                    + "\(error)")
         }
         return told
     }

@@ -79,8 +79,8 @@ package enum Leftovers {
             || found.identity.inode == record.original && database == record.copy
         guard isOurs else {
             return [
-                "another program replaced the database during the swap, and its file is now "
-                    + "\(folder.path(of: name)): compare this file with the database, and move it elsewhere"
+                "another program replaced the database during the swap. The file of that program is now "
+                    + "\(folder.path(of: name)): compare that file with the database, and then move that file elsewhere"
             ]
         }
         if database == record.copy, try !DamagedOriginal.isKept(name, record, folder, paths) {

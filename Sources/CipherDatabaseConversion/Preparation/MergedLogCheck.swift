@@ -28,8 +28,8 @@ struct MergedLogCheck {
         guard let alone = try? faults(file), let fault = together.subtracting(alone).min() else { return }
         throw StoreError.staleSidecar(
             paths,
-            "the file is intact without its -wal, but damaged with it (\(fault)): the -wal is damaged, or belongs to "
-                + "another copy of the file", "-wal")
+            "the file is intact without its -wal, but damaged when the -wal is applied (\(fault)): the -wal is "
+                + "damaged, or belongs to another copy of the file", "-wal")
     }
 
     /// Returns whether the page reader finds no fault, which takes a fraction of the time of SQLite's check.

@@ -42,7 +42,7 @@ extension KeyProvider {
         guard again == first else {
             throw StoreError(
                 .keyChanged, path: database, "the key provider returned a different key when it was called again",
-                advice: "correct the provider: it must store a new key before it returns the key", changed: .nothing
+                advice: "correct the provider: it must store a new key before returning it", changed: .nothing
             )
         }
         return again

@@ -109,7 +109,7 @@ package struct CopyProof {
             guard let complaint = complaints.first else { throw error }
             throw StoreError(
                 .corrupt, path: original.path,
-                "the original is damaged, so its copy does not match it (integrity_check: \(complaint))",
+                "the original is damaged, so the copy does not match it (integrity_check: \(complaint))",
                 advice: StoreError.damageAdvice,
                 changed: .nothing)
         }

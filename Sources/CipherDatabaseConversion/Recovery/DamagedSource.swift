@@ -107,10 +107,11 @@ struct DamagedSource {
         {
             if versions.pageSize == geometry.pageSize {
                 notes.append(
-                    "the journal of a writer that crashed was read, so the writer's last transaction is not included")
+                    "a writer crashed and left a journal, which was applied: the writer's last transaction is not "
+                        + "included")
                 return (versions, journal)
             }
-            notes.append("the journal was not read, because its pages have a different size")
+            notes.append("the journal was not read, because its page size differs from the file's page size")
         }
         if let log = try SidecarFile(paths.wal), let header = try LogHeader(log) {
             if let versions = try header.committedPages(in: log), versions.pageSize == geometry.pageSize {

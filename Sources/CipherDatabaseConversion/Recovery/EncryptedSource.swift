@@ -34,8 +34,8 @@ struct EncryptedSource {
         }
         throw StoreError(
             .keyDoesNotFit, path: paths.database,
-            "the key opens no page of this file: the file has another key or another cipher format, or all of its "
-                + "pages are damaged",
+            "the key does not open any page of this file: the file has another key or another cipher format, or all of "
+                + "its pages are damaged",
             advice: "check the key; if the beginning of the file is lost, pass the key with the file's salt, as "
                 + "x'96 hex digits'", changed: .nothing)
     }

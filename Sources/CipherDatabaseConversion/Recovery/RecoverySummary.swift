@@ -50,13 +50,15 @@ struct RecoverySummary {
         if recovered.rebuilt.contains(number) {
             notes.append("the content of this table was recomputed from the text of its full-text table")
         }
-        if form.isGiven { notes.append("the definition of this table does not come from the damaged database") }
+        if form.isGiven {
+            notes.append("the definition of this table was taken from the template or the configuration")
+        }
         if found.lostRows > 0 {
             notes.append("\(Self.counted(found.lostRows, "row")) on readable pages could not be read completely")
         }
         if found.orphanedPages > 0 {
             notes.append(
-                "the rows of \(Self.counted(found.orphanedPages, "page")) that no other page refers to were assigned "
+                "the rows on \(Self.counted(found.orphanedPages, "page")) that no other page refers to were assigned "
                     + "to this table")
         }
         if !found.lostPages.isEmpty || found.lacksRows, let indexed = found.indexedRows,
@@ -65,8 +67,9 @@ struct RecoverySummary {
             let missing = indexed - recovered.counts[number]
             notes.append(
                 missing > 0
-                    ? "an undamaged index refers to \(Self.counted(missing, "row")) missing from this table"
-                    : "an undamaged index refers to no rows missing from this table")
+                    ? "according to an undamaged index, \(Self.counted(missing, "row")) \(missing == 1 ? "is" : "are") "
+                        + "missing from this table"
+                    : "according to an undamaged index, no rows are missing from this table")
         }
         if recovered.sequencesMade.contains(number) {
             notes.append("the AUTOINCREMENT counter of this table was set to the largest rowid")

@@ -126,7 +126,7 @@ package struct DamagedOriginal {
             guard try folder.renameIfFree(name + ending, to: paths.name + ending) else {
                 return [
                     "\(path + ending) belongs to \(paths.database), but another program has created a file with its "
-                        + "original name: compare the two files, and rename the first one back"
+                        + "original name: compare the two files, and give the first file its original name back"
                 ]
             }
             isMoved = true

@@ -93,7 +93,7 @@ struct Swap {
 
     private func copyReplaced(_ change: StoreError.Change) -> StoreError {
         .busy(
-            paths.database, "another program replaced the copy that was about to replace the database",
+            paths.database, "another program replaced the copy just before the swap",
             retry: .afterSearching, changed: change)
     }
 
@@ -130,7 +130,9 @@ struct Swap {
         do {
             try removeOriginal()
         } catch {
-            warnings.append("the old file \(copyName) could not be removed; the next launch tries again: \(error)")
+            warnings.append(
+                "the old file \(copyName) could not be removed; CipherStore will try again at the next launch: "
+                    + "\(error)")
         }
         // This is last: by now no process can reach the old file by a name.
         return warnings + old.end(overwriting: isDurable && otherNames == 0 && !isKept)

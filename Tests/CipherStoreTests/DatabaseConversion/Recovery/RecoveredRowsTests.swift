@@ -207,7 +207,7 @@ import Testing
         let report = try fixture.recover()
         #expect(!report.complete && report.tables.map(\.rows) == [0], "\(report)")
         #expect(
-            report.tables[0].notes.contains { $0.contains("refers to 2 rows missing from this table") },
+            report.tables[0].notes.contains { $0.contains("2 rows are missing from this table") },
             "\(report)")
     }
 

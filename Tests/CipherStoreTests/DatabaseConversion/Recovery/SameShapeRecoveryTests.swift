@@ -75,7 +75,7 @@ import Testing
         try fixture.check(lost: [lost])
         #expect(report.lostAndFound == nil && report.tables.map(\.name) == ["inbox", "trash"], "\(report)")
         #expect(
-            report.tables.last?.notes.contains { $0.contains("does not come from the damaged database") } == true,
+            report.tables.last?.notes.contains { $0.contains("was taken from the template") } == true,
             "\(report)")
     }
 
