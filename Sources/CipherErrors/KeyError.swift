@@ -35,7 +35,7 @@ extension KeyError: CustomStringConvertible, LocalizedError {
                 + "or a passphrase that does not begin with x'"
         case .rawLength(let key, let salt):
             "the raw key has \(key) bytes\(salt.map { ", and its salt has \($0) bytes" } ?? ""); use a raw key of 32 "
-                + "bytes, with a salt of 16 bytes or without a salt"
+                + "bytes and, optionally, a salt of 16 bytes"
         case .byteOrderMark:
             "the key begins with a byte order mark; save the key as UTF-8 without a byte order mark"
         case .noRandomness: "the system returned no random bytes; try again"

@@ -6,9 +6,9 @@ extension StoreError {
         /// An unknown program wrote or replaced the file.
         case afterEndingProgram = "stop the other program and try again"
         /// Another program creates or removes the database's files.
-        case afterSearching = "stop the program that changes files in this folder, and try again"
+        case afterSearching = "stop the program that is changing files in this folder, and try again"
         /// The app's own reads do not end.
-        case afterReads = "cancel the running reads and backups or wait until they end, and try again"
+        case afterReads = "cancel the running reads and backups, or wait until they end, and try again"
         /// The conflict was brief.
         case now = "try again"
     }

@@ -161,7 +161,7 @@ extension StoreError {
         case nothing = "nothing was changed"
         /// At most, a journal was rolled back or a log was merged into the file, as SQLite does whenever it opens a
         /// database.
-        case noRow = "no row was changed"
+        case noRow = "no rows were changed"
         case nothingRemoved = "nothing was removed"
         case mergedLog = "the database's -wal has been merged into the file"
         case lostDatabase = "the database is lost; another program's file has replaced it"

@@ -58,7 +58,7 @@ struct MaintenanceTests {
                     : EncryptedStore.baseline(configuration, directory: folder.url, keyProvider: TestKeys.provider())
             }
             #expect(error.code == .unexpectedPlaintext)
-            #expect(error.advice.hasSuffix("; no row was changed"), "\(error.advice)")
+            #expect(error.advice.hasSuffix("; no rows were changed"), "\(error.advice)")
         }
     }
 
