@@ -52,8 +52,8 @@ package struct VersionRecords: Equatable {
     /// The warning for the report; `nil` if both records agree.
     package var warning: String? {
         if isEmptied {
-            return "other code has deleted all entries of \(HistoryTable.name), so the version is known only from the "
-                + "app's own record and user_version"
+            return "other code has deleted all entries from \(HistoryTable.name), so the version is known only from "
+                + "the app's own record and user_version"
         }
         return difference.map { "\($0): other code has changed one of the two, and the higher version is used" }
     }
@@ -71,6 +71,6 @@ extension StoreError {
             path,
             "the database has version \(found), but this app supports versions up to \(known)"
                 + (difference.map { ": \($0)" } ?? ""),
-            orElse: difference.map { _ in "correct user_version if other code in the app changes it" })
+            orElse: difference.map { _ in "correct user_version if other code in the app changed it" })
     }
 }
