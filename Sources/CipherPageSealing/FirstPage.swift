@@ -24,7 +24,7 @@ extension CipherKey {
     package func openFirstPage(_ page: [UInt8], _ settings: CipherSettings) throws -> [UInt8] {
         let end = settings.pageSize - settings.reservedBytes
         guard page.count == settings.pageSize else {
-            throw DatabaseError(extendedCode: DatabaseError.corrupt, message: "the file has no complete page")
+            throw DatabaseError(extendedCode: DatabaseError.corrupt, message: "the file contains no complete page")
         }
         // The salt, or the plaintext part of the header, is not encrypted.
         let start = max(CipherKey.saltLength, settings.plaintextHeaderSize)
