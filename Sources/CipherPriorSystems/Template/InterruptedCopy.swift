@@ -302,7 +302,7 @@ package struct InterruptedCopy {
         guard !isLink else { return linkNote }
         guard try FileSystem.exists(copy.database) else {
             guard try SidecarScan.holdsPages(copy) else { return nil }
-            return "an upgrade of the app left \(copy.wal), which still exists in plaintext"
+            return "\(copy.wal), left by an upgrade of the app, is in plaintext and was not removed"
         }
         let reason: String
         do {
@@ -314,7 +314,7 @@ package struct InterruptedCopy {
         } catch {
             reason = "it could not be compared with the database: \(StoreError.reason(error))"
         }
-        return "an upgrade of the app left \(copy.database), which still exists in plaintext: \(reason)"
+        return "\(copy.database), left by an upgrade of the app, is in plaintext and was not removed: \(reason)"
     }
 
     /// Returns a table of the copy with rows that the database lacks.

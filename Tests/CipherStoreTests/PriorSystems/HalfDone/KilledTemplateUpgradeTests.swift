@@ -212,7 +212,7 @@ struct KilledTemplateUpgradeTests {
             fixture.configuration = try answering(fixture.configuration, .database)
             let name: Comment = "\(state.name)"
             let report = try fixture.open()
-            #expect(report.warnings.contains { $0.contains(Self.copy) && $0.contains("still exists") }, name)
+            #expect(report.warnings.contains { $0.contains(Self.copy) && $0.contains("was not removed") }, name)
             let files = try FolderState(fixture.folder).files
             for file in state.files.files.keys where file.hasPrefix(Self.copy) {
                 // SQLite itself brings a log into the database beside it.
