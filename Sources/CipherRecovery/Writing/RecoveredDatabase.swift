@@ -259,7 +259,7 @@ package final class RecoveredDatabase {
             guard let count, count > 0 else { continue }
             hasDuplicates = true
             let repeated = count == 1 ? "1 key occurs" : "\(count) keys occur"
-            note(number, "index \(index.name) is unique, but \(repeated) more than once; all rows were kept")
+            note(number, "index \(index.name) requires unique keys, but \(repeated) more than once; all rows were kept")
         }
     }
 
@@ -304,8 +304,8 @@ package final class RecoveredDatabase {
                 hasDuplicates = true
                 note(
                     number,
-                    "index \(index.name) is unique, but some keys occur more than once; all rows were kept, and the "
-                        + "index was left out"
+                    "index \(index.name) requires unique keys, but some keys occur more than once; all rows were kept, "
+                        + "and the index was left out"
                 )
             } else {
                 note(number, "index \(index.name) could not be created and was left out: \(error.message)")
