@@ -72,16 +72,16 @@ extension Connection {
     private static func refusal(of code: Int32, _ subject: String, hasValue: Bool) -> String? {
         switch code {
         case SQLITE_TRANSACTION:
-            return "\(subject) may not run here: the library begins and ends the transaction"
+            return "\(subject) cannot run here: CipherStore begins and ends the transaction"
         case SQLITE_PRAGMA:
             guard !isAllowed(pragma: subject.lowercased(), hasValue: hasValue) else { return nil }
             return
-                "PRAGMA \(subject) may not run here\(hasValue ? " with a value" : ""): it would outlast the transaction"
+                "PRAGMA \(subject) cannot run here\(hasValue ? " with a value" : ""): it would outlast the transaction"
         case SQLITE_ATTACH, SQLITE_DETACH:
-            return "ATTACH and DETACH may not run here: they would outlast the transaction"
+            return "ATTACH and DETACH cannot run here: they would outlast the transaction"
         default:
             return
-                "CREATE TEMP may not run here: it would outlast the transaction; use WITH, or a table of the database"
+                "CREATE TEMP cannot run here: it would outlast the transaction; use WITH, or a table in the database"
         }
     }
 
@@ -93,12 +93,13 @@ extension Connection {
             let name = subject.lowercased()
             // A checkpoint is not safe if other connections exist: see ``Checkpointer``.
             if name == "wal_checkpoint" {
-                return "PRAGMA wal_checkpoint may not run here: call the store's checkpoint()"
+                return "PRAGMA wal_checkpoint cannot run here: call the store's checkpoint()"
             }
             guard !isAllowed(pragma: name, hasValue: hasValue), !pragmasOfConnection.contains(name) else { return nil }
             return
-                "PRAGMA \(subject) may not run here\(hasValue ? " with a value" : ""): the store sets it or depends on it"
-        case SQLITE_ATTACH, SQLITE_DETACH: return "ATTACH and DETACH may not run here"
+                "PRAGMA \(subject) cannot run here\(hasValue ? " with a value" : ""): "
+                + "the store sets it or depends on it"
+        case SQLITE_ATTACH, SQLITE_DETACH: return "ATTACH and DETACH cannot run here"
         default: return nil
         }
     }

@@ -66,7 +66,7 @@ extension CipherKey {
         guard settings.plaintextHeaderSize == 0 || form == .rawWithSalt else {
             throw StoreError(
                 .saltMissing, path: path,
-                "a file with a readable header does not contain its salt, so the salt must come with the key",
+                "a file with a plaintext header does not contain its salt, so the salt must be passed with the key",
                 advice: "pass the raw key and the salt together as x'96 hex digits'", changed: .nothing)
         }
     }

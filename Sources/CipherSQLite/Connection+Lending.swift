@@ -76,7 +76,8 @@ extension Connection {
     /// Throws if the calling thread may not use the connection.
     func checkThread() throws {
         guard !isUsable else { return }
-        throw misuse("the connection was closed, or it was used after its closure returned or on a different thread")
+        throw misuse(
+            "the connection was closed, or it was used on a different thread or after its closure had returned")
     }
 
     func misuse(_ message: String) -> DatabaseError {

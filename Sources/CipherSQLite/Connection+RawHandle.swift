@@ -22,7 +22,7 @@ extension Connection {
         try checkUse("")
         guard !isRawHandleLent else {
             throw misuse(
-                "an outer closure already uses the connection's raw handle: use the handle passed to that closure")
+                "an outer closure is already using the connection's raw handle: use the handle passed to that closure")
         }
         isRawHandleLent = true
         defer { isRawHandleLent = false }

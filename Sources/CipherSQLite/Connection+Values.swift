@@ -157,8 +157,8 @@ extension Connection {
         }
         guard !keys.isEmpty else {
             throw StoreError(
-                .misuse, path: path, "there is no table \(table) with a primary key to identify its rows",
-                advice: "write an SQL statement with the intended condition")
+                .misuse, path: path, "the table \(table) does not exist, or it has no primary key",
+                advice: "write an SQL statement with a WHERE clause")
         }
         return try keys.map { key in
             guard
@@ -166,7 +166,8 @@ extension Connection {
                     ?? names.firstIndex(where: { TableAccess.folded($0) == TableAccess.folded(key) })
             else {
                 throw StoreError(
-                    .misuse, path: path, "the value has no property for \(key), part of the primary key of \(table)",
+                    .misuse, path: path,
+                    "the value has no property for \(key), which is part of the primary key of \(table)",
                     advice: "add the property, or write an SQL statement")
             }
             return index
@@ -181,7 +182,7 @@ extension Connection {
     private func refuseNull(_ row: RowEncoder, _ table: String) throws {
         guard try keyValues(of: row, in: table).contains(.null) else { return }
         throw StoreError(
-            .misuse, path: path, "the value's primary key is nil, so it identifies no row of \(table)",
+            .misuse, path: path, "the value's primary key is nil, so it does not identify a row of \(table)",
             advice: "insert the value, or set its key")
     }
 }

@@ -107,7 +107,7 @@ public final class Connection {
         guard Engine.current.cipherMajor > 0 else {
             throw StoreError(
                 .plainSQLite, path: path,
-                "plain SQLite is linked instead of SQLCipher: data meant to be encrypted would be plaintext",
+                "plain SQLite is linked instead of SQLCipher: data meant to be encrypted would be stored as plaintext",
                 advice: "link libsqlcipher before any other SQLite library", changed: .nothing)
         }
         let flags =

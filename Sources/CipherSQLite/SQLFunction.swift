@@ -52,7 +52,7 @@ extension Connection {
         guard !SQLFunction.reserved.contains(TableAccess.folded(function.name)) else {
             throw StoreError(
                 .misuse, path: path,
-                "the library itself uses SQLite's function \(function.name), which the app's function would replace",
+                "CipherStore uses SQLite's function \(function.name), which the app's function would replace",
                 advice: "rename the app's function", changed: .nothing)
         }
         guard (0...127).contains(function.argumentCount ?? 0) else {

@@ -135,7 +135,9 @@ private enum FailureCause {
         // On a damaged page, old engines find a record with a value beyond SQLite's limit.
         case .damaged, .tooBig: .damaged(path, "the database is damaged", changed: nil, underlying: error)
         case .busy:
-            .busy(path, "another connection uses the database", retry: .afterClosing, changed: nil, underlying: error)
+            .busy(
+                path, "another connection is using the database", retry: .afterClosing, changed: nil,
+                underlying: error)
         case .full: .noSpace(path, "the disk is full", underlying: error)
         case .moved:
             .busy(
@@ -147,12 +149,12 @@ private enum FailureCause {
                 StoreError.Retry.afterSearching.rawValue)
         case .permission:
             .permission(
-                path, "the file or its folder is not writable, and SQLite must write a log or journal next to the file",
+                path, "the file or its folder is not writable, but SQLite must write a log or journal next to the file",
                 .writeWithFolder, underlying: error)
         case .mismatch:
             failure(
                 .corrupt, "the database contains a value of the wrong type",
-                "correct the value in the column stated in the message")
+                "correct the value in the column that the message names")
         case .unregistered(let name):
             failure(
                 name.code, "the schema needs \(name.description), which is not registered", name.advice)
@@ -173,7 +175,7 @@ private enum FailureCause {
         return switch self {
         case .busy, .moved:
             .busy(
-                path, "\(detail): another connection uses the database", retry: .afterClosing, underlying: error)
+                path, "\(detail): another connection is using the database", retry: .afterClosing, underlying: error)
         case .full: .noSpace(path, detail, changed: .nothing, underlying: error)
         case .interrupted: failure(.cancelled, "try again")
         case .permission, .gone, .cannotOpen:
