@@ -92,8 +92,8 @@ struct ObjectDifference {
         guard let doubt = found.doubt else { return }
         throw StoreError(
             .migration, path: path,
-            "the \(found.object.type) \(found.object.name) contains the name \(doubt), and it is unclear whether that "
-                + "name refers to the renamed table or column",
+            "the \(found.object.type) \(found.object.name) contains the name \(doubt), which may or may not refer "
+                + "to the renamed table or column",
             advice: "declare the \(found.object.type) in the schema, or drop it", changed: .nothing)
     }
 

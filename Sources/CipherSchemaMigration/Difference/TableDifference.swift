@@ -144,7 +144,7 @@ struct TableDifference {
     private mutating func keepKey(in target: inout TableTarget, because withheldColumn: SQLName) -> Set<SQLName> {
         target.keepKey()
         var kept: Set<SQLName> = []
-        let reason = "the primary key is not changed, because the change of \(withheldColumn.text) is withheld"
+        let reason = "the primary key is not changed, because the change to \(withheldColumn.text) is withheld"
         for column in wanted.columns where SQLName(column.name) != withheldColumn {
             let name = SQLName(column.name)
             let old = existing.column(name)

@@ -66,7 +66,7 @@ struct UnnamedTables {
                 isEmpty ? .removesSchema : .losesData, table: table.name, count: rows,
                 message: isEmpty
                     ? "the migration drops \(table.name), which contains no rows"
-                    : "the migration drops \(table.name) with \(count)"))
+                    : "the migration drops \(table.name), which contains \(count)"))
     }
 
     private func reasonToKeep(_ table: TableState) -> String? {
@@ -77,7 +77,7 @@ struct UnnamedTables {
         }
         if let reason = kept[SQLName(table.name)] { return "the table is not in the schema, and \(reason)" }
         if comparison.policy == .withhold {
-            return "the table is not in the schema, but destructiveChanges is withhold"
+            return "the table is not in the schema, but destructiveChanges is set to withhold"
         }
         return nil
     }

@@ -79,7 +79,7 @@ extension StepEffectCounter {
             let copied = gone - missing.rows
             let loss =
                 after == nil
-                ? "drops the table \(before.table) with \(Self.rows(gone))"
+                ? "drops the table \(before.table), and with it \(Self.rows(gone))"
                 : "deletes \(gone) of \(Self.rows(before.rows)) from \(before.table)"
             let rest = copied > 0 ? ", of which only \(copied) \(copied == 1 ? "was" : "were") copied before" : ""
             findings.append(finding(.losesData, missing.rows, loss + rest))
@@ -97,11 +97,11 @@ extension StepEffectCounter {
             } else if count == 0 {
                 continue
             } else if isDropped {
-                add("drops the column \(subject) with \(Self.values(count))")
+                add("drops the column \(subject), and with it \(Self.values(count))")
             } else if gone <= 0 {
                 add("sets \(Self.values(count)) of \(subject) to NULL")
             } else {
-                add("removes \(Self.values(count)) of \(subject) that were not copied to another table")
+                add("removes \(Self.values(count)) from \(subject) that were not copied to another table")
             }
         }
         return findings

@@ -32,7 +32,7 @@ struct UniqueIndex {
 
     /// Returns a description of duplicate values.
     func fault(_ duplicates: ValueLint.Count, in table: String) -> String {
-        "index \(name) is unique, but \(duplicates.of("value")) of \(table) "
+        "index \(name) requires unique values, but \(duplicates.of("value")) of \(table) "
             + "\(duplicates.number == 1 ? "occurs" : "occur") more than once"
     }
 }

@@ -122,7 +122,7 @@ package struct SchemaMigrator {
         guard (0...Int(Int32.max)).contains(version.wholeNumber ?? 0) else {
             throw StoreError(
                 .configuration, path: state.connection.path,
-                "\(version) cannot be a schema version: user_version only stores numbers from 0 to \(Int32.max)",
+                "\(version) cannot be a schema version: user_version can store only numbers from 0 to \(Int32.max)",
                 advice: "choose another dbVersion")
         }
         if let recorded = state.recorded, recorded > version {
@@ -166,7 +166,7 @@ package struct SchemaMigrator {
     package func rehearse(_ connection: Connection, recorded: () throws -> SchemaVersion?) throws -> Plan {
         var plan = try applying(connection) { try applyLocked(connection, recorded, isRehearsal: true).plan }
         if let swift = plan.firstSwift {
-            plan.notes.append("the migration was rehearsed only up to \(swift), which is a Swift closure of the app")
+            plan.notes.append("the migration was rehearsed only up to \(swift), which is a Swift closure in the app")
         } else {
             plan.isRehearsed = true
         }

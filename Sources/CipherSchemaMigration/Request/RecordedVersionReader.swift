@@ -71,7 +71,7 @@ extension RecordedVersion {
         }
         if let fault = FileName.fault(of: file) {
             throw failure(
-                "the file name of the property list with the recorded version \(fault)",
+                "the file name of the property list that contains the recorded version \(fault)",
                 "specify the name of a file next to the database")
         }
         guard let bytes = try contents(of: path, besides: databasePath, failure: failure) else { return nil }
@@ -101,7 +101,7 @@ extension RecordedVersion {
     ) throws -> [UInt8]? {
         guard !SmallFile.isSame(path, databasePath) else {
             throw failure(
-                "the property list with the recorded version is the database itself",
+                "the property list that contains the recorded version must not be the database itself",
                 "specify a property list next to the database")
         }
         do {
@@ -206,7 +206,7 @@ extension RecordedVersion.VersionColumn {
             throw StoreError(
                 .recordedVersion, path: databasePath,
                 "\"\(table)\", which should record the version, is not an ordinary table",
-                advice: "check recordedVersion in the configuration, and where the file comes from")
+                advice: "check recordedVersion in the configuration, and check where the file comes from")
         }
         return found.name
     }

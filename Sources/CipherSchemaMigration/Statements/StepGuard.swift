@@ -59,7 +59,7 @@ final class StepGuard {
     private static func refused(_ what: String, _ place: String, _ path: String?) -> StoreError {
         StoreError(
             .configuration, path: path,
-            "\(place) may not run \(what), because all steps run in one transaction",
+            "\(place) cannot run \(what), because all steps run in one transaction",
             advice: "remove the statement from the step", changed: .nothing)
     }
 

@@ -42,8 +42,8 @@ struct HalfDoneStep {
             if mayLack, try !canRun(passage.statement) { continue }
             if index < proof {
                 answer.skipped[index] =
-                    "it ran or failed before \(passages[proof].statement.place), whose effect is already in the "
-                    + "database"
+                    "it must have run or failed already, because \(passages[proof].statement.place), which follows "
+                    + "it, has taken effect"
                 continue
             }
             guard !mayRepeat(passage) else { continue }
@@ -131,7 +131,8 @@ struct HalfDoneStep {
         }
         guard let count else {
             throw StoreError.halfDone(
-                path, "\(name) has run only in part, but the database matches none of its intermediate states")
+                path, "\(name) has run only in part, but the database does not match any intermediate state "
+                    + "of the step")
         }
         return Set((0..<count).filter { passages[$0].traits.isDefinition })
     }

@@ -93,14 +93,14 @@ struct StepPlanning {
     private mutating func noteLeftover(_ leftover: SchemaSnapshot.Item) throws {
         let table = leftover.kind == .table ? state.tables.first { SQLName($0.name) == leftover.name } : nil
         guard let table, !table.isVirtual, try state.holdsRows(table.name) else {
-            notes.append("the \(leftover), which a step removes, still exists and is kept")
+            notes.append("the \(leftover), which a step should have removed, still exists and is kept")
             return
         }
         let rows = try state.countedRows(of: table.name)
         findings.append(
             Plan.Finding(
                 .warning, table: table.name, count: rows,
-                message: "the \(leftover), which a step removes, still exists with \(rows) "
+                message: "the \(leftover), which a step should have removed, still contains \(rows) "
                     + "row\(rows == 1 ? "" : "s") and is kept"))
     }
 

@@ -125,7 +125,7 @@ struct StepRepair {
         let lost = missing.filter { $0.kind == .table || $0.kind == .column }
         let leftover = leftovers(in: found).first { $0.kind == .table || $0.kind == .column }
         guard let leftover, let first = lost.min(by: Self.byName) else { return }
-        throw differs("the \(first) is missing, but the \(leftover), which a step removes, still exists")
+        throw differs("the \(first) is missing, but the \(leftover), which a step should have removed, still exists")
     }
 
     private func structure(
@@ -171,7 +171,8 @@ struct StepRepair {
             Plan.Operation(
                 .dropIndex, object: item.name.text,
                 sql: ["DROP INDEX \(SQL.quoted(identifier: item.name.text))"],
-                reason: "the index still exists, although a step up to the recorded version \(version) drops it")
+                reason: "the index still exists, although a step up to the recorded version \(version) should have "
+                    + "dropped it")
         }
     }
 

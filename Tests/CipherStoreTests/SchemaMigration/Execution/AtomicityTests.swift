@@ -114,7 +114,7 @@ struct AtomicityTests {
                 try SchemaMigrator(version: 25, source: FixedSource(operations: [ending])).migrate($0) { 1 }
             }
         }
-        #expect(error?.detail.hasPrefix("step may not run \(sql)") == true)
+        #expect(error?.detail.hasPrefix("step cannot run \(sql)") == true)
         #expect(try fixture.content() == before)
     }
 

@@ -54,10 +54,10 @@ struct StepLossTests {
             (["DELETE FROM chat WHERE id IN (2, 4)"], "deletes 2 of 9 rows from chat"),
             (["UPDATE chat SET draft = NULL WHERE id > 5"], "sets 2 values of chat.draft to NULL"),
             (["INSERT OR REPLACE INTO chat (id, body) VALUES (1, 'x')"], "sets 1 value of chat.draft to NULL"),
-            (["DROP TABLE chat"], "drops the table chat with 9 rows"),
+            (["DROP TABLE chat"], "drops the table chat, and with it 9 rows"),
             (rebuild, "chat.mood"),
             (["INSERT INTO tag VALUES (7, 'x')", "DELETE FROM chat WHERE id = 1"], "1 of 9 rows"),
-            (["CREATE TEMP TABLE t AS SELECT id FROM chat", "DROP TABLE chat"], "9 values of chat.body"),
+            (["CREATE TEMP TABLE t AS SELECT id FROM chat", "DROP TABLE chat"], "9 values from chat.body"),
             (
                 [
                     "CREATE TEMP TABLE t AS SELECT * FROM chat", "DELETE FROM chat", "DROP TABLE t",
@@ -105,7 +105,7 @@ struct StepLossTests {
                 [
                     "INSERT INTO archive(id) SELECT chat FROM tag", "DROP TABLE tag",
                     "ALTER TABLE chat RENAME TO tag", "UPDATE tag SET draft = NULL",
-                ], "3 values of tag.name"
+                ], "3 values from tag.name"
             ),
             (
                 [
@@ -130,7 +130,7 @@ struct StepLossTests {
             }
             #expect(error?.code == .destructiveChanges)
             #expect(error?.detail.contains(expected) == true, "\(String(describing: error?.detail))")
-            #expect(error?.advice.contains("the loss is intended: update 2") == true)
+            #expect(error?.advice.contains("the loss is intentional: update 2") == true)
             #expect(try fixture.content() == before)
             let allowed = Self.configuration(statements, inSwift: inSwift, policy: policy, allowing: ["update 2"])
             #expect(try fixture.launch(allowed, recorded: 1).event == .adopted)
@@ -145,7 +145,7 @@ struct StepLossTests {
                 [
                     "DROP INDEX chat_mood", "ALTER TABLE chat DROP COLUMN mood",
                     "ALTER TABLE chat ADD COLUMN flag INTEGER NOT NULL DEFAULT 0",
-                ], "drops the column chat.mood with 4 values"
+                ], "drops the column chat.mood, and with it 4 values"
             )
         ]
 

@@ -28,7 +28,7 @@ struct PlanLintTests {
         Change(
             testDescription: "a table with rows",
             script: "CREATE TABLE t(a TEXT); CREATE TABLE u(x); INSERT INTO u VALUES (1)",
-            finding: "the migration drops u with 1 row"),
+            finding: "the migration drops u, which contains 1 row"),
         Change(
             testDescription: "text that is another as a number",
             script: "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('007'), ('7'), ('x'), (NULL), (x'00')",
@@ -108,12 +108,12 @@ struct PlanLintTests {
                 script: "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('x'), ('X'), ('y'), ('z'), ('Z'), ('q')",
                 wanted: "CREATE TABLE t(a TEXT)",
                 index: "CREATE UNIQUE INDEX i ON t(a COLLATE NOCASE DESC) WHERE a < 'z'",
-                finding: "index i is unique, but 1 value of t occurs"),
+                finding: "index i requires unique values, but 1 value of t occurs"),
             Change(
                 testDescription: "values that an index on an expression wants to differ, defaults of new columns too",
                 script: "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('x'), ('X'), ('y')",
                 wanted: "CREATE TABLE t(a TEXT, b DEFAULT 5)", index: "CREATE UNIQUE INDEX i ON t(lower(a), b)",
-                finding: "index i is unique, but 1 value of t occurs"),
+                finding: "index i requires unique values, but 1 value of t occurs"),
             Change(
                 testDescription: "rows that violate a CHECK",
                 script: "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('long'), ('x'), ('y'), (NULL)",

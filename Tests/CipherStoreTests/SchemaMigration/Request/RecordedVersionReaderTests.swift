@@ -211,7 +211,7 @@ struct RecordedVersionReaderTests {
         try FileManager.default.createSymbolicLink(
             atPath: folder.path("link"), withDestinationPath: folder.path("app.db"))
         let error = failure(.propertyList(file: file, key: "version"))
-        #expect(error?.description.contains("property list with the recorded version") == true)
+        #expect(error?.description.contains("property list that contains the recorded version") == true)
     }
 
     @Test func `The app's closure is given the path, and its errors stay what they are`() throws {

@@ -186,7 +186,7 @@ struct NumberedStepsTests {
             CREATE INDEX ix ON chat (sentAt)
             """)
         let report = try fixture.open()
-        let note = "sql_update_2.plist[1] is skipped: it ran or failed before sql_update_2.plist[2]"
+        let note = "sql_update_2.plist[1] is skipped: it must have run or failed already, because sql_update_2.plist[2]"
         #expect(report.migration.notes.contains { $0.hasPrefix(note) })
         try fixture.read { (connection) throws in
             #expect(
@@ -295,7 +295,7 @@ struct NumberedStepsTests {
         }
         let report = try fixture.open()
         #expect(
-            report.warnings == ["the table t, which a step removes, still exists with 1 row and is kept"])
+            report.warnings == ["the table t, which a step should have removed, still contains 1 row and is kept"])
         #expect(try fixture.read { try $0.value(Int.self, "SELECT x FROM t") } == 5)
     }
 

@@ -165,7 +165,7 @@ struct StepErrorTests {
         let error = try fixture(statement.sql, in: file).refusal()
         #expect(error.code == .configuration)
         #expect(error.detail.hasPrefix("\(file)[1]"))
-        #expect(error.detail.contains("may not run \(statement.name)"), "\(error.detail)")
+        #expect(error.detail.contains("cannot run \(statement.name)"), "\(error.detail)")
     }
 
     @Test(
@@ -187,7 +187,7 @@ struct StepErrorTests {
             }
         }
         #expect(error?.code == .configuration)
-        #expect(error?.detail.hasPrefix("update 2 may not run") == true)
+        #expect(error?.detail.hasPrefix("update 2 cannot run") == true)
         #expect(try fixture.content() == before)
         struct Undo: Error {}
         let report = try launch { connection in

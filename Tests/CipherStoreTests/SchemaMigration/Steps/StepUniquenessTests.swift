@@ -39,7 +39,7 @@ struct StepUniquenessTests {
     func refusesDuplicates(update: String, expected: String) throws {
         let error = try Self.fixture(update).refusal()
         #expect(error.code == .migration)
-        #expect(error.detail.contains("index t_n is unique, but \(expected) "), "\(error)")
+        #expect(error.detail.contains("index t_n requires unique values, but \(expected) "), "\(error)")
     }
 
     @Test(

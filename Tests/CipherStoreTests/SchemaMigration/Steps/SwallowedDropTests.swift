@@ -53,7 +53,7 @@ struct SwallowedDropTests {
         ])
     func keeps(baseline: [String], drop: String, found: [String]?, subject: String) throws {
         let fixture = try fixture(baseline, drops: [drop], found: found)
-        let note = "the \(subject), which a step removes, still exists and is kept"
+        let note = "the \(subject), which a step should have removed, still exists and is kept"
         #expect(try fixture.plan().notes == [note])
         #expect(try fixture.open().migration.notes == [note])
         #expect(try names(fixture).count == 1)
@@ -63,7 +63,7 @@ struct SwallowedDropTests {
     func leavesOthers() throws {
         let made = ["CREATE TABLE o(x)", "CREATE UNIQUE INDEX oi ON o(x)"]
         let fixture = try fixture(made, drops: ["DROP TABLE o"])
-        #expect(try fixture.plan().notes == ["the table o, which a step removes, still exists and is kept"])
+        #expect(try fixture.plan().notes == ["the table o, which a step should have removed, still exists and is kept"])
         _ = try fixture.open()
         #expect(try names(fixture) == ["oi"])
         let back = try self.fixture(
