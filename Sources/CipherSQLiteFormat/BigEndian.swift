@@ -3,9 +3,9 @@
 /// The caller must have checked that the bytes exist. Only a varint is checked here, because its own bytes determine
 /// its length.
 extension UnsafeRawBufferPointer {
-    @inlinable package func byte(_ offset: Int) -> UInt8 { load(fromByteOffset: offset, as: UInt8.self) }
+    @inlinable @inline(__always) package func byte(_ offset: Int) -> UInt8 { load(fromByteOffset: offset, as: UInt8.self) }
 
-    @inlinable package func big16(_ offset: Int) -> Int {
+    @inlinable @inline(__always) package func big16(_ offset: Int) -> Int {
         Int(UInt16(bigEndian: loadUnaligned(fromByteOffset: offset, as: UInt16.self)))
     }
 
@@ -19,7 +19,7 @@ extension UnsafeRawBufferPointer {
 
     /// Reads the number of one to nine bytes at `offset` and moves `offset` past it; returns `nil` if the bytes end
     /// first.
-    @inlinable package func varint(_ offset: inout Int) -> UInt64? {
+    @inlinable @inline(__always) package func varint(_ offset: inout Int) -> UInt64? {
         guard offset < count else { return nil }
         let first = byte(offset)
         offset += 1

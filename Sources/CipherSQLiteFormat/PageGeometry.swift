@@ -23,7 +23,7 @@ package struct PageGeometry: Equatable, Sendable {
     }
 
     /// Returns how many bytes of a payload are on the cell's page.
-    @inlinable package func localLength(of payload: Int, inTable: Bool) -> Int {
+    @inlinable @inline(__always) package func localLength(of payload: Int, inTable: Bool) -> Int {
         let most = inTable ? tableMost : indexMost
         guard payload > most else { return payload }
         let fitting = least + (payload - least) % (usableSize - 4)

@@ -62,7 +62,7 @@ package struct TreePage {
     /// Returns the offset at which a cell begins.
     ///
     /// A cell takes at least four bytes in SQLite, and an interior cell begins with its child pointer.
-    @inlinable func start(of index: Int) throws(DamagedPage) -> Int {
+    @inlinable @inline(__always) func start(of index: Int) throws(DamagedPage) -> Int {
         guard index >= 0, index < cellCount else { throw DamagedPage(number, .cellBounds) }
         let start = bytes.big16(pointers + 2 * index)
         guard start >= pointers + 2 * cellCount, start + 4 <= bytes.count else {
@@ -78,7 +78,7 @@ package struct TreePage {
     ///
     /// - Parameter index: The position of the cell, from 0 to below `cellCount`.
     /// - Throws: ``DamagedPage`` if the cell is not within the page.
-    @inlinable package func cell(at index: Int) throws(DamagedPage) -> TreeCell {
+    @inlinable @inline(__always) package func cell(at index: Int) throws(DamagedPage) -> TreeCell {
         var offset = try start(of: index)
         var (child, rowid, length) = (UInt32(0), Int64(0), 0)
         if !kind.isLeaf {

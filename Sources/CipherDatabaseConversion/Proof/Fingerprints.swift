@@ -29,32 +29,43 @@ package struct Fingerprints: Equatable, Sendable {
 /// file only, because text is fingerprinted in the encoding of the database.
 struct ValueFingerprint {
     private var hasher = Hasher()
+    /// The storage classes of the values, as digits to the base 6.
+    ///
+    /// They are added last and together, because each addition takes as long as that of a number.
+    private var storageClasses: UInt64 = 0
 
     mutating func add(_ value: RecordValue) {
         switch value {
-        case .null: hasher.combine(0 as UInt8)
+        case .null: add(storageClass: 1)
         case .integer(let number): add(number)
         case .real(let number):
             if let whole = Int64(exactly: number) { return add(whole) }
-            hasher.combine(2 as UInt8)
+            add(storageClass: 3)
             hasher.combine(number.bitPattern)
-        case .text(let bytes): add(3, bytes)
-        case .blob(let bytes): add(4, bytes)
+        case .text(let bytes): add(storageClass: 4, bytes)
+        case .blob(let bytes): add(storageClass: 5, bytes)
         }
     }
 
     private mutating func add(_ number: Int64) {
-        hasher.combine(1 as UInt8)
+        add(storageClass: 2)
         hasher.combine(number)
     }
 
-    private mutating func add(_ storageClass: UInt8, _ bytes: UnsafeRawBufferPointer) {
-        hasher.combine(storageClass)
+    private mutating func add(storageClass: UInt64, _ bytes: UnsafeRawBufferPointer) {
+        add(storageClass: storageClass)
         hasher.combine(bytes.count)
         hasher.combine(bytes: bytes)
     }
 
-    consuming func finish() -> UInt64 { UInt64(truncatingIfNeeded: hasher.finalize()) }
+    private mutating func add(storageClass: UInt64) {
+        storageClasses = storageClasses &* 6 &+ storageClass
+    }
+
+    consuming func finish() -> UInt64 {
+        hasher.combine(storageClasses)
+        return UInt64(truncatingIfNeeded: hasher.finalize())
+    }
 }
 
 extension RecordValue {
