@@ -127,6 +127,6 @@ extension Connection {
     /// Pragmas whose effect ends with the connection, and on which no guarantee of a store depends.
     private static let pragmasOfConnection: Set = [
         "foreign_keys", "ignore_check_constraints", "recursive_triggers", "reverse_unordered_selects",
-        "case_sensitive_like", "automatic_index", "cache_size", "cache_spill", "analysis_limit", "auto_vacuum",
+        "case_sensitive_like", "automatic_index", "cache_size", "analysis_limit", "auto_vacuum",
     ]
 }

@@ -86,6 +86,10 @@ package struct StoreConnections: Sendable {
             try connection.execute("PRAGMA fullfsync = ON")
             try connection.execute("PRAGMA checkpoint_fullfsync = ON")
             try connection.execute("PRAGMA foreign_keys = ON")
+            // SQLite leaves frames of a commit in the log without a checksum if it wrote changed pages to the log twice
+            // before the commit, and then undid a statement or a savepoint. After a crash, neither this commit nor any
+            // later one would be found. Pages that stay in memory until the commit are written only once.
+            try connection.execute("PRAGMA cache_spill = OFF")
             try connection.stopAutomaticCheckpoints()
             try connection.refuseWhatOutlastsLoans()
         }
