@@ -39,7 +39,8 @@ extension StoreError {
     package static func downgrade(_ path: String?, _ detail: String, orElse remedy: String? = nil) -> StoreError {
         StoreError(
             .downgrade, path: path, detail,
-            advice: "install a newer version of the app" + (remedy.map { ", or \($0)" } ?? ""), changed: .noRow)
+            advice: "install a newer version of the app, or raise version in its configuration"
+                + (remedy.map { ", or \($0)" } ?? ""), changed: .noRow)
     }
 
     /// Creates the error for a database whose version cannot be determined.

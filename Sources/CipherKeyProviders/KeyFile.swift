@@ -35,7 +35,13 @@ package enum KeyFile {
             return isNew
         }
         let temporary = ".cipherstore-key-\(try Folder.randomName())"
-        let file = try NewFile(temporary, in: folder)
+        let file: NewFile
+        do {
+            file = try NewFile(temporary, in: folder)
+        } catch let error as StoreError {
+            // The user knows only the name that was requested.
+            throw error.at(path)
+        }
         do {
             try write(key, to: file)
             guard try file.hasName(temporary) else { throw FileSystem.failure("be created", path, EBUSY) }

@@ -63,13 +63,17 @@ package enum Tool {
         guard (expected.count { !$0.isOptional }...most).contains(invocation.operands.count) else {
             throw unexpectedOperands(command, invocation.operands.count)
         }
-        for (index, operand) in zip(invocation.operands.indices, expected) where !operand.kind.namesFile {
-            invocation.operands[index] = try ArgumentParser.text(invocation.operands[index], of: operand.name)
+        for (index, operand) in zip(invocation.operands.indices, expected) {
+            if operand.kind.namesFile {
+                try KeyOptions.refuseKey(invocation.operands[index], as: "the argument \(operand.name)", "a path")
+            } else {
+                invocation.operands[index] = try ArgumentParser.text(invocation.operands[index], of: operand.name)
+            }
         }
         if let missing = command.options.first(where: { $0.isRequired && !invocation.has($0) }) {
             let isConfiguration = missing.name == ConfigurationOptions.configuration.name
-            throw CommandFailure.usage(
-                "\(missing.usage) is required",
+            throw CommandFailure(
+                .usage, "usage", path: invocation.operands.first, "\(missing.usage) is required",
                 advice: isConfiguration
                     ? "pass the app's configuration with --config and the database's folder with --directory; if "
                         + "the app has no configuration, run cipherstore encrypt" : "")

@@ -103,6 +103,24 @@ struct FirstHourTests {
         #expect(!run.errors.contains(digits))
     }
 
+    @Test(
+        "A raw key in the place of a database is refused, and not repeated", arguments: ["encrypt", "inspect", "query"])
+    func keyAsDatabase(_ command: String) throws {
+        let digits = String(repeating: "a7", count: 32)
+        let sql = command == "query" ? ["SELECT 1"] : []
+        let run = try fixture.run([command, "x'\(digits)'"] + sql)
+        #expect(run.status == 64)
+        #expect(run.errors.contains("the argument DB takes a path, not the key itself"), "\(run.errors)")
+        #expect(!(run.errors + run.output).contains(digits))
+    }
+
+    @Test("A missing configuration is reported with the database")
+    func missingConfiguration() throws {
+        let run = try fixture.run("migrate", fixture.database, "--key-file", fixture.key)
+        #expect(run.status == 64)
+        #expect(run.errors.hasPrefix("cipherstore: \(fixture.database): --config FILE is required"), "\(run.errors)")
+    }
+
     @Test("A key file whose name could be a raw key is read")
     func keyFileNamedLikeKey() throws {
         try fixture.make()

@@ -42,18 +42,19 @@ package struct Preflight {
         }
         try Self.checkNames(folder, paths)
         try checkMount(folder, status)
+        // This is checked first, because write access alone would not help.
+        guard FileSystem.canTakeOwner(status) else {
+            throw StoreError(
+                .permission, path: paths.database,
+                "the file belongs to another user, and the encrypted file must have the same owner",
+                advice: "run the upgrade as the owner of the file")
+        }
         guard FileSystem.canWriteInFolder(paths.folder) else {
             throw StoreError.permission(
                 paths.folder, "the folder is not writable, but the upgrade must create the copy in it", .write)
         }
         guard FileSystem.canWrite(paths.database) else {
             throw StoreError.permission(paths.database, "the file is not writable", .write)
-        }
-        guard FileSystem.canTakeOwner(status) else {
-            throw StoreError(
-                .permission, path: paths.database,
-                "the file belongs to another user, and the encrypted file must have the same owner",
-                advice: "run the upgrade as the owner of the file")
         }
         guard try FileSystem.status(paths.folder).map({ FileSystem.canTakeGroup(status, in: $0) }) != false else {
             throw StoreError(

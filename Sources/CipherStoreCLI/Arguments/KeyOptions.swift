@@ -55,11 +55,9 @@ struct KeyOptions: Sendable {
             let names = given.map { "--\($0.name)" }.joined(separator: " and ")
             throw CommandFailure.usage("\(names) cannot be used together")
         }
-        if let option = given.first, let place = invocation[option], Self.isRawKey(place) {
-            throw CommandFailure.usage(
-                "--\(option.name) takes \(option.value == "FILE" ? "the path of a file" : "a name"), not the key itself",
-                advice: "put the key in a file, or use --\(file.name) - to type it; other users can read the "
-                    + "command line")
+        if let option = given.first, let place = invocation[option] {
+            try Self.refuseKey(
+                place, as: "--\(option.name)", option.value == "FILE" ? "the path of a file" : "a name")
         }
         if let path = invocation[file] {
             if path == "-" { return try Self.typed(invocation) }
@@ -69,6 +67,17 @@ struct KeyOptions: Sendable {
         if let name = invocation[credential] { return .systemdCredential(name) }
         if let name = invocation[secretService] { return .secretService(name, createIfMissing: true) }
         return nil
+    }
+
+    /// Refuses a raw key where the command line expects something else.
+    ///
+    /// - Throws: ``CommandFailure`` with the code `usage`, which does not repeat the key.
+    static func refuseKey(_ text: String, as place: String, _ expected: String) throws {
+        guard isRawKey(text) else { return }
+        throw CommandFailure.usage(
+            "\(place) takes \(expected), not the key itself",
+            advice: "put the key in a file, or use --\(key.file.name) - to type it; other users can read the "
+                + "command line")
     }
 
     /// Returns whether a text is a raw key, with or without `x'…'`, which no message may repeat, and not the path of a

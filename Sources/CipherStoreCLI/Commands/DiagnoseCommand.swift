@@ -6,7 +6,7 @@ internal import CipherSQLite
 extension Command {
     static let diagnose = Command(
         name: "diagnose",
-        summary: "Report why a key does not open a file (read-only).",
+        summary: "Report why a key does not open a file, without changing the file.",
         operands: [.database],
         options: KeyOptions.key.all
             + [
@@ -50,12 +50,16 @@ enum DiagnoseCommand {
         options.maximumDerivations = try invocation.count(derivations, default: options.maximumDerivations)
         options.maximumRounds = try invocation.count(rounds, default: options.maximumRounds)
         let paths = try DatabasePaths(invocation.operands[0])
-        let found = try Diagnostician(paths, options, isAlone: true).run(
-            keyText: provider.map { provider in { try provider.diagnosableText(database: paths.database) } })
+        let key = provider.map { provider in { try provider.diagnosableText(database: paths.database) } }
+        let seconds = TerminalText.decimal(options.timeLimit.inSeconds, 0)
+        let found = try StatusLine.showing("searching for the cause; this can take \(seconds) s") {
+            try Diagnostician(paths, options, isAlone: true).run(keyText: key)
+        }
         let report = Report(diagnosis: found, given: options.format)
         if invocation.has(.json) { try Output.json(report) } else { try report.print() }
         guard let first = found.causes.first else { return .done }
-        Output.complain("\(found.path): \(first.detail)")
+        // On a terminal, the report has just shown the cause.
+        if invocation.has(.json) || !Output.isTerminal { Output.complain("\(found.path): \(first.detail)") }
         return ExitStatus(first.code)
     }
 

@@ -29,6 +29,15 @@ struct StatusLine {
         drawnWidth = 0
     }
 
+    /// Shows a text during `body` if standard error is a terminal.
+    static func showing<Result>(_ text: String, _ body: () throws -> Result) rethrows -> Result {
+        guard isatty(2) == 1 else { return try body() }
+        var line = StatusLine()
+        line.draw(String(text.prefix(max(0, terminalWidth - 1))))
+        defer { line.erase() }
+        return try body()
+    }
+
     /// Returns a bar of `#` and `-` between a title and a tail, if there is room.
     static func bar(_ title: String, fraction: Double, _ tail: String, width: Int) -> String {
         let room = min(40, width - 1 - title.count - tail.count - 3)
