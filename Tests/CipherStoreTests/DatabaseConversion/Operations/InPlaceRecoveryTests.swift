@@ -149,7 +149,7 @@ import Testing
         let report = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(), options: options).run()
         #expect(report.outcome == .recovered)
         let table = try #require(report.recovery?.tables.first)
-        #expect(table.rows == 3 && table.notes.contains { $0.contains("index i is unique") }, "\(table)")
+        #expect(table.rows == 3 && table.notes.contains { $0.contains("index i requires unique keys") }, "\(table)")
     }
 
     @Test(

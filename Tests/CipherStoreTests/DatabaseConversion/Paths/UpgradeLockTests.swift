@@ -30,7 +30,7 @@ struct UpgradeLockTests {
             let busy = try storeError { try job.wait() }
             #expect(busy?.code == .busy)
             // This process has it.
-            #expect(busy?.detail.hasSuffix("in this process or another one") == true)
+            #expect(busy?.detail.hasPrefix("this process or another one is already upgrading") == true)
         }
         #expect(flock(other, LOCK_EX | LOCK_NB) == 0)
         #expect(try storeError { try UpgradeLock.withLock(first, timeout: .zero) {} }?.code == .busy)
