@@ -32,7 +32,7 @@ public struct AsyncKeyProvider: KeyProvider {
                 do {
                     return try outcome.get()
                 } catch let error as KeyError {
-                    throw StoreError(error, origin: "the app's key closure")
+                    throw StoreError(error, origin: "the app's key provider")
                 }
             }
             if waiting?.isCancelled == true {

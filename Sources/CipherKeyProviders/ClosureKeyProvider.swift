@@ -17,7 +17,7 @@ public struct ClosureKeyProvider: KeyProvider {
         do {
             return try body(purpose, database)
         } catch let error as KeyError {
-            throw StoreError(error, origin: "the app's key closure")
+            throw StoreError(error, origin: "the app's key provider")
         }
     }
 }

@@ -38,7 +38,7 @@ extension EnvironmentKeyProvider: KeyTextSource {
         guard let text = environment(variable) else {
             throw StoreError(
                 .keyUnavailable, "the environment variable \(variable) is not set",
-                advice: "set the variable to a passphrase or to x'64 hex digits'")
+                advice: "set the variable to a passphrase, or to a raw key written as x'…' with 64 hex digits")
         }
         return text
     }

@@ -93,12 +93,12 @@ public struct FileKeyProvider: KeyProvider {
         guard !file.isOpenToOthers else {
             throw StoreError(
                 .keyFileInsecure, path: path, "the key file can be read or written by other users",
-                advice: "run chmod 600 on the key file, and change the key if other users may have read it")
+                advice: "run chmod 600 on the key file; if another user could have read it, also change the key")
         }
         guard file.belongsToUser else {
             throw StoreError(
                 .keyFileInsecure, path: path, "the key file belongs to another user",
-                advice: "change the owner of the key file (chown) to the user that opens the database")
+                advice: "run chown to give the key file to the user who opens the database")
         }
     }
 
@@ -107,7 +107,8 @@ public struct FileKeyProvider: KeyProvider {
             failure.isTooLarge ? .keyMalformed : .keyUnavailable, path: path,
             "the key file cannot be used: \(failure)",
             advice: failure == .missing
-                ? advice : "use a readable file that contains a passphrase or x'64 hex digits'")
+                ? advice
+                : "use a readable file that contains a passphrase, or a raw key written as x'…' with 64 hex digits")
     }
 }
 

@@ -95,7 +95,7 @@ extension KeyProvider {
         } catch {
             // The provider's own error text is not repeated, because it might quote the key.
             throw StoreError(
-                .keyUnavailable, path: database, "the key provider failed with \(type(of: error))",
+                .keyUnavailable, path: database, "the key provider threw an error of type \(type(of: error))",
                 advice: "check the provider and try again", changed: .nothing)
         }
     }

@@ -27,12 +27,12 @@ extension StoreError {
         case .empty:
             self.init(
                 .keyMalformed, path: path, "the key from \(origin) is empty",
-                advice: "use a passphrase, or a raw key in the form x'64 hex digits'")
+                advice: "use a passphrase, or a raw key written as x'…' with 64 hex digits")
         case .malformed:
             self.init(
                 .keyMalformed, path: path, "the key from \(origin) begins with x' but is not a valid raw key",
-                advice: "use x'64 hex digits', x'96 hex digits' (key and salt), or a passphrase that does not begin "
-                    + "with x'")
+                advice: "use a raw key written as x'…' with 64 hex digits (or 96, if a salt follows the key), or use a "
+                    + "passphrase that does not begin with x'")
         case .rawLength(let key, let salt):
             self.init(
                 .keyMalformed, path: path,
@@ -47,7 +47,8 @@ extension StoreError {
                 .keyUnavailable, path: path, "the system returned no random bytes for a new key", advice: "try again")
         case .derivationFailed:
             self.init(
-                .keyUnavailable, path: path, "libcrypto could not derive a key from the passphrase in \(origin)",
+                .keyUnavailable, path: path,
+                "libcrypto could not derive a key from the passphrase that \(origin) provided",
                 advice: "check that the installed libcrypto allows PBKDF2")
         }
     }

@@ -42,7 +42,9 @@ enum KeyCreationLock {
         }
         guard let account = getpwuid(geteuid()), let home = account.pointee.pw_dir else {
             throw StoreError(
-                .keyStoreUnavailable, "this user has no home folder, so a new key cannot be created safely",
+                .keyStoreUnavailable,
+                "a new key cannot be created, because there is no folder for its lock file: XDG_RUNTIME_DIR does not "
+                    + "contain the path of a folder, and this user has no home folder",
                 advice: "set XDG_RUNTIME_DIR to a folder that belongs to this user")
         }
         return SystemPath.text(cString: home)

@@ -63,8 +63,8 @@ struct LibSecret: Sendable {
         func symbol(_ name: String) throws(StoreError) -> UnsafeMutableRawPointer {
             if let symbol = dlsym(library, name) { return symbol }
             throw StoreError(
-                .keyStoreUnavailable, "the installed libsecret has no function \(name)",
-                advice: "install a newer libsecret")
+                .keyStoreUnavailable, "the installed version of libsecret lacks the function \(name)",
+                advice: "install a newer version of libsecret")
         }
         func function<Function>(_ name: String) throws(StoreError) -> Function {
             unsafeBitCast(try symbol(name), to: Function.self)

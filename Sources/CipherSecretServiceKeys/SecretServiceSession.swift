@@ -169,7 +169,7 @@ final class SecretServiceSession {
 
     private static func locked(_ name: String) -> StoreError {
         StoreError(
-            .keyStoreLocked, "the desktop keyring is locked, so it is unknown whether it has the key \(name)",
+            .keyStoreLocked, "the desktop keyring is locked, so it is unknown whether it contains the key \(name)",
             advice: "unlock the keyring and try again", changed: .nothing)
     }
 

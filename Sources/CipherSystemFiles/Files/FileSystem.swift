@@ -129,7 +129,8 @@ package enum FileSystem {
             let file = try status(target), link.owner != file.owner
         else { return }
         throw StoreError(
-            .permission, path: path, "this symbolic link and its target belong to different users",
+            .permission, path: path,
+            "this symbolic link and its target belong to different users, so root does not follow the link",
             advice: "pass the path of the link's target", changed: .nothing)
     }
 
