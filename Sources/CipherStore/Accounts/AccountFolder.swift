@@ -27,7 +27,9 @@ package enum AccountFolder {
         guard name.count > maximumLength else { return String(decoding: name, as: UTF8.self) }
         guard let digest = Array(account.utf8).withUnsafeBytes(Cryptography.sha256) else {
             throw StoreError(
-                .misuse, "the account name is too long for a file name, and its SHA-256 could not be computed",
+                .misuse,
+                "the account name is too long for a file name, and the SHA-256 hash that would shorten the name could "
+                    + "not be computed",
                 advice: "choose a shorter name")
         }
         let ending = Array("%-".utf8) + digest.flatMap { hexadecimal($0, upperCase: false) }

@@ -26,8 +26,9 @@ enum AccountLocation: Sendable {
             let (folder, name) = FileSystem.split(path.utf8.last == UInt8(ascii: "/") ? String(path.dropLast()) : path)
             guard file.isFileURL, FileName.fault(of: name) == nil else {
                 throw StoreError(
-                    .misuse, path: file.absoluteString, "the location of an account is not a file URL",
-                    advice: "return the file URL of a database")
+                    .misuse, path: file.absoluteString,
+                    "the location returned for an account is not the file URL of a database",
+                    advice: "return a file URL that ends with the database's file name")
             }
             return (folder, name)
         }

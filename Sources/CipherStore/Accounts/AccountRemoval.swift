@@ -18,7 +18,7 @@ package struct AccountRemoval {
             guard status.isRegular else {
                 throw StoreError(
                     .notAFile, path: paths.database, "the path does not refer to a regular file",
-                    advice: "remove it yourself")
+                    advice: "remove the item at this path yourself")
             }
             let file = try DatabaseFile(path: paths.database, access: .readWrite)
             let isDone: Bool? = try file.whileUnused {

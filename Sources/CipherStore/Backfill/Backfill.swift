@@ -54,7 +54,7 @@ struct Backfill: Sendable {
                     guard try !BackfillKeys.isThere(entry.table, connection) else {
                         throw StoreError(
                             .misuse, path: connection.path,
-                            "the backfill \(name) belongs to \(entry.table), not to \(table)",
+                            "the backfill \(name) was started on the table \(entry.table), not on \(table)",
                             advice: "choose another name")
                     }
                     _ = try BackfillKeys(table, byRowID: byRowID, connection)

@@ -23,7 +23,9 @@ struct BackfillKeys {
         let rowID = try Self.rowID(of: table, all, connection)
         if byRowID {
             guard let rowID else {
-                throw misuse("the table has no rowids", "pass a WITHOUT ROWID table as keysOf:, not as of:")
+                throw misuse(
+                    "the table has no rowids",
+                    "for a WITHOUT ROWID table, use the argument label \"keysOf:\" instead of \"of:\"")
             }
             columns = [rowID]
         } else {
@@ -31,7 +33,9 @@ struct BackfillKeys {
             // In other tables, a primary key may contain NULL, which compares as neither less nor greater than any
             // value.
             guard rowID == nil, !key.isEmpty else {
-                throw misuse("the table is not a WITHOUT ROWID table", "pass the table as of:, not as keysOf:")
+                throw misuse(
+                    "the table is not a WITHOUT ROWID table",
+                    "use the argument label \"of:\" instead of \"keysOf:\"")
             }
             columns = key.map { SQL.quoted(column: $0.name) }
         }

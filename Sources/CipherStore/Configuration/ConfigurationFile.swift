@@ -87,7 +87,7 @@ extension Configuration {
                 throw element.failure(
                     "no step is named \(ConfigurationNode.shown(name))",
                     advice: known.isEmpty
-                        ? "remove the name, because only a configuration with updates has steps"
+                        ? "remove the name: a configuration without \"updates\" has no steps"
                         : "the steps are \(known.joined(separator: ", "))")
             } ?? [])
     }

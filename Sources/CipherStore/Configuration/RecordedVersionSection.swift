@@ -48,8 +48,8 @@ extension RecordedVersion {
             // Opening and closing a database file other than through SQLite drops the locks that SQLite holds on it.
             guard !["", "-wal", "-shm", "-journal"].contains(where: { databaseName + $0 == name }) else {
                 throw file.failure(
-                    sentence: "\(file.subject) is one of the database's own files",
-                    advice: "specify a property list next to the database")
+                    sentence: "\(file.subject) must not be one of the database's own files",
+                    advice: "specify the name of a property list in the database's folder")
             }
             self = .propertyList(file: name, key: try section.required("key").text())
         }

@@ -43,7 +43,8 @@ extension MigrationSteps {
             guard name.hasSuffix(Self.ending), let version = SchemaVersion(String(number)) else {
                 throw StoreError(
                     .configuration, path: "\(folder)/\(name)", "the file name of the update contains no valid version",
-                    advice: "give the file a name such as sql_update_3.plist or sql_update_1.10.0.plist, or remove it")
+                    advice: "give the file a name such as sql_update_3.plist or sql_update_1.10.0.plist, or remove the "
+                        + "file")
             }
             hasDots = hasDots || number.contains(".")
             updates.append(Update(version, name: name, .sql(try Self.texts(in: folder, name))))

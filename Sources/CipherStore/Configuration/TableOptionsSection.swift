@@ -54,7 +54,7 @@ extension DeclaredTable {
                 let suggestion = Suggestion.nearest(to: new, among: columns.map(\.name))
                 throw old.failure(
                     "the table does not declare this column",
-                    advice: suggestion.map { "did you mean \"\($0)\"? The key must be the new name" }
+                    advice: suggestion.map { "did you mean \"\($0)\"? Use the new name as the key" }
                         ?? "use the new name as the key and the old name as the value")
             }
             renamedColumns[new] = try old.schemaName()

@@ -22,8 +22,8 @@ extension SchemaTemplate {
         let name = try node.fileName()
         guard name != databaseName else {
             throw node.failure(
-                sentence: "\(node.subject) is the database itself",
-                advice: "specify the copy that the app's own upgrade created")
+                sentence: "\(node.subject) must not be the database itself",
+                advice: "specify the name of the new file that the app's own upgrade filled")
         }
         return name
     }

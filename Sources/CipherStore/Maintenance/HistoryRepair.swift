@@ -19,14 +19,14 @@ extension StoreOpening {
         guard version <= wanted else {
             throw StoreError(
                 .configuration, path: path,
-                "version \(version) cannot be declared: the configuration supports versions up to \(wanted)",
-                advice: "declare version \(wanted) or an earlier version", changed: .nothing)
+                "version \(version) cannot be recorded: the configuration supports versions up to \(wanted)",
+                advice: "specify version \(wanted) or an earlier version", changed: .nothing)
         }
         return try writing { connection in
             guard try !HistoryTable.isAdopted(connection) else {
                 throw StoreError(
                     .migration, path: path, "a version is already recorded in the history",
-                    advice: "if the schema has drifted, use repair", changed: .noRow)
+                    advice: "if the schema no longer matches the recorded schema, use repair", changed: .noRow)
             }
             let recorded = try resolver.recordedVersion(connection)
             try HistoryTable.append(
@@ -37,7 +37,7 @@ extension StoreOpening {
             }
             return HistoryChange(
                 path: path, event: .baselined, version: version,
-                details: ["the current schema was declared to be the schema of version \(version)"])
+                details: ["the current schema was recorded as the schema of version \(version)"])
         }
     }
 
@@ -82,7 +82,7 @@ extension StoreOpening {
         } catch let error as StoreError where error.code == .migration {
             return [error.detail]
         }
-        return hasRecord ? try validation(connection).sentences : ["no schema was recorded"]
+        return hasRecord ? try validation(connection).sentences : ["no schema had been recorded"]
     }
 
     private func record(_ connection: Connection, at version: SchemaVersion) throws -> SchemaRecord {
@@ -114,8 +114,9 @@ extension StoreOpening {
                     advice: "check the folder, or create a database with migrate")
             case .encrypt:
                 throw StoreError(
-                    .unexpectedPlaintext, path: path, "the file is plaintext, but encryption is on",
-                    advice: "encrypt it first", changed: .noRow)
+                    .unexpectedPlaintext, path: path,
+                    "the file is plaintext, but encryption is on in the configuration",
+                    advice: "encrypt the file first", changed: .noRow)
             case .decrypt: throw resolver.refusal(.encryptionDisabled, facts, inspector)
             case .open, .rekey, .openPlaintext: break
             }

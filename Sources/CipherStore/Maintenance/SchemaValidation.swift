@@ -47,8 +47,8 @@ extension StoreOpening {
         guard try HistoryTable.isAdopted(connection) else { throw notAdopted() }
         guard let (_, record) = try SchemaRecord.latest(connection) else {
             throw StoreError(
-                .migration, path: path, "an older release recorded a version but no schema",
-                advice: "repair the history to record the current schema")
+                .migration, path: path, "an older release of CipherStore recorded a version but no schema",
+                advice: "use repair to record the current schema")
         }
         return SchemaValidation(
             path: path, differences: try SchemaDescription(of: connection).differences(from: record.schema),
@@ -60,7 +60,7 @@ extension StoreOpening {
     func notAdopted() -> StoreError {
         StoreError(
             .migration, path: path, "CipherStore has not recorded a schema in this database",
-            advice: "migrate the database, or declare the version of its schema with baseline")
+            advice: "migrate the database, or use baseline to record the version of its schema")
     }
 
     private func versionComplaints(_ connection: Connection) throws -> [String] {

@@ -19,13 +19,14 @@ extension StoreOpening {
         let tables = state.tables.filter { !records.contains(SQLName($0.name)) }
         let version = recorded ?? .zero
         if tables.isEmpty, version == .zero {
-            return "the encrypted file has no tables and was not created by CipherStore; there was no data to preserve"
+            return "the encrypted file was not created by CipherStore and had no tables, so there was no data to "
+                + "preserve"
         }
         guard !tables.isEmpty,
             try tables.allSatisfy({ try !$0.isVirtual && !state.holdsRows($0.name) })
         else { return nil }
         return version == .zero
-            ? "no version is recorded and every table is empty, so there was no data to preserve"
-            : "version \(version) is recorded, but every table is empty, so there was no data to preserve"
+            ? "no version was recorded and every table was empty, so there was no data to preserve"
+            : "version \(version) was recorded, but every table was empty, so there was no data to preserve"
     }
 }

@@ -59,7 +59,7 @@ extension ConnectionQueue: Awaitable {
         guard !caller.holds(identity) else {
             throw StoreError(
                 .misuse, path: path,
-                "a closure that is running in the store called the same store and would wait for itself",
+                "a closure that is running in the store called the same store, so the call would never return",
                 advice: "use the connection that was passed to the closure")
         }
         try note(caller, waitsFor: awaited, path)
@@ -78,7 +78,7 @@ extension ConnectionQueue: Awaitable {
             job.awaited = nil
             throw StoreError(
                 .misuse, path: path,
-                "closures of several stores called each other's stores and would wait for each other",
+                "closures of several stores called each other's stores, so the calls would never return",
                 advice:
                     "do not call a store inside another store's closure, or always nest such calls in the same order"
             )

@@ -67,7 +67,9 @@ extension EncryptedStore {
                 try encryption.checkUse()
                 return try replaceFile(with: encryption, cancellation)
             } catch is ReadsGoOn {
-                postpone(.busy(path, "a read from the store or a backup of it is still running", retry: .afterReads))
+                postpone(
+                    .busy(
+                        path, "a read from the store, or a backup of the store, is still running", retry: .afterReads))
             } catch let error as StoreError
                 where error.code == .busy && (encryption.hasCopy || copies < Self.mostCopies)
             {

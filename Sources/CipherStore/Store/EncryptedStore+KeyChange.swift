@@ -127,7 +127,8 @@ extension EncryptedStore {
     private var readsGoOn: StoreError {
         .busy(
             path,
-            "reads from the store did not finish within the busy timeout in \(Self.triesToSwitch) consecutive attempts",
+            "in \(Self.triesToSwitch) consecutive attempts, reads from the store did not finish within the busy "
+                + "timeout",
             retry: .afterReads)
     }
 }
@@ -142,8 +143,8 @@ extension EncryptionReport {
         } catch {
             var report = self
             report.warnings.append(
-                "the previous key was not discarded, because a thread could not be started; the key provider is "
-                    + "notified when the database is next opened")
+                "the previous key was not discarded, because a thread could not be started; when the "
+                    + "database is next opened, the key provider will be told that the key is obsolete")
             return report
         }
     }

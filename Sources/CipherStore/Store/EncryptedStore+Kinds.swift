@@ -155,7 +155,7 @@ extension StoreOpening {
 
     private func upgradeNeeded(_ detail: String) -> StoreError {
         StoreError(
-            .upgradeNeeded, path: path, detail, advice: "open the database in the app with EncryptedStore.open",
+            .upgradeNeeded, path: path, detail, advice: "first open the database in the app with EncryptedStore.open",
             changed: .nothing)
     }
 }

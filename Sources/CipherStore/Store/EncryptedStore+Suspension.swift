@@ -32,8 +32,8 @@ extension EncryptedStore {
         guard !backups.encloseCaller, conversion?.waitsForCaller != true else {
             throw StoreError(
                 .misuse, path: path,
-                "suspendBlocking was called from the progress callback of a backup or an encryption, and would wait "
-                    + "for itself",
+                "suspendBlocking was called from the progress callback of a backup or an encryption, so the call "
+                    + "would never return",
                 advice: "suspend the store on another thread")
         }
         try ConnectionQueue.waitForEnd(of: [readers, writer]) { done in

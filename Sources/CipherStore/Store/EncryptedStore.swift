@@ -264,7 +264,7 @@ public final class EncryptedStore: Sendable {
         if conversion?.waitsForCaller == true {
             throw StoreError(
                 .misuse, path: path,
-                "closeBlocking was called from the event callback of an encryption, and would wait for itself",
+                "closeBlocking was called from the event callback of an encryption, so the call would never return",
                 advice: "close the store on another thread")
         }
         var wasOpen = false

@@ -122,7 +122,7 @@ package final class StoreFile: @unchecked Sendable {
     private func replaced(_ detail: String) -> StoreError {
         StoreError(
             .replaced, path: path,
-            "\(detail): another program replaced the file while the store had no connection to it",
+            "another program replaced the file while the store did not have it open: \(detail)",
             advice: "close the store and open it again", changed: .nothing)
     }
 }

@@ -21,7 +21,7 @@ struct MissingSignTests {
             configuration: configuration, directory: folder.url.path(percentEncoded: false),
             provider: TestKeys.provider()
         ).run().report
-        #expect(report.warnings.contains { $0.contains("every table is empty") })
+        #expect(report.warnings.contains { $0.contains("every table was empty") })
     }
 
     @Test("A template row that one of the user's rows excludes causes a warning")

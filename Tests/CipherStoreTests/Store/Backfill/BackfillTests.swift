@@ -240,7 +240,7 @@ struct BackfillTests {
         #expect(try await store.read { try BackfillTable.exists($0) } == false)
         try await store.backfill("b", of: "t") { _, _ in }
         let other = try await failure(StoreError.self) { try await store.backfill("b", keysOf: "w") { _, _ in } }
-        #expect(other.detail.contains("belongs to t, not to w"))
+        #expect(other.detail.contains("was started on the table t, not on w"))
     }
 
     @Test("A backfill that two tasks run together still visits every row once")

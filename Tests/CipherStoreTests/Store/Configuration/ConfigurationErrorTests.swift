@@ -154,7 +154,7 @@ struct ConfigurationErrorTests {
             (#"{"source": "plist", "file": "../a", "key": "v"}"#, "recordedVersion.file must be a file name without"),
             (
                 #"{"source": "plist", "file": "a.db-wal", "key": "v"}"#,
-                "recordedVersion.file is one of the database's own files"
+                "recordedVersion.file must not be one of the database's own files"
             ),
             (#"{"source": "plist", "fiel": "a", "key": "v"}"#, "unknown key \"fiel\"; did you mean \"file\"?"),
         ])

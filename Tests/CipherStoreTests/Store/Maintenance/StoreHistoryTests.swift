@@ -205,7 +205,7 @@ struct StoreHistoryTests {
                 """)
         }
         #expect(try storeError { try opening().validate() }?.advice.contains("repair") == true)
-        #expect(try opening().repair().details == ["no schema was recorded"])
+        #expect(try opening().repair().details == ["no schema had been recorded"])
         #expect(try validate().isValid)
     }
 

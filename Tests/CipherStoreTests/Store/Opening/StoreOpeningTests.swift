@@ -106,11 +106,11 @@ struct StoreOpeningTests {
     static let empty = [
         (
             "CREATE TABLE chat(uid TEXT, body TEXT); PRAGMA user_version = 3",
-            "version 3 is recorded, but every table is e"
+            "version 3 was recorded, but every table was e"
         ),
-        ("CREATE TABLE a(b); DROP TABLE a", "the encrypted file has no tables and was not created by CipherStore"),
+        ("CREATE TABLE a(b); DROP TABLE a", "the encrypted file was not created by CipherStore and had no tables"),
         ("CREATE TABLE chat(uid TEXT, body TEXT); INSERT INTO chat VALUES (1, 2); PRAGMA user_version = 3", nil),
-        ("CREATE TABLE chat(uid TEXT, body TEXT)", "no version is recorded and every table is empty"),
+        ("CREATE TABLE chat(uid TEXT, body TEXT)", "no version was recorded and every table was empty"),
     ]
 
     @Test("Opening a store warns once about the app's own encrypted file if it is empty", arguments: empty)
