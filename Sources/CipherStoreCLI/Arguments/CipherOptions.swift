@@ -4,21 +4,24 @@ internal import CipherSQLite
 /// The options that choose the cipher format.
 enum CipherOptions {
     private static let form =
-        "To override the format's defaults, append settings, as in 4,page-size=8192,kdf-iterations=64000. hmac= and "
-        + "kdf= accept sha1, sha256 or sha512."
+        "To override the format's defaults, append settings, as in 4,page-size=8192,kdf-iterations=64000. The "
+        + "values of hmac and kdf can be sha1, sha256 or sha512."
 
     static let compatibility = Option(
         "cipher-compatibility", value: "N", kind: .words(["4", "3", "2", "1"]),
-        "The SQLCipher format: 4, 3, 2 or 1 (default: the newest that the engine supports). \(form)")
+        "The SQLCipher format: 4, 3, 2 or 1 (default: the newest that the installed SQLCipher supports). \(form)")
     static let newCompatibility = Option(
         "cipher-compatibility", value: "N", kind: .words(["4", "3"]),
-        "The SQLCipher format of the new file: 4 or 3 (default: the newest that the engine supports). \(form)")
+        "The SQLCipher format of the new file: 4 or 3 (default: the newest that the installed SQLCipher supports). "
+            + form)
     static let oldCompatibility = Option(
         "old-cipher-compatibility", value: "N", kind: .words(["4", "3", "2", "1"]),
         "The current SQLCipher format of the file, in the same form as for --cipher-compatibility. By default, "
             + "formats 4, 3, 2 and 1 are tried.")
     static let detect = Option(
-        "detect", "Try SQLCipher formats 4, 3, 2 and 1 in turn. Each attempt requires one key derivation.")
+        "detect",
+        "Try SQLCipher formats 4, 3, 2 and 1 in turn. With a passphrase, each attempt takes time, because it "
+            + "derives a key.")
 
     static let plaintextHeader = Option(
         "plaintext-header", value: "BYTES", kind: .words(["0", "32"]),

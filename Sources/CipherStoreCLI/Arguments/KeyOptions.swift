@@ -31,17 +31,18 @@ struct KeyOptions: Sendable {
         credential = Option("\(prefix)-credential", value: "NAME", "Read \(name) from a systemd credential.")
         secretService = Option(
             "\(prefix)-secret-service", value: "NAME",
-            "Read \(name) from the desktop keyring. If the keyring does not have the key and the command creates an "
-                + "encrypted file, the command also creates the key.")
+            "Read \(name) from the desktop keyring. If the keyring does not contain the key, a command that "
+                + "creates an encrypted file also creates the key.")
     }
 
     /// Returns how keys are written, for the help of a command that takes a key; `nil` for any other command.
     static func forms(_ command: Command) -> String? {
         guard command.options.contains(where: { $0.name == key.file.name }) else { return nil }
         return
-            "A key is a passphrase or a raw key. A raw key is written as x'64 hex digits' or, with a salt, as x'96 hex "
-            + "digits'. One trailing newline is ignored. In the path of a key file, {name} is replaced by the "
-            + "database's name without its extension, and {folder} by the name of the database's folder."
+            "A key is a passphrase or a raw key. A raw key is written as x'...' with 64 hex digits, or with 96 hex "
+            + "digits if a salt follows the key. One newline at the end of the key is ignored. In the path of a key "
+            + "file, {name} is replaced by the database's name without its extension, and {folder} by the name of the "
+            + "database's folder."
     }
 
     var all: [Option] { [file, environment, credential, secretService] }
@@ -76,8 +77,8 @@ struct KeyOptions: Sendable {
         guard isRawKey(text) else { return }
         throw CommandFailure.usage(
             "\(place) takes \(expected), not the key itself",
-            advice: "put the key in a file, or use --\(key.file.name) - to type it; other users can read the "
-                + "command line")
+            advice: "put the key in a file, or specify --\(key.file.name) - and type the key, because other users "
+                + "can read the command line")
     }
 
     /// Returns whether a text is a raw key, with or without `x'…'`, which no message may repeat, and not the path of a
@@ -94,7 +95,7 @@ struct KeyOptions: Sendable {
         FileKeyProvider(
             path: path,
             advice: "if the database is plaintext, run cipherstore keygen \(path) to create a key; if it is encrypted, "
-                + "specify the key file that it was encrypted with")
+                + "specify the file that contains its key")
     }
 
     /// Reads the key on standard input.
@@ -139,8 +140,8 @@ struct KeyOptions: Sendable {
             throw CommandFailure(
                 .usage, "usage", path: invocation.operands.first, "a key is required",
                 advice:
-                    "specify the key with one of \(all.map(\.usage).joined(separator: ", ")); cipherstore keygen FILE "
-                    + "creates a key file")
+                    "specify the key with one of these options: \(all.map(\.usage).joined(separator: ", ")); to "
+                    + "create a key file, run cipherstore keygen FILE")
         }
         return provider
     }
@@ -163,7 +164,7 @@ struct MissingKeyProvider: KeyProvider {
         throw StoreError(
             .keyUnavailable, path: database, "no key was specified",
             advice:
-                "use --key-file, --key-env, --key-credential or --key-secret-service; cipherstore keygen creates a key "
-                + "file")
+                "use --key-file, --key-env, --key-credential or --key-secret-service; to create a key file, run "
+                + "cipherstore keygen")
     }
 }

@@ -61,7 +61,7 @@ package final class TypedKeyProvider: KeyTextSource, @unchecked Sendable {
             guard bytes.count <= KeyText.maximumSize else {
                 throw StoreError(
                     .keyMalformed, "the key on standard input is longer than \(KeyText.maximumSize) bytes",
-                    advice: "use a shorter passphrase, or a raw key in the form x'64 hex digits'")
+                    advice: "use a shorter passphrase, or a raw key written as x'…' with 64 hex digits")
             }
         }
         return SecretBytes(bytes)

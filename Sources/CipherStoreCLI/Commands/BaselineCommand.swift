@@ -7,8 +7,8 @@ extension Command {
         summary: "Record the current schema as the schema of a version.",
         options: ConfigurationOptions.all + [BaselineCommand.version] + KeyOptions.key.all + HistoryChangeText.options,
         notes: [
-            "Use this command if a database has a schema whose version CipherStore has not recorded. baseline "
-                + "records the version and the current schema, and later migrations start from this version."
+            "Use this command if a database has a schema whose version CipherStore has not recorded. The command "
+                + "records a version and the current schema. Later migrations start from this version."
         ],
         examples: ["baseline --config app.plist --directory . --key-file key --at 24"],
         isToldByStatus: true,

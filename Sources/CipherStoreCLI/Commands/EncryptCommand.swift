@@ -23,11 +23,11 @@ extension Command {
                 + "would succeed, how long it would take, and how large the file would become. Other processes may "
                 + "have the database open during the rehearsal. If one of them writes to it, the exit status is 75. "
                 + "With --config, the copy is also migrated, as cipherstore migrate would do.",
-            "With --on-damage recover, a file that cannot be repaired from its rows is replaced by a database "
-                + "that contains everything that can be recovered. The report lists what is lost. The damaged file is "
-                + "kept as DB-damaged, and is still plaintext.",
-            "The comparison authenticates every page of the copy. With --proof engine, SQLCipher itself reads every "
-                + "page, not only some of them. This takes longer.",
+            "With --on-damage recover, a file that is damaged beyond its indexes is replaced by a database that "
+                + "contains everything that can be recovered. The report lists what is lost. The damaged file is kept "
+                + "as DB-damaged, which is still plaintext.",
+            "The comparison authenticates every page of the copy. By default, SQLCipher itself reads only some of the "
+                + "pages. With --proof engine, SQLCipher reads all of them, which takes longer.",
             FleetOptions.note,
         ],
         examples: [
@@ -52,7 +52,7 @@ enum EncryptCommand {
     static let onDamage = Option(
         "on-damage", value: "WHAT", kind: .words(OnDamage.allCases.map(\.rawValue)),
         "What to do if the file is damaged. rebuildIndexes (the default) rebuilds damaged indexes if the damage does "
-            + "not affect any rows; if an index refers to missing rows, it keeps the plaintext original as "
+            + "not affect any rows. If an index refers to missing rows, the plaintext original is also kept as "
             + "DB-plaintext. recover does the same and, if there is other damage, recovers the rows that the file "
             + "still contains. refuse leaves the file unchanged.")
 
@@ -64,8 +64,8 @@ enum EncryptCommand {
 
     static let proof = Option(
         "proof", value: "HOW", kind: .words(ProofReader.allCases.map(\.rawValue)),
-        "How to compare the copy with the database: records (the default), or engine, which uses SQL and makes "
-            + "SQLCipher read every page.")
+        "How to compare the copy with the database: records (the default), or engine, which compares with SQL and "
+            + "therefore makes SQLCipher read every page.")
 
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let provider = try KeyOptions.key.requiredProvider(invocation)

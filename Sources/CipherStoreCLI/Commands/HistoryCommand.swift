@@ -8,9 +8,10 @@ extension Command {
         options: ConfigurationOptions.all + KeyOptions.key.all,
         notes: [
             "Each item has a state: applied; pending (in the configuration, but not yet applied to the database); "
-                + "missing (the database has reached this version, but the item was removed from the configuration or "
-                + "was never applied); future (applied, but its version is later than the configuration's); or failed "
-                + "(a backfill that ended with an error). A migration that fails is rolled back and is not listed.",
+                + "missing (the database has reached the item's version, but the item was removed from the "
+                + "configuration or was never applied); future (applied, but its version is later than the "
+                + "configuration's); or failed (a backfill that ended with an error). A migration that fails is rolled "
+                + "back and is not listed.",
             "A key is required if the file is encrypted.",
         ],
         examples: ["history --config app.plist --directory . --key-file key"],

@@ -29,7 +29,7 @@ enum InspectCommand {
         let provider = try KeyOptions.key.provider(invocation)
         let formats = try CipherOptions.formats(invocation)
         guard provider != nil || !invocation.has(CipherOptions.detect) else {
-            throw CommandFailure.usage("--detect requires a key to try the formats with")
+            throw CommandFailure.usage("--detect requires a key, because it tries the key with each format")
         }
         let found = try Inspector(path: path).inspect(provider: provider, formats: formats)
         if invocation.has(.json) { try Output.json(found) } else { try print(found, path) }

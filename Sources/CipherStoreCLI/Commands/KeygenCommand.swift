@@ -7,8 +7,8 @@ extension Command {
         summary: "Create a random key and store it in a new file.",
         operands: [.init("FILE", kind: .file, "The key file to create. An existing file is never changed.")],
         notes: [
-            "The file has mode 0600 and contains a raw key, written as x'64 hex digits'. Keep a copy of the file in a "
-                + "safe place: without the key, the database cannot be read."
+            "The file has mode 0600 and contains a raw key, written as x'...' with 64 hex digits. Keep a copy of the "
+                + "file in a safe place: without the key, the database cannot be read."
         ],
         examples: ["keygen key"],
         isToldByStatus: true,

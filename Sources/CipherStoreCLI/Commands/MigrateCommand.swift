@@ -14,7 +14,7 @@ extension Command {
                 + "of the app, migrate encrypts and migrates it. If the database is already encrypted, migrate opens "
                 + "and migrates it. `cipherstore plan` shows the steps in advance.",
             "With --recursive, migrate opens each file that has the file name from the configuration. With --name, it "
-                + "instead opens each file that matches the pattern. It does not create files.",
+                + "instead opens each file whose name matches the pattern. No files are created.",
             FleetOptions.note,
         ],
         examples: ["migrate --config app.plist --directory . --key-file key"],
@@ -33,8 +33,8 @@ enum MigrateCommand {
         guard invocation.operands.isEmpty else {
             throw CommandFailure.usage(
                 "the argument DIR requires --recursive",
-                advice: "for a single database, specify its folder with --directory; the configuration contains its "
-                    + "name")
+                advice: "for a single database, specify its folder with --directory; the configuration specifies the "
+                    + "file name")
         }
         _ = try invocation.required(directory)
         let provider = try ConfigurationOptions.provider(invocation)

@@ -14,7 +14,7 @@ extension Command {
                 + "replaces the database in a single rename. At all times, the file is a complete database, encrypted "
                 + "with either the old key or the new one. After a crash, run the command again with both keys.",
             "Without a new key, only the format changes. A file that already has the new key and format is left "
-                + "unchanged, and the exit status is 0. A new key that is the same as the old one is an error.",
+                + "unchanged, and the exit status is 0. The command fails if the new key is the same as the old one.",
             FleetOptions.note,
         ],
         examples: [

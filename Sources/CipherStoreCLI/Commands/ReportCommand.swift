@@ -36,7 +36,8 @@ enum ReportCommand {
         if invocation.has(.json) { try Output.json(totals) } else { try print(totals) }
         if totals.failed > 0 { Output.complain("\(totals.failed) of \(totals.databases) databases failed") }
         if !totals.isWhole {
-            Output.complain("the reports do not cover all shards and databases; run the missing ones again")
+            Output.complain(
+                "the reports do not cover all shards and databases; process the rest, then merge all reports again")
         }
         return totals.status
     }

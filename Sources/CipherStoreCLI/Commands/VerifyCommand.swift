@@ -52,7 +52,7 @@ enum VerifyCommand {
         sheet.add("sound", found.path)
         switch (found.state, found.everyPageAuthenticated) {
         case (.encrypted, _) where found.cipherCompatibility == 1:
-            sheet.add("pages", "pages of cipher format 1 have no authentication")
+            sheet.add("pages", "not authenticated, because cipher format 1 has no authentication")
         case (.encrypted, true): sheet.add("pages", "every page is authenticated")
         case (.encrypted, false): sheet.add("pages", "every page in use is authenticated")
         default: sheet.add("pages", "not authenticated, because the database is \(found.state.rawValue)")

@@ -39,7 +39,7 @@ struct FailureReport: Encodable {
     private static func command(after error: StoreError) -> String {
         switch error.code {
         case .keyDoesNotFit where error.advice.hasPrefix("check the key"):
-            "; run cipherstore diagnose with the same options to find out why"
+            "; to find out why the key does not open the file, run cipherstore diagnose with the same options"
         default: ""
         }
     }
