@@ -201,7 +201,8 @@ extension Configuration {
         if let fault = FileName.fault(of: databaseName) {
             throw StoreError(
                 .configuration, path: databaseName, "the database's name \(fault)",
-                advice: "specify a file name without a folder, and pass the folder as the directory", changed: .nothing)
+                advice: "specify only the file name, and pass the folder separately as the directory",
+                changed: .nothing)
         }
         return databaseName
     }

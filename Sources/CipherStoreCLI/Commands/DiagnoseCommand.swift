@@ -18,8 +18,8 @@ extension Command {
                 + "the key as specified, and then tries to correct common mistakes: a raw key was used as a "
                 + "passphrase, or a passphrase as a raw key; a newline, a NUL, quotes or a byte order mark was added "
                 + "or removed; the hex digits are in the wrong case; or the key is in the wrong encoding. Every "
-                + "variant of the key is tried with SQLCipher formats 1 to 4, and then with every number of PBKDF2 rounds up to "
-                + "--most-rounds. The right key is recognized for any page size and HMAC algorithm.",
+                + "variant of the key is tried with SQLCipher formats 1 to 4, and then with every number of PBKDF2 "
+                + "rounds up to --most-rounds. The right key is recognized for any page size and HMAC algorithm.",
             "Because pages are authenticated, diagnose can tell a wrong key from a damaged page, a truncated file, or "
                 + "the -wal of another file. If no combination of key and format opens the file, the key may be wrong, "
                 + "the file may be encrypted in another way, or the file may not be a database. diagnose cannot tell "

@@ -13,7 +13,7 @@ extension Command {
                 + "result of each file counts. It also prints the number of bytes, the time, the kinds of failures, "
                 + "the slowest files, the shards that did not finish, and the files that were assigned to two shards.",
             "The exit status is the number of databases that failed, or 63 if 63 or more failed. If none failed, but a "
-                + "shard or a file is missing, the exit status is 75.",
+                + "shard or a database is missing from the reports or a shard did not finish, the exit status is 75.",
         ],
         examples: ["report shard-*.jsonl", "report shard-*.jsonl --html report.html --against tenants"],
         isToldByStatus: true,
