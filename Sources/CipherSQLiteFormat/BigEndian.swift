@@ -3,7 +3,9 @@
 /// The caller must have checked that the bytes exist. Only a varint is checked here, because its own bytes determine
 /// its length.
 extension UnsafeRawBufferPointer {
-    @inlinable @inline(__always) package func byte(_ offset: Int) -> UInt8 { load(fromByteOffset: offset, as: UInt8.self) }
+    @inlinable @inline(__always) package func byte(_ offset: Int) -> UInt8 {
+        load(fromByteOffset: offset, as: UInt8.self)
+    }
 
     @inlinable @inline(__always) package func big16(_ offset: Int) -> Int {
         Int(UInt16(bigEndian: loadUnaligned(fromByteOffset: offset, as: UInt16.self)))

@@ -131,8 +131,8 @@ struct HalfDoneStep {
         }
         guard let count else {
             throw StoreError.halfDone(
-                path, "\(name) has run only in part, but the database does not match any intermediate state "
-                    + "of the step")
+                path,
+                "\(name) has run only in part, but the database does not match any intermediate state of the step")
         }
         return Set((0..<count).filter { passages[$0].traits.isDefinition })
     }

@@ -67,7 +67,10 @@ struct SchemaSourceSectionTests {
             (#""template": { "file": "" }"#, "template.file is empty"),
             (#""template": { "file": 3 }"#, "template.file must be text"),
             (#""template": { "file": "x", "temporary": "a/b" }"#, "template.temporary must be a file name"),
-            (#""template": { "file": "x", "temporary": "local.db" }"#, "template.temporary must not be the database itself"),
+            (
+                #""template": { "file": "x", "temporary": "local.db" }"#,
+                "template.temporary must not be the database itself"
+            ),
             (#""template": { "file": "x", "tables": [] }"#, "template: unknown key \"tables\""),
             (#""template": { "file": "x", "renamedTables": { "a": 1 } }"#, "template.renamedTables.a must be text"),
             (
