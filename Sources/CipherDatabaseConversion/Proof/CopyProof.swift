@@ -199,7 +199,8 @@ package struct CopyProof {
         outcome.healedIndexes = before.indexes.subtracting(present.indexes)
         for walk in plan.walks {
             outcome.warnings += walk.forbiddenNulls.map {
-                "table \(walk.reading.table) has rows with NULL in column \($0), although the column is NOT NULL"
+                "table \(walk.reading.table) has rows with NULL in column \($0), although the column is declared "
+                    + "NOT NULL"
             }
         }
         outcome.warnings += try forbiddenValues(plan, within: began.duration(to: .now))

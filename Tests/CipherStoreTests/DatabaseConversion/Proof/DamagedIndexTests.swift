@@ -253,7 +253,7 @@ struct DamagedIndexTests {
     }
 
     static let forbidden = [
-        ("b NOT NULL", "table t has rows with NULL in column b, although the column is NOT NULL"),
+        ("b NOT NULL", "table t has rows with NULL in column b, although the column is declared NOT NULL"),
         ("b CHECK (b <> 3)", "CHECK constraint failed in t"),
     ]
 

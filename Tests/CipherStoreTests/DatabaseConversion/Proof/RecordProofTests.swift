@@ -66,7 +66,8 @@ struct RecordProofTests {
             """
         let outcome = try EncryptedCopy(script).prove()
         #expect(outcome.comparedBySQL == 0)
-        #expect(outcome.warnings == ["table t has rows with NULL in column b, although the column is NOT NULL"])
+        #expect(
+            outcome.warnings == ["table t has rows with NULL in column b, although the column is declared NOT NULL"])
     }
 
     @Test("Equal values stored in different bytes are compared by SQL, table by table")
