@@ -116,7 +116,7 @@ extension Diagnostician {
 
     private static let untold =
         "CipherStore cannot use the file's passphrase, because the passphrase begins with x', as a raw key does: "
-        + "pass the passphrase to sqlite3_key, and change the file's key with sqlite3_rekey"
+        + "pass the passphrase to sqlite3_key, and then change the file's key with sqlite3_rekey"
 
     private static func texts(_ kind: Diagnosis.Kind, _ reading: KeyReading) -> (detail: String, advice: String) {
         let bytes = reading.bytes
@@ -124,7 +124,7 @@ extension Diagnostician {
         case .rawKeyNotPassphrase:
             return (
                 "the file's key is a raw key, but it was passed as a passphrase",
-                "pass the raw key in the form x'\(reading.form == .rawWithSalt ? 96 : 64) hex digits'"
+                "pass the raw key as x'…' with \(reading.form == .rawWithSalt ? 96 : 64) hex digits"
             )
         case .passphraseNotRawKey:
             return (
@@ -137,7 +137,8 @@ extension Diagnostician {
                     "the file's passphrase ends with a "
                         + "\(bytes.ends(with: [0x0d, 0x0a]) ? "carriage return and a " : "")newline, but the given "
                         + "key does not",
-                    "add this ending to the key file, followed by one more newline, because the last newline is ignored"
+                    "end the key file with this line ending and one more newline, because the last newline in a key "
+                        + "file is ignored"
                 )
                 : (
                     "the given key ends with a newline that is not part of the file's passphrase",
@@ -172,7 +173,7 @@ extension Diagnostician {
                 : ("the given key is enclosed in quotes that are not part of the file's key", "remove the quotes")
         case .hexCase:
             return (
-                "the given key and the file's passphrase differ in the case of their hexadecimal digits",
+                "the given key and the file's passphrase differ only in the case of their hexadecimal digits",
                 "write the hexadecimal digits of the key in \(bytes.lowercased() == bytes ? "lower" : "upper")case"
             )
         case .encodedKey:
@@ -185,8 +186,8 @@ extension Diagnostician {
                 || bytes.starts(with: [0xfe, 0xff])
                 ? (
                     "the file's passphrase begins with a byte order mark, but the given key does not",
-                    "pass the passphrase with its byte order mark to sqlite3_key, and change the file's key with "
-                        + "sqlite3_rekey"
+                    "CipherStore cannot use a key that begins with a byte order mark: pass this passphrase to "
+                        + "sqlite3_key, and then change the file's key with sqlite3_rekey"
                 )
                 : (
                     "the given key begins with a byte order mark that is not part of the file's key",

@@ -26,7 +26,7 @@ extension Diagnostician {
         if let salt = found.reading.salt, let right = sealed.salt, salt != right {
             diagnosis.add(
                 .keySalt, "the salt passed with the raw key differs from the salt stored in the file",
-                "pass the raw key without a salt, in the form x'64 hex digits'")
+                "pass the raw key without a salt, as x'…' with 64 hex digits")
         }
         addFormat(sealed, found.derivation)
         try lookAtPages(sealed, probe)
@@ -70,8 +70,8 @@ extension Diagnostician {
         guard found.evidence == .header else {
             return diagnosis.add(
                 .damagedFirstPage,
-                "the key decrypts other pages, so it is correct, but the first page, which contains the salt, is "
-                    + "damaged",
+                "the first page, which contains the salt, is damaged; the key is correct, because it decrypts other "
+                    + "pages",
                 StoreError.damageAdvice)
         }
         if layout == nil, probe.size % 512 != 0 || probe.size < options.format.pageSize {
@@ -102,7 +102,7 @@ extension Diagnostician {
             .saltMissing,
             "the file has a plaintext header and does not contain its salt, so the salt must be passed with the key; "
                 + (isKeyRight ? "the key is correct" : "no key can be tried without the salt"),
-            "pass the raw key and the salt that the file was created with, in the form x'96 hex digits'")
+            "pass the raw key, followed by the salt that the file was created with, as x'…' with 96 hex digits")
     }
 
     // MARK: Pages
@@ -113,7 +113,7 @@ extension Diagnostician {
         guard let start = sealed.firstPageStart else {
             if !besides.contains(1) {
                 diagnosis.add(
-                    .damagedFirstPage, "the key decrypts other pages, so it is correct, but the first page is damaged",
+                    .damagedFirstPage, "the first page is damaged; the key is correct, because it decrypts other pages",
                     StoreError.damageAdvice)
             }
             return

@@ -111,7 +111,7 @@ extension Diagnostician {
         diagnosis.add(
             log == nil ? .staleJournal : .staleLog,
             "the \(ending) next to the file belongs to another copy of the database, and SQLite would overwrite the "
-                + "file with it",
+                + "file with pages from that copy",
             "move the \(ending) elsewhere before opening the file, or restore the file and its \(ending) from the "
                 + "same backup")
     }

@@ -131,7 +131,7 @@ package struct Diagnostician {
             return diagnosis.add(
                 .damagedFirstPage,
                 "the first \(content.plainStart) bytes of the file are not encrypted, although the rest seems to be; "
-                    + "the salt is lost, and no passphrase can be tried without the salt",
+                    + "the salt that was stored there is lost, and no passphrase can be tried without it",
                 StoreError.damageAdvice)
         }
         if let what = content.name.map({ "it looks like \($0)" }) ?? content.unnamed(probe.hasPlaintextHeader) {

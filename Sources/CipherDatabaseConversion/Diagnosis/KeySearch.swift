@@ -174,6 +174,6 @@ struct KeySearch {
     }
 
     static func cancelled(_ path: String) -> StoreError {
-        StoreError(.cancelled, path: path, "the diagnosis was cancelled", changed: .nothing)
+        StoreError(.cancelled, path: path, "the diagnosis was canceled", changed: .nothing)
     }
 }

@@ -41,8 +41,8 @@ struct RangeCopy {
         guard let rowid else {
             throw DatabaseError(
                 extendedCode: DatabaseError.generic,
-                message: "the rowids of table \(table) cannot be read, because columns of the table have all three "
-                    + "names of the rowid")
+                message: "the rowids of table \(table) cannot be read, because the table has columns named rowid, oid "
+                    + "and _rowid_")
         }
         var differences = Differences()
         for range in ranges {

@@ -108,7 +108,8 @@ package struct Inspector {
             }
             if !isConverting, path == paths.sharedMemory, try FileSystem.status(path) == nil { continue }
             throw StoreError.inTheWay(
-                path, "SQLite uses this file name, but the name does not refer to a regular file", .notAFile)
+                path, "SQLite uses this name for a file of its own, but the name does not refer to a regular file",
+                .notAFile)
         }
     }
 
@@ -183,7 +184,7 @@ package struct Inspector {
         .staleSidecar(
             paths,
             "the -wal or -journal next to the file belongs to another copy of the database, and SQLite would overwrite "
-                + "the file with it",
+                + "the file with pages from that copy",
             "sidecar")
     }
 

@@ -42,7 +42,7 @@ enum SidecarClaims {
         throw StoreError.damaged(
             paths.database,
             "\(FileSystem.split(sidecar.path).name) declares a database size of \(claimed) bytes, but this file and "
-                + "the database together have only \(there) bytes")
+                + "the database together contain only \(there) bytes")
     }
 
     /// Checks the super-journal name at the end of a journal of a multi-database transaction.

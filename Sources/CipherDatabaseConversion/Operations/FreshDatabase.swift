@@ -53,7 +53,7 @@ package struct FreshDatabase {
                 try AttemptRecord.remove(paths)
             } catch {
                 warnings.append(
-                    "\(paths.attemptName) could not be removed; CipherStore will try again at the next launch: "
+                    "\(paths.attemptName) could not be removed (CipherStore will try again at the next launch): "
                         + "\(error)")
             }
             return (made, warnings)
@@ -100,7 +100,9 @@ package struct FreshDatabase {
             try copy.folder.sync()
             return []
         } catch {
-            return ["the folder could not be synced, so the new database may be lost if the power fails: \(error)"]
+            return [
+                "the new database may be lost if the power fails, because the folder could not be synced: \(error)"
+            ]
         }
     }
 

@@ -242,7 +242,7 @@ package struct InPlaceRecovery {
         if let header = opened.damaged.header, header.readVersion > 2 {
             throw StoreError(
                 .engineTooOld, path: paths.database,
-                "the file has format version \(header.readVersion), but SQLite \(Engine.current.sqliteVersion) "
+                "the file format has version \(header.readVersion), but SQLite \(Engine.current.sqliteVersion) "
                     + "supports only versions 1 and 2",
                 advice: "link a newer SQLCipher; if the version number is damaged, recover into a new file",
                 changed: .nothing)
@@ -254,7 +254,7 @@ package struct InPlaceRecovery {
             throw StoreError(
                 .corrupt, path: paths.database,
                 "the definition of \(rejected.definition) could not be read (\(rejected.reason)), although no page is "
-                    + "damaged: a newer SQLite may have written it",
+                    + "damaged: a newer version of SQLite may have written the definition",
                 advice: "link a newer SQLCipher, or \(StoreError.damageAdvice)", changed: .nothing)
         }
     }

@@ -83,8 +83,8 @@ package struct KeyChange {
             return nil
         } catch let error as StoreError {
             return
-                "the previous key was not discarded; the key provider will be notified again when the database is next "
-                + "opened: \(error)"
+                "the previous key was not discarded (CipherStore will notify the key provider again when the database "
+                + "is next opened): \(error)"
         } catch {
             return "the previous key was not discarded: the key provider failed with \(type(of: error))"
         }

@@ -53,7 +53,7 @@ final class UnpublishedFile {
             try content.folder.sync()
             return []
         } catch {
-            return ["the folder could not be synced, so the new file may be lost if the power fails: \(error)"]
+            return ["the new file may be lost if the power fails, because the folder could not be synced: \(error)"]
         }
     }
 

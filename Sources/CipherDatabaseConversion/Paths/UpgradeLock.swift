@@ -147,8 +147,8 @@ package final class UpgradeLock: @unchecked Sendable {
     private func waitsForItself(_ paths: DatabasePaths) -> StoreError {
         StoreError(
             .misuse, path: paths.database,
-            "a key provider or hook tried to open or convert the database, although the operation that called "
-                + "the provider or hook was still in progress",
+            "a key provider or hook tried to open or convert the database while the operation that had called the "
+                + "provider or hook was still in progress",
             advice: "in the provider, only return the key; in the hook, use only the connection that is passed to it; "
                 + "open the file only after the operation has ended")
     }
@@ -157,6 +157,6 @@ package final class UpgradeLock: @unchecked Sendable {
         StoreError(
             .busy, path: paths.database,
             "this process or another one is already upgrading a database in this folder",
-            advice: "wait until the other upgrade has ended and try again")
+            advice: "wait until the other upgrade has ended, and then try again")
     }
 }

@@ -61,7 +61,7 @@ package struct Attempts {
         guard let record = try AttemptRecord.read(paths), record.wasWriteAheadLog, try !Leftovers.areInUse(paths),
             let reason = Self.restoreWriteAheadLog(paths, nil, busyTimeout: options.busyTimeout)
         else { return [] }
-        return ["WAL mode could not be restored; CipherStore will try again at the next launch: \(reason)"]
+        return ["WAL mode could not be restored (CipherStore will try again at the next launch): \(reason)"]
     }
 
     /// Removes the temporary files beside the converted file, restores the journal mode that the app had, and removes
@@ -81,13 +81,13 @@ package struct Attempts {
                 let reason = Self.restoreWriteAheadLog(paths, key, busyTimeout: options.busyTimeout)
             {
                 return told + [
-                    "WAL mode could not be restored; CipherStore will try again at the next launch: \(reason)"
+                    "WAL mode could not be restored (CipherStore will try again at the next launch): \(reason)"
                 ]
             }
             try AttemptRecord.remove(paths)
         } catch {
             told.append(
-                "temporary files from this run could not be removed; CipherStore will try again at the next launch: "
+                "temporary files from this run could not be removed (CipherStore will try again at the next launch): "
                     + "\(error)")
         }
         return told

@@ -79,14 +79,14 @@ package enum Leftovers {
             || found.identity.inode == record.original && database == record.copy
         guard isOurs else {
             return [
-                "another program replaced the database during the swap. The file of that program is now "
-                    + "\(folder.path(of: name)): compare that file with the database, and then move that file elsewhere"
+                "another program replaced the database during the swap. That program's file is now "
+                    + "\(folder.path(of: name)): compare that file with the database, and then move it elsewhere"
             ]
         }
         if database == record.copy, try !DamagedOriginal.isKept(name, record, folder, paths) {
             return [
-                "\(folder.path(of: name)) is the damaged database, but another program has created a file with its "
-                    + "original name: move the other program's file elsewhere"
+                "\(folder.path(of: name)) is the damaged database, but another program has created a file with the "
+                    + "name under which it was to be kept: move the other program's file elsewhere"
             ]
         }
         try folder.removeIfPresent(name)

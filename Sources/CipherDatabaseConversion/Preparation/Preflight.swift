@@ -122,7 +122,7 @@ package struct Preflight {
         if let limit = room.fileSizeLimit, limit < copy {
             throw StoreError(
                 .noSpace, path: paths.database,
-                "the copy needs \(Self.megabytes(copy)), but this process may write files of at most \(limit) bytes",
+                "the copy needs \(Self.megabytes(copy)), but the file size limit of this process is \(limit) bytes",
                 advice: "raise the file size limit (ulimit -f) and try again", changed: .nothing)
         }
     }

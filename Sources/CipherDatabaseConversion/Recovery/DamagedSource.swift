@@ -85,7 +85,8 @@ struct DamagedSource {
     var hasForeignSidecar: Bool { notes.contains(Self.foreignSidecar) }
 
     static let foreignSidecar =
-        "the -wal or -journal next to the file was not read, because it belongs to another copy or another database"
+        "the -wal or -journal file next to the database was not read, because it belongs to another copy of this "
+        + "database or to another database"
 
     /// Returns the header on page 1, wherever that page is; `nil` if it is not a valid header.
     static func header(of pages: some PageSource) throws -> FileHeader? {
@@ -107,8 +108,8 @@ struct DamagedSource {
         {
             if versions.pageSize == geometry.pageSize {
                 notes.append(
-                    "a writer crashed and left a journal, which was applied: the writer's last transaction is not "
-                        + "included")
+                    "a writer crashed and left a journal; the journal was applied, so the writer's last transaction is "
+                        + "not included")
                 return (versions, journal)
             }
             notes.append("the journal was not read, because its page size differs from the file's page size")

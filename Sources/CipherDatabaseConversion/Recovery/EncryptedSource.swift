@@ -36,8 +36,8 @@ struct EncryptedSource {
             .keyDoesNotFit, path: paths.database,
             "the key does not open any page of this file: the file has another key or another cipher format, or all of "
                 + "its pages are damaged",
-            advice: "check the key; if the beginning of the file is lost, pass the key with the file's salt, as "
-                + "x'96 hex digits'", changed: .nothing)
+            advice: "check the key; if the beginning of the file is lost, pass the raw key followed by the file's "
+                + "salt, as x'…' with 96 hex digits", changed: .nothing)
     }
 
     private func open(_ key: CipherKey, _ formats: [CipherSettings]) throws -> DamagedSource? {
@@ -106,7 +106,7 @@ struct EncryptedSource {
         StoreError(
             .saltMissing, path: paths.database,
             "the file has a plaintext header and does not contain its salt, so the salt must be passed with the key",
-            advice: "pass the raw key followed by the salt, in the form x'96 hex digits'", changed: .nothing)
+            advice: "pass the raw key followed by the salt, as x'…' with 96 hex digits", changed: .nothing)
     }
 
     private func opensAny(_ pages: some PageSource, _ settings: CipherSettings) throws -> Bool {

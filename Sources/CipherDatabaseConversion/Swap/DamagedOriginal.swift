@@ -125,8 +125,9 @@ package struct DamagedOriginal {
             }
             guard try folder.renameIfFree(name + ending, to: paths.name + ending) else {
                 return [
-                    "\(path + ending) belongs to \(paths.database), but another program has created a file with its "
-                        + "original name: compare the two files, and give the first file its original name back"
+                    "\(path + ending) belongs to \(paths.database), but another program has created the file "
+                        + "\(paths.database + ending): compare the two files, and replace the second one with the "
+                        + "first one"
                 ]
             }
             isMoved = true

@@ -104,8 +104,8 @@ package final class ReplacedFile {
             if isOverwritten { try overwriteFirstPage() }
         } catch {
             warnings.append(
-                "the first page of the old file could not be overwritten, so connections that have the old file open "
-                    + "may continue to write to it: \(error)")
+                "connections that have the old file open may continue to write to it, because its first page could not "
+                    + "be overwritten: \(error)")
         }
         switch hold {
         case .lease(let file):

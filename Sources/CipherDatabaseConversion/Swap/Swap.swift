@@ -121,7 +121,7 @@ struct Swap {
             isDurable = try folder.sync()
         } catch {
             warnings.append(
-                "the folder could not be synced, so the old file may reappear after a power loss: \(error)")
+                "the old file may reappear after a power loss, because the folder could not be synced: \(error)")
         }
         if linked > 0 {
             let links = linked == 1 ? "1 other hard link" : "\(linked) other hard links"
@@ -131,7 +131,7 @@ struct Swap {
             try removeOriginal()
         } catch {
             warnings.append(
-                "the old file \(copyName) could not be removed; CipherStore will try again at the next launch: "
+                "the old file \(copyName) could not be removed (CipherStore will try again at the next launch): "
                     + "\(error)")
         }
         // This is last: by now no process can reach the old file by a name.
