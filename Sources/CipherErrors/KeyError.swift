@@ -29,10 +29,10 @@ extension KeyError: CustomStringConvertible, LocalizedError {
     /// What happened and what to do next.
     public var description: String {
         switch self {
-        case .empty: "the key is empty; use a passphrase, or a raw key in the form x'64 hex digits'"
+        case .empty: "the key is empty; use a passphrase, or a raw key, written as x'…' with 64 hex digits"
         case .malformed:
-            "the key begins with x' but is not a valid raw key; use x'64 hex digits', x'96 hex digits' (key and salt), "
-                + "or a passphrase that does not begin with x'"
+            "the key begins with x' but is not a valid raw key; use x'…' with 64 hex digits (96 if a salt follows the "
+                + "key), or a passphrase that does not begin with x'"
         case .rawLength(let key, let salt):
             "the raw key has \(key) bytes\(salt.map { ", and its salt has \($0) bytes" } ?? ""); use a raw key of 32 "
                 + "bytes and, optionally, a salt of 16 bytes"
@@ -40,7 +40,7 @@ extension KeyError: CustomStringConvertible, LocalizedError {
             "the key begins with a byte order mark; save the key as UTF-8 without a byte order mark"
         case .noRandomness: "the system returned no random bytes; try again"
         case .derivationFailed:
-            "the key could not be derived from the passphrase; the cryptographic library does not allow PBKDF2"
+            "the key could not be derived from the passphrase, because the cryptographic library does not allow PBKDF2"
         }
     }
 }

@@ -39,7 +39,7 @@ extension StoreError {
     package static func downgrade(_ path: String?, _ detail: String, orElse remedy: String? = nil) -> StoreError {
         StoreError(
             .downgrade, path: path, detail,
-            advice: "install a newer version of the app, or raise version in its configuration"
+            advice: "install a newer version of the app, or raise the version in its configuration"
                 + (remedy.map { ", or \($0)" } ?? ""), changed: .noRow)
     }
 

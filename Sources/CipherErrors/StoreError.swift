@@ -169,7 +169,7 @@ extension StoreError {
 
     /// Creates the error for an upgrade that the caller cancelled before its swap.
     package static func cancelled(_ path: String) -> StoreError {
-        StoreError(.cancelled, path: path, "the upgrade was cancelled", changed: .nothing)
+        StoreError(.cancelled, path: path, "the upgrade was canceled", changed: .nothing)
     }
 }
 
