@@ -115,7 +115,8 @@ struct JSONText {
             case nil:
                 throw text.fault("the string that begins here is not closed", at: path, position: start)
             default:
-                throw text.fault("a string contains an unescaped line break, tab or control character", at: path)
+                throw text.fault(
+                    "a string contains an unescaped line break, tab or other control character", at: path)
             }
         }
     }

@@ -242,7 +242,8 @@ struct XMLPropertyList {
         let start = text.position
         guard let type = text.take(through: ">"), !type.contains(UInt8(ascii: "[")) else {
             throw text.fault(
-                "the DOCTYPE is not closed, or it declares entities or elements", at: "", position: start)
+                "the DOCTYPE is not closed, or it contains declarations of entities or elements, which are not "
+                    + "supported", at: "", position: start)
         }
         try skipBlanks(at: "")
     }
