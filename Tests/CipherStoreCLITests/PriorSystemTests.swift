@@ -46,7 +46,7 @@ import Testing
         try write(TemplateApp.database) { try TemplateApp.writeDatabase($0, version: 1) }
         let runs = try migrate(Self.template, TemplateApp.database)
         #expect(runs.plan.output.contains("createTable unit"))
-        #expect(runs.plan.output.contains("copyRows unit: the template adds 3 rows"))
+        #expect(runs.plan.output.contains("copyRows unit: the template contains 3 rows"))
         #expect(try query(TemplateApp.database, "SELECT id FROM note ORDER BY id") == "id\r\n5\r\n9\r\n12\r\n")
         #expect(try query(TemplateApp.database, "SELECT value FROM Records") == "value\r\n3\r\n")
         #expect(try fixture.folder.names == [TemplateApp.database])
@@ -63,7 +63,7 @@ import Testing
     func migrateTemplateCopy() throws {
         try write(TemplateApp.temporary) { try TemplateApp.writeCopy($0) }
         let runs = try migrate(Self.template, TemplateApp.database)
-        #expect(runs.plan.output.contains("dbLocalTemp.db, which contains the data, is used as the database"))
+        #expect(runs.plan.output.contains("will use dbLocalTemp.db, which contains the data, as the database"))
         #expect(runs.migrate.errors.contains("dbLocalTemp.db, which contains the data, was used instead"))
         #expect(try query(TemplateApp.database, "SELECT id FROM note ORDER BY id") == "id\r\n5\r\n9\r\n12\r\n")
         #expect(try fixture.folder.names == [TemplateApp.database])

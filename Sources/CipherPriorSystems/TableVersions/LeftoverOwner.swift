@@ -47,7 +47,7 @@ struct LeftoverOwner {
         guard try !state.isAdopted && state.holdsRows(leftover.name) else { return nil }
         throw StoreError(
             .migration, path: state.connection.path,
-            "an unfinished upgrade left the table \(leftover.name), which may belong to "
+            "an unfinished upgrade left behind the table \(leftover.name), which may belong to "
                 + tables.map(\.name).joined(separator: " or "),
             advice: "set "
                 + tables.map { "tableVersions.\($0.name).leftover" }.joined(separator: " or ")

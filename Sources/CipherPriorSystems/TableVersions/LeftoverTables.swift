@@ -45,8 +45,8 @@ struct LeftoverTables {
                     Plan.Withheld(
                         .dropTable, table: leftover.name, rows: try state.rowCount(of: leftover.name),
                         reason:
-                            "an unfinished upgrade left the table \(leftover.name), and the configuration does not "
-                            + "specify which table it belongs to"
+                            "an unfinished upgrade left behind the table \(leftover.name), but the configuration does "
+                            + "not specify which table it belongs to"
                     ))
                 try keepReferences(to: leftover, besides: nil, of: nil)
             }
@@ -75,9 +75,9 @@ struct LeftoverTables {
         } else {
             throw StoreError(
                 .migration, path: state.connection.path,
-                "an unfinished upgrade left both \(leftover.name) and \(present.name), and it is unclear which rows "
-                    + "are current: each table contains rows that the other lacks, or another table refers to keys "
-                    + "that identify different rows in each",
+                "an unfinished upgrade left behind both \(leftover.name) and \(present.name), and it is unclear which "
+                    + "rows are current: each table contains rows that the other lacks, or another table refers to "
+                    + "keys that identify different rows in each",
                 advice: "set tableVersions.\(table.name).leftoverRows to \"keep\" in the configuration to keep both "
                     + "tables, or merge the rows by hand", changed: .nothing)
         }
@@ -106,15 +106,16 @@ struct LeftoverTables {
     ) throws {
         let reason: String
         if !isHeld {
-            reason = "an unfinished upgrade left \(leftover.name), which contains rows that \(table.name) lacks"
+            reason = "an unfinished upgrade left behind \(leftover.name), which contains rows that \(table.name) lacks"
         } else if let user = user(of: leftover) {
-            reason = "an unfinished upgrade left \(leftover.name), and \(user) refers to this table"
+            reason = "an unfinished upgrade left behind \(leftover.name), and \(user) refers to this table"
         } else {
             after.append(
                 Plan.Operation(
                     .dropTable, table: leftover.name,
                     sql: ["DROP TABLE main.\(SQL.quoted(identifier: leftover.name))"],
-                    reason: "an unfinished upgrade left \(leftover.name), and \(table.name) contains all of its rows"))
+                    reason: "an unfinished upgrade left behind \(leftover.name), and \(table.name) contains all of its "
+                        + "rows"))
             return
         }
         withheld.append(

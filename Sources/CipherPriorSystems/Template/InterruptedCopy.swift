@@ -155,17 +155,17 @@ package struct InterruptedCopy {
         switch try finding(surface) {
         case .copy:
             return
-                "the app's own upgrade was interrupted; when the database is opened, \(name), which contains the data, "
-                + "is used as the database"
+                "the app's own upgrade was interrupted; when the database is next opened, CipherStore will use "
+                + "\(name), which contains the data, as the database"
         case .log:
             return
-                "the app's own upgrade was interrupted; when the database is opened, \(name)-wal is used as its "
-                + "write-ahead log"
+                "the app's own upgrade was interrupted; when the database is next opened, CipherStore will use "
+                + "\(name)-wal as its write-ahead log"
         case .database:
             guard try FileSystem.exists(copy.database) else { return nil }
             return
-                "the app's own upgrade left the file \(name); when the database is opened, this file is removed if the "
-                + "database contains all of its rows"
+                "the app's own upgrade left behind the file \(name); when the database is next opened, CipherStore "
+                + "will remove this file if the database contains all of its rows"
         }
     }
 

@@ -36,7 +36,7 @@ struct SeedRows {
         let rows = count == 1 ? "1 row" : "\(count) rows"
         return Plan.Operation(
             .copyRows, table: table,
-            reason: "the template adds \(rows), except those whose keys already exist",
+            reason: "the template contains \(rows); any row whose key is not in the table yet is added",
             action: Plan.Operation.Action("\(rows) from the template") { [self] in try copy(to: $0) })
     }
 
