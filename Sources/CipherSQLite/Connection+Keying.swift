@@ -67,7 +67,7 @@ extension CipherKey {
             throw StoreError(
                 .saltMissing, path: path,
                 "a file with a plaintext header does not contain its salt, so the salt must be passed with the key",
-                advice: "pass the raw key and the salt together as x'96 hex digits'", changed: .nothing)
+                advice: "pass the raw key and the salt together, as x'…' with 96 hex digits", changed: .nothing)
         }
     }
 }

@@ -158,7 +158,8 @@ extension Connection {
         guard !keys.isEmpty else {
             throw StoreError(
                 .misuse, path: path, "the table \(table) does not exist, or it has no primary key",
-                advice: "write an SQL statement with a WHERE clause")
+                advice: "check the table's name; for a table without a primary key, use an SQL statement with a WHERE "
+                    + "clause instead")
         }
         return try keys.map { key in
             guard
@@ -168,7 +169,7 @@ extension Connection {
                 throw StoreError(
                     .misuse, path: path,
                     "the value has no property for \(key), which is part of the primary key of \(table)",
-                    advice: "add the property, or write an SQL statement")
+                    advice: "add the property, or use an SQL statement with a WHERE clause instead")
             }
             return index
         }

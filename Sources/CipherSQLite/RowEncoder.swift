@@ -126,8 +126,8 @@ private struct RowEncodingContainer<Key: CodingKey>: KeyedEncodingContainerProto
 
     private func refuse(_ key: Key) {
         row.fault =
-            "the column \(key.stringValue) can store only one value: give the property a type of its own, which is "
-            + "then stored as JSON"
+            "the column \(key.stringValue) can store only one value: give the property a type of its own, so "
+            + "that its value is stored as JSON"
     }
 }
 

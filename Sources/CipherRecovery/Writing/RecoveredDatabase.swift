@@ -359,7 +359,7 @@ package final class RecoveredDatabase {
             rebuilt.formUnion(emptied)
             if settings > 0, let config = shadow("config") {
                 counts[config] += settings
-                note(config, "missing settings were set to the values of a new full-text table")
+                note(config, "missing settings were added with the values that a new full-text table has")
             }
         } catch let error as DatabaseError where !error.endsRun {
             try connection.execute("ROLLBACK TO cipherstore_rebuilding")
