@@ -166,7 +166,7 @@ package struct SchemaMigrator {
     package func rehearse(_ connection: Connection, recorded: () throws -> SchemaVersion?) throws -> Plan {
         var plan = try applying(connection) { try applyLocked(connection, recorded, isRehearsal: true).plan }
         if let swift = plan.firstSwift {
-            plan.notes.append("the migration was rehearsed only up to \(swift), which is a Swift closure in the app")
+            plan.notes.append("the migration was rehearsed only up to \(swift), because Swift code is not rehearsed")
         } else {
             plan.isRehearsed = true
         }
@@ -237,7 +237,7 @@ package struct SchemaMigrator {
         let rest = try completePlan(for: after)
         guard let left = rest.operations.first else { return }
         throw StoreError.unreachable(
-            connection.path, "after the migration, \(left.title) was still pending", correct: .schema)
+            connection.path, "after the migration, the operation \"\(left.title)\" was still pending", correct: .schema)
     }
 
     private func event(for state: DatabaseState) -> HistoryEvent {
