@@ -97,10 +97,12 @@ extension Diagnostician {
         }
         var algorithms: [String] = []
         if hasHMAC, format.hmacAlgorithm != base.hmacAlgorithm {
-            algorithms.append("the page HMACs are computed with \(format.hmacAlgorithm.rawValue)")
+            algorithms.append(
+                "the page HMACs are computed with \(format.hmacAlgorithm.rawValue), not \(base.hmacAlgorithm.rawValue)")
         }
         if hasHMAC || isDerived, format.kdfAlgorithm != base.kdfAlgorithm {
-            algorithms.append("the key is derived with \(format.kdfAlgorithm.rawValue)")
+            algorithms.append(
+                "the key is derived with \(format.kdfAlgorithm.rawValue), not \(base.kdfAlgorithm.rawValue)")
         }
         if !algorithms.isEmpty { diagnosis.add(.algorithm, algorithms.joined(separator: ", and "), advice) }
     }

@@ -64,7 +64,7 @@ package struct DatabaseList: Sendable {
         }
         guard try FileSystem.resolve(folder).isSameName(as: folder) else {
             throw StoreError(
-                .notAFile, path: path, "a folder in this path is a symbolic link, which is not followed",
+                .notAFile, path: path, "a folder in this path is a symbolic link, which CipherStore does not follow",
                 advice: "use the path without symbolic links")
         }
         last = (folder, status.identity)

@@ -242,7 +242,7 @@ package struct InPlaceRecovery {
         if let header = opened.damaged.header, header.readVersion > 2 {
             throw StoreError(
                 .engineTooOld, path: paths.database,
-                "the file format has version \(header.readVersion), but SQLite \(Engine.current.sqliteVersion) "
+                "the version of the file format is \(header.readVersion), but SQLite \(Engine.current.sqliteVersion) "
                     + "supports only versions 1 and 2",
                 advice: "link a newer SQLCipher; if the version number is damaged, recover into a new file",
                 changed: .nothing)

@@ -80,7 +80,7 @@ package enum Leftovers {
         guard isOurs else {
             return [
                 "another program replaced the database during the swap. That program's file is now "
-                    + "\(folder.path(of: name)): compare that file with the database, and then move it elsewhere"
+                    + "\(folder.path(of: name)): compare it with the database, and then move it elsewhere"
             ]
         }
         if database == record.copy, try !DamagedOriginal.isKept(name, record, folder, paths) {

@@ -46,7 +46,7 @@ package struct Preflight {
         guard FileSystem.canTakeOwner(status) else {
             throw StoreError(
                 .permission, path: paths.database,
-                "the file belongs to another user, and the encrypted file must have the same owner",
+                "the file belongs to another user, but the encrypted file must have the same owner",
                 advice: "run the upgrade as the owner of the file")
         }
         guard FileSystem.canWriteInFolder(paths.folder) else {
@@ -59,7 +59,7 @@ package struct Preflight {
         guard try FileSystem.status(paths.folder).map({ FileSystem.canTakeGroup(status, in: $0) }) != false else {
             throw StoreError(
                 .permission, path: paths.database,
-                "this user is not in the file's group, and the encrypted file must have the same group",
+                "this user is not in the file's group, but the encrypted file must belong to the same group",
                 advice: "run the upgrade as a member of the group, or change the file's group (chgrp) to one of this "
                     + "user's groups")
         }

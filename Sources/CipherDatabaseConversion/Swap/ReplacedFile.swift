@@ -121,8 +121,8 @@ package final class ReplacedFile {
             KeptFiles.shared.keep(file)
             warnings.append(
                 "it could not be determined whether another process has the old file open (\(reason)): restart any "
-                    + "such process before this process ends. Until then, the old file is locked. Afterwards, the "
-                    + "other process could mistake the new file's journal or log for its own")
+                    + "such process before this process ends. The old file is locked only until this process ends; "
+                    + "after that, the other process could mistake the new file's journal or log for its own")
         }
         return warnings
     }
