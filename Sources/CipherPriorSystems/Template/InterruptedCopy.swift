@@ -136,8 +136,8 @@ package struct InterruptedCopy {
         guard try leftover != .database && isLog(copy, of: paths) else { return .database }
         return try answered(
             .log,
-            "the database alone, or the database with \(name)-wal, the log of a copy that may have been renamed to the "
-                + "database")
+            "the database alone, or the database together with \(name)-wal (the log of a copy that may since have been "
+                + "given the database's name)")
     }
 
     private func answered(_ finding: Finding, _ question: String) throws -> Finding {
@@ -160,7 +160,7 @@ package struct InterruptedCopy {
         case .log:
             return
                 "the app's own upgrade was interrupted; when the database is next opened, CipherStore will use "
-                + "\(name)-wal as its write-ahead log"
+                + "\(name)-wal as the write-ahead log of the database"
         case .database:
             guard try FileSystem.exists(copy.database) else { return nil }
             return
