@@ -77,7 +77,7 @@ extension Connection {
     func checkThread() throws {
         guard !isUsable else { return }
         throw misuse(
-            "the connection was closed, or it was used on a different thread or after its closure had returned")
+            "the connection was closed, was used on a different thread, or was used after its closure had returned")
     }
 
     func misuse(_ message: String) -> DatabaseError {
@@ -91,8 +91,8 @@ extension Connection {
         try checkThread()
         guard !isLent else {
             throw misuse(
-                "a closure cannot register anything on its connection: the registration would remain after the "
-                    + "closure returns, and other connections would not have it")
+                "a closure cannot register a function, collation or tokenizer on its connection: the registration "
+                    + "would remain after the closure returns, and other connections would not have it")
         }
         guard !name.isEmpty, !name.utf8.contains(0), name.utf8.count <= limit else {
             throw misuse(
@@ -108,7 +108,7 @@ extension Connection {
         guard requiresTransaction, !isInTransaction else { return }
         throw DatabaseError(
             extendedCode: DatabaseError.rolledBack,
-            message: "the transaction has ended, so no further statement may run in it", sql: sql(), path: path)
+            message: "the transaction has ended, so no further statement can run in it", sql: sql(), path: path)
     }
 }
 
