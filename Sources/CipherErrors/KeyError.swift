@@ -29,7 +29,7 @@ extension KeyError: CustomStringConvertible, LocalizedError {
     /// What happened and what to do next.
     public var description: String {
         switch self {
-        case .empty: "the key is empty; use a passphrase, or a raw key, written as x'…' with 64 hex digits"
+        case .empty: "the key is empty; use a passphrase, or a raw key written as x'…' with 64 hex digits"
         case .malformed:
             "the key begins with x' but is not a valid raw key; use x'…' with 64 hex digits (96 if a salt follows the "
                 + "key), or a passphrase that does not begin with x'"

@@ -71,7 +71,7 @@ package struct SchemaForms {
                 throw StoreError(
                     .missingCollation, path: path,
                     "the schema uses a collation that is not registered: \(name)",
-                    advice: "register the collation in the `collations` of the options", changed: .nothing,
+                    advice: "register the collation in the options' `collations`", changed: .nothing,
                     underlying: error)
             }
             rejected.append(Rejected(entry: entry, reason: error.message))
