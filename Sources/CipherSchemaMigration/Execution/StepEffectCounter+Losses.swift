@@ -81,7 +81,8 @@ extension StepEffectCounter {
                 after == nil
                 ? "drops the table \(before.table), and with it \(Self.rows(gone))"
                 : "deletes \(gone) of \(Self.rows(before.rows)) from \(before.table)"
-            let rest = copied > 0 ? ", of which only \(copied) \(copied == 1 ? "was" : "were") copied before" : ""
+            let rest =
+                copied > 0 ? ", of which only \(copied) \(copied == 1 ? "was" : "were") copied to another table" : ""
             findings.append(finding(.losesData, missing.rows, loss + rest))
             // Values that disappear with rows are not reported separately.
             return findings

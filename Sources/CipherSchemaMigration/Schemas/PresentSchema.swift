@@ -110,7 +110,7 @@ struct PresentSchema {
             Plan.Operation(
                 .dropTable, table: table.shape.name,
                 sql: ["DROP TABLE \(SQL.quoted(identifier: table.shape.name))"],
-                reason: "the table contains no rows, and another table is renamed to its name"))
+                reason: "the table contains no rows, and another table takes its name"))
     }
 
     // MARK: Columns

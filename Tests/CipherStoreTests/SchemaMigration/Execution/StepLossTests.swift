@@ -65,7 +65,7 @@ struct StepLossTests {
             ),
             (
                 ["INSERT INTO archive SELECT * FROM chat WHERE id < 4", "DELETE FROM chat WHERE id < 6"],
-                "deletes 5 of 9 rows from chat, of which only 3 were copied before"
+                "deletes 5 of 9 rows from chat, of which only 3 were copied to another table"
             ),
             (["ALTER TABLE chat RENAME TO old", "CREATE TABLE chat (id)", "DROP TABLE old"], "9 rows"),
             (
@@ -87,7 +87,7 @@ struct StepLossTests {
                 [
                     "CREATE TABLE u (id, body, draft, mood UNIQUE)", "INSERT OR REPLACE INTO u SELECT * FROM chat",
                     "DROP TABLE chat",
-                ], "9 rows, of which only 6 were copied before"
+                ], "9 rows, of which only 6 were copied to another table"
             ),
             (
                 [
