@@ -206,7 +206,7 @@ extension RecordedVersion.VersionColumn {
             throw StoreError(
                 .recordedVersion, path: databasePath,
                 "\"\(table)\", which should record the version, is not an ordinary table",
-                advice: "check recordedVersion in the configuration, and check where the file comes from")
+                advice: "check recordedVersion in the configuration, and check where the database comes from")
         }
         return found.name
     }

@@ -30,7 +30,7 @@ struct HalfDoneStep {
             !passage.change.added.isEmpty && passage.change.added.allSatisfy { !found.has($0) }
         }
         var answer = Answer()
-        for index in done { answer.skipped[index] = "the objects that it creates already exist" }
+        for index in done { answer.skipped[index] = "the objects that the statement creates already exist" }
         // A statement that also removes a table has renamed it.
         let additions = done.map { passages[$0].change }.filter { !$0.removed.contains { $0.kind == .table } }
         let made = Set(additions.flatMap(\.added).filter { $0.kind == .table }.map(\.name))
@@ -42,14 +42,14 @@ struct HalfDoneStep {
             if mayLack, try !canRun(passage.statement) { continue }
             if index < proof {
                 answer.skipped[index] =
-                    "it must have run or failed already, because \(passages[proof].statement.place), which follows "
-                    + "it, has taken effect"
+                    "the statement must have run or failed already, because \(passages[proof].statement.place), "
+                    + "which follows it, has taken effect"
                 continue
             }
             guard !mayRepeat(passage) else { continue }
             switch try evidence.answer(for: passage, made: made) {
             case .ran:
-                answer.skipped[index] = "the rows that it inserts already exist"
+                answer.skipped[index] = "the rows that the statement inserts already exist"
                 // In a table that existed before the step, the rows may be other rows.
                 if !passage.traits.inserts.isDisjoint(with: made) { proof = index }
             case .notRun: continue
@@ -67,7 +67,7 @@ struct HalfDoneStep {
         where passage.traits.writesRows && !mayRepeat(passage) {
             guard try !earlier.contains(passage.statement.sql) && canRun(passage.statement) else { continue }
             switch try evidence.answer(for: passage) {
-            case .ran: answer.skipped[index] = "the rows that it inserts already exist"
+            case .ran: answer.skipped[index] = "the rows that the statement inserts already exist"
             case .notRun: continue
             case .unclear: throw unclear(passage)
             case .unknown: open = open ?? passage

@@ -186,7 +186,9 @@ struct NumberedStepsTests {
             CREATE INDEX ix ON chat (sentAt)
             """)
         let report = try fixture.open()
-        let note = "sql_update_2.plist[1] is skipped: it must have run or failed already, because sql_update_2.plist[2]"
+        let note =
+            "sql_update_2.plist[1] is skipped: the statement must have run or failed already, because "
+            + "sql_update_2.plist[2]"
         #expect(report.migration.notes.contains { $0.hasPrefix(note) })
         try fixture.read { (connection) throws in
             #expect(
@@ -224,7 +226,8 @@ struct NumberedStepsTests {
         }
         let report = try fixture.open()
         #expect(
-            report.migration.notes.contains("sql_update_3.plist[2] is skipped: the rows that it inserts already exist"))
+            report.migration.notes.contains(
+                "sql_update_3.plist[2] is skipped: the rows that the statement inserts already exist"))
         let rows = try fixture.read { try $0.values(String.self, "SELECT key || value FROM app_data ORDER BY key") }
         #expect(rows == ["languageen", "themedark"])
     }
