@@ -309,10 +309,10 @@ package struct InterruptedCopy {
             let lacking = try tableLacking(open)
             if lacking == nil, try remove() { return "the file \(name), left by an upgrade of the app, was removed" }
             reason =
-                lacking.map { "its table \($0) contains rows that the database lacks" }
-                ?? "another connection has it open"
+                lacking.map { "the file's table \($0) contains rows that the database lacks" }
+                ?? "another connection has the file open"
         } catch {
-            reason = "it could not be compared with the database: \(StoreError.reason(error))"
+            reason = "the file could not be compared with the database: \(StoreError.reason(error))"
         }
         return "\(copy.database), left by an upgrade of the app, is in plaintext and was not removed: \(reason)"
     }
