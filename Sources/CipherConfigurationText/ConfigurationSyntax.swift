@@ -112,7 +112,7 @@ extension ConfigurationSyntax.Failure {
         case .openStep: "convert the file to XML, for example with `plutil -convert xml1` on a Mac"
         case .utf16, .notUTF8, .encoding: "save the file as UTF-8"
         case .repeatedKey: "remove one of the two keys"
-        case .unfitNumber: "write the number with fewer digits"
+        case .unfitNumber: "use a number that can be stored exactly, for example one with fewer digits"
         case .empty, .unknownFormat, .tooDeep, .tooManyValues:
             "use a property list (XML or binary) or a JSON file with the keys described in Config/README.md"
         }
