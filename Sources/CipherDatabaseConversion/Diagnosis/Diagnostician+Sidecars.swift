@@ -60,8 +60,8 @@ extension Diagnostician {
         guard versions.pageSize == pageSize, try count(versions, in: journal, sealed).authentic > 0 else {
             return diagnosis.add(
                 .staleJournal,
-                "the -journal next to the file does not belong to it: SQLite would overwrite the file with pages "
-                    + "from another file, or with pages that are encrypted with another key",
+                "the -journal next to the file does not belong to this file: SQLite would overwrite the file with "
+                    + "pages from another file, or with pages that are encrypted with another key",
                 "move the -journal elsewhere before opening the file")
         }
         addHotJournal()
@@ -99,7 +99,7 @@ extension Diagnostician {
 
     private mutating func addStaleLog(_ reason: String) {
         diagnosis.add(
-            .staleLog, "the -wal next to the file does not belong to it: \(reason)",
+            .staleLog, "the -wal next to the file does not belong to this file: \(reason)",
             "move the -wal and the -shm elsewhere before opening the file, or restore the file and its -wal from the "
                 + "same backup"
         )
