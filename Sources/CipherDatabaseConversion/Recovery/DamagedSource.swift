@@ -108,8 +108,7 @@ struct DamagedSource {
         {
             if versions.pageSize == geometry.pageSize {
                 notes.append(
-                    "a writer crashed and left a journal; the journal was applied, so the writer's last transaction is "
-                        + "not included")
+                    "a writer crashed and left a journal; the writer's unfinished transaction was rolled back")
                 return (versions, journal)
             }
             notes.append("the journal was not read, because its page size differs from the file's page size")
