@@ -95,7 +95,7 @@ package enum HistoryTable {
             throw StoreError(
                 .recordedVersion, path: connection.path,
                 "the latest version that \(name) records, \(text), is not a valid version",
-                advice: "a version must be a whole number or text such as 2.0.0", changed: .nothing)
+                advice: "a version must be a whole number or a dotted version such as 2.0.0", changed: .nothing)
         }
         return version
     }

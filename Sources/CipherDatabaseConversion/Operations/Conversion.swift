@@ -224,7 +224,7 @@ struct Conversion {
                     "the plaintext original is kept as \(path): run cipherstore recover or "
                         + "call DatabaseConverter.recover to see what it still contains, and delete it afterwards")
             }
-            report.warnings += backup.earlier.map { "the earlier backup \($0) is kept; it may also be in plaintext" }
+            report.warnings += backup.earlier.map { "the earlier backup \($0) is kept, and may be plaintext" }
         }
         report.warnings += swap.finish(old, otherNames: otherNames)
     }

@@ -91,7 +91,7 @@ extension RecordedVersion {
         guard let version = try RecordedValue(entry)?.version(fractions, of: subject, path: path) else {
             throw failure(
                 "\(subject) is not a valid version",
-                "a version must be a whole number or text such as 2.0.0; check recordedVersion.key")
+                "a version must be a whole number or a dotted version such as 2.0.0; check recordedVersion.key")
         }
         return version
     }

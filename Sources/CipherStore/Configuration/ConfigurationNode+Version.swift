@@ -14,10 +14,10 @@ extension ConfigurationNode {
             break
         case .real:
             throw failure(
-                sentence: "\(subject) must be a whole number or text such as \"2.0.0\", not \(value.kind)",
+                sentence: "\(subject) must be a whole number or a dotted version such as \"2.0.0\", not \(value.kind)",
                 advice: "write the version as text, because the numbers 1.1 and 1.10 are equal")
         default:
-            throw mismatch("a whole number or text such as \"2.0.0\"")
+            throw mismatch("a whole number or a dotted version such as \"2.0.0\"")
         }
         throw failure(sentence: "\(subject) must be a whole number, 0 or greater, or text such as \"2.0.0\"")
     }

@@ -23,7 +23,7 @@ extension Command {
                 + "would succeed, how long it would take, and how large the file would become. Other processes may "
                 + "have the database open during the rehearsal. If one of them writes to it, the exit status is 75. "
                 + "With --config, the copy is also migrated, as cipherstore migrate would do.",
-            "With --on-damage recover, a file that is damaged beyond its indexes is replaced by a database that "
+            "With --on-damage recover, a file with damage outside its indexes is replaced by a database that "
                 + "contains everything that can be recovered. The report lists what is lost. The damaged file is kept "
                 + "as DB-damaged, which is still plaintext.",
             "The comparison authenticates every page of the copy. By default, SQLCipher itself reads only some of the "

@@ -104,12 +104,12 @@ struct ConfigurationSyntaxTests {
         "Booleans and numbers in a property list are not confused",
         arguments: [
             ("<integer>1</integer>", "<true/>", nil),
-            ("<true/>", "<true/>", "dbVersion must be a whole number or text such"),
+            ("<true/>", "<true/>", "dbVersion must be a whole number or a dotted version"),
             ("<integer>1</integer>", "<integer>1</integer>", "encryption.enabled must be true or false, not a who"),
             ("<real>1.0</real>", "<false/>", nil),
-            ("<real>1.5</real>", "<false/>", "dbVersion must be a whole number or text such"),
+            ("<real>1.5</real>", "<false/>", "dbVersion must be a whole number or a dotted version"),
             ("<string>1,0</string>", "<true/>", "dbVersion must be a whole number, 0 or greater, or"),
-            ("<date>2020-01-01T00:00:00Z</date>", "<true/>", "dbVersion must be a whole number or text such"),
+            ("<date>2020-01-01T00:00:00Z</date>", "<true/>", "dbVersion must be a whole number or a dotted version"),
         ] as [(String, String, String?)])
     func propertyListTypes(version: String, enabled: String, expected: String?) throws {
         let xml = Self.xml(

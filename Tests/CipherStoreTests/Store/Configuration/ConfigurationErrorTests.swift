@@ -27,13 +27,13 @@ struct ConfigurationErrorTests {
             (#""dbName": "..", "dbVersion": 1"#, "dbName must be a file name without a folder, but it is the name"),
             (#""dbName": "a\u0000b", "dbVersion": 1"#, "dbName contains a NUL character"),
             (#""dbName": 3, "dbVersion": 1"#, "dbName must be text, not a whole number"),
-            (#""dbName": "a.db", "dbVersion": true"#, "dbVersion must be a whole number or text such"),
+            (#""dbName": "a.db", "dbVersion": true"#, "dbVersion must be a whole number or a dotted version such"),
             (#""dbName": "a.db", "dbVersion": "1.x""#, "dbVersion must be a whole number, 0 or greater, or"),
-            (#""dbName": "a.db", "dbVersion": 1.5"#, "dbVersion must be a whole number or text such"),
+            (#""dbName": "a.db", "dbVersion": 1.5"#, "dbVersion must be a whole number or a dotted version such"),
             (#""dbName": "a.db", "dbVersion": -1"#, "dbVersion must be a whole number, 0 or greater, or"),
             (#""dbName": "a.db", "dbVersion": 2147483648"#, "dbVersion must be a whole number from 0 to"),
-            (#""dbName": "a.db", "dbVersion": 1e30"#, "dbVersion must be a whole number or text such"),
-            (#""dbName": "a.db", "dbVersion": null"#, "dbVersion must be a whole number or text such"),
+            (#""dbName": "a.db", "dbVersion": 1e30"#, "dbVersion must be a whole number or a dotted version such"),
+            (#""dbName": "a.db", "dbVersion": null"#, "dbVersion must be a whole number or a dotted version such"),
             (#""dbName": "a.db", "dbVersion": 1, "updates": {}"#, #"updates: the key "directory" is missing"#),
             (#""dbName": "a.db", "dbVersion": 1, "template": {}"#, "template: the key \"file\" is missing"),
             (#""dbName": "a.db", "dbVersion": 1, "tableVersions": 1"#, "tableVersions must be a dictionary"),
@@ -61,7 +61,7 @@ struct ConfigurationErrorTests {
             (#"{"enable": true}"#, "encryption: unknown key \"enable\"; did you mean \"enabled\"?"),
             (
                 #"{"sinceVersion": 1.4}"#,
-                "encryption.sinceVersion must be a whole number or text such as \"2.0.0\", not"
+                "encryption.sinceVersion must be a whole number or a dotted version such as \"2.0.0\", not"
             ),
             (#"{"sinceVersion": -1}"#, "encryption.sinceVersion must be a whole number, 0 or greater"),
             (#"{"sinceVersion": "2.x"}"#, "encryption.sinceVersion must be a whole number, 0 or greater, or text"),
