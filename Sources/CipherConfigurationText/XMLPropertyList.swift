@@ -168,7 +168,9 @@ struct XMLPropertyList {
                 Self.entities[name]
             }
         guard text.take(";"), let scalar else {
-            throw text.fault("& does not begin a valid character or entity reference; to write an ampersand, use &amp;", at: path, position: start)
+            throw text.fault(
+                "& does not begin a valid character or entity reference; to write an ampersand, use &amp;", at: path,
+                position: start)
         }
         return scalar
     }
