@@ -1,4 +1,6 @@
+internal import CipherSQLite
 internal import CipherSQLiteFormat
+internal import CipherSystemFiles
 
 /// Searches a `-wal` or `-journal` for pages that do not belong to the database beside it.
 ///
@@ -10,11 +12,21 @@ internal import CipherSQLiteFormat
 package enum SidecarScan {
     /// Returns whether a sidecar holds plaintext pages beside an encrypted database, or the reverse.
     package static func isStale(_ paths: DatabasePaths, databaseIsPlaintext: Bool) throws -> Bool {
+        // While the file is compared with the sidecar, another process may commit, and move the commit into the file.
+        // The commit is in the sidecar before it is in the file, so the second search finds it.
+        try (1...2).allSatisfy { _ in try holdsOtherPages(paths, databaseIsPlaintext) }
+    }
+
+    private static func holdsOtherPages(_ paths: DatabasePaths, _ databaseIsPlaintext: Bool) throws -> Bool {
         try any(paths) { runs in
+            let database =
+                try databaseIsPlaintext && FileSystem.exists(paths.database)
+                ? DatabaseFile(path: paths.database) : nil
             var findings: [PageRun.Finding] = []
-            for run in runs { findings.append(try run.whole(forPlaintext: !databaseIsPlaintext)) }
+            for run in runs { findings.append(try run.whole(forPlaintext: !databaseIsPlaintext, of: database)) }
             if findings.contains(.foreign) { return true }
-            // Every commit of a plaintext database includes a page that is recognizable as plaintext.
+            // A transaction on a plaintext database writes a page that is recognizable as plaintext, or nothing but
+            // overflow pages that stay where they are.
             return databaseIsPlaintext && !findings.contains(.own) && findings.contains(.unknown)
         }
     }
@@ -83,23 +95,28 @@ package enum SidecarScan {
             case own
             /// There is a page of the kind searched for.
             case foreign
-            /// There are pages, but each of them could be of either kind.
+            /// There are pages, and each of them could be an overflow page of the database.
+            case overflow
+            /// There are pages, but none of them is known to be of either kind.
             case unknown
         }
 
-        /// Does the same as ``look(forPlaintext:)``, but only for the frames that SQLite reads.
+        /// Does the same as ``look(forPlaintext:of:)``, but only for the frames that SQLite reads.
         ///
-        /// A power loss leaves frames whose page never reached the disk. Their checksums reveal them, but checking
-        /// those means reading the whole log, so this is done only if the first result requires it.
-        func whole(forPlaintext wantPlaintext: Bool) throws -> Finding {
-            let finding = try look(forPlaintext: wantPlaintext)
+        /// A killed process leaves frames of an unfinished transaction, and a power loss leaves frames whose page never
+        /// reached the disk. Checksums reveal the latter, but checking those means reading the whole log, so this is
+        /// done only if the first result requires it.
+        func whole(forPlaintext wantPlaintext: Bool, of database: DatabaseFile?) throws -> Finding {
+            let finding = try look(forPlaintext: wantPlaintext, of: database)
             guard let log, finding == .foreign || finding == .unknown && !wantPlaintext else { return finding }
             var run = self
             run.end = first
             if log.isWhole {
-                try log.forEachFrame(of: file, checksSums: true) { run.end = $0.offset + Int64(pageSize) }
+                try log.forEachFrame(of: file, checksSums: true) { frame in
+                    if frame.pagesAtCommit > 0 { run.end = frame.offset + Int64(pageSize) }
+                }
             }
-            return try run.look(forPlaintext: wantPlaintext)
+            return try run.look(forPlaintext: wantPlaintext, of: database)
         }
 
         /// Searches the pages.
@@ -107,7 +124,9 @@ package enum SidecarScan {
         /// Encrypted pages look random.
         ///
         /// Plaintext pages are recognized by page 1's magic or as well-formed b-tree pages.
-        func look(forPlaintext wantPlaintext: Bool) throws -> Finding {
+        ///
+        /// - Parameter database: The file whose overflow pages are recognized; `nil` for none.
+        func look(forPlaintext wantPlaintext: Bool, of database: DatabaseFile?) throws -> Finding {
             var position = first
             var finding = Finding.nothing
             // SQLite stops reading a log at the first frame that does not repeat this salt.
@@ -123,10 +142,21 @@ package enum SidecarScan {
                 let isPlaintext = isFirstPage ? FileHeader.isPlaintext(page) : PageShape(page).isTree
                 if isPlaintext { return wantPlaintext ? .foreign : .own }
                 if isFirstPage { return wantPlaintext ? .own : .foreign }
-                finding = .unknown
+                if finding != .unknown { finding = try isOverflow(buffer, of: database) ? .overflow : .unknown }
                 position += stride
             }
             return finding
+        }
+
+        /// Returns whether a page could be another version of an overflow page of the database.
+        ///
+        /// Page 1 or a b-tree page is written whenever an overflow page is added, moved or removed. If only overflow
+        /// pages are written, each of them has the same next page as before, whose number is in its first four bytes.
+        /// Random bytes are that number with a probability of about one in four billion.
+        private func isOverflow(_ record: [UInt8], of database: DatabaseFile?) throws -> Bool {
+            let offset = Int64(record.big32(0) - 1) * Int64(pageSize)
+            guard let present = try database?.read(at: offset, count: 4) else { return false }
+            return present.elementsEqual(record[pageOffset..<pageOffset + 4])
         }
 
         func firstPage() throws -> [UInt8]? {

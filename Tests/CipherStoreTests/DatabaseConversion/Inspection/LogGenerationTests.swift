@@ -168,19 +168,66 @@ struct LogGenerationTests {
 
     // MARK: Of the same
 
+    /// Changes the end of a long value, which writes one overflow page and nothing else.
+    private static let overwriting: SQL =
+        "UPDATE o SET a = CAST(substr(a, 1, 19990) || hex(randomblob(5)) AS BLOB) WHERE id = 1"
+    private static let long = "CREATE TABLE o(id INTEGER PRIMARY KEY, a); INSERT INTO o VALUES (1, zeroblob(20000));"
+
+    @Test("A log whose commits consist of overflow pages alone is accepted, and no commit is lost")
+    func overflowPages() throws {
+        for isEncrypted in [true, false] {
+            let app = try App(isEncrypted: isEncrypted)
+            let connection = try app.connect()
+            try connection.executeScript(text: Self.long + Self.checkpoint)
+            try connection.execute(Self.overwriting)
+            // A header and one frame.
+            try #require(app.bytes("-wal").count == 32 + 24 + 4_096)
+            let killed = try app.copies(database: app.bytes(), log: app.bytes("-wal"))
+            #expect(try !Self.isRefused(killed, isEncrypted: isEncrypted))
+            let report = try EncryptionUpgrade(path: killed.path("app.db"), provider: TestKeys.provider()).run()
+            #expect(report.outcome == (isEncrypted ? .alreadyEncrypted : .encrypted))
+            #expect(try value(in: killed) == connection.value(String.self, "SELECT hex(a) FROM o"))
+        }
+    }
+
+    @Test("A log that contains only overflow pages of an unfinished transaction is accepted", arguments: [true, false])
+    func unfinished(isEncrypted: Bool) throws {
+        let app = try App(isEncrypted: isEncrypted)
+        let connection = try app.connect()
+        try connection.executeScript(text: Self.long + Self.checkpoint)
+        let before = try connection.value(String.self, "SELECT hex(a) FROM o")
+        try connection.executeScript("PRAGMA cache_size = 5; BEGIN; INSERT INTO o VALUES (2, randomblob(900000))")
+        try #require(app.bytes("-wal").count > 100_000)
+        let killed = try app.copies(database: app.bytes(), log: app.bytes("-wal"))
+        #expect(try !Self.isRefused(killed, isEncrypted: isEncrypted))
+        _ = try EncryptionUpgrade(path: killed.path("app.db"), provider: TestKeys.provider()).run()
+        #expect(try value(in: killed) == before)
+    }
+
+    private func value(in folder: TemporaryFolder) throws -> String? {
+        let connection = try Connection(
+            path: folder.path("app.db"), mode: .readWrite, key: TestKeys.raw(), settings: CipherSettings())
+        defer { connection.close() }
+        return try connection.value(String.self, "SELECT group_concat(hex(a)) FROM o")
+    }
+
     @Test("No state of a healthy database is refused, whatever its connections do", arguments: [true, false], 0..<6)
     func healthy(isEncrypted: Bool, seed: UInt64) throws {
         var random = Random(state: seed &* 0x9e37_79b9_7f4a_7c15 | 1)
         let app = try App(isEncrypted: isEncrypted)
         var readers: [Connection] = []
         let first = try app.connect()
-        try first.executeScript("CREATE TABLE t(id INTEGER PRIMARY KEY, a); CREATE INDEX i ON t(a)")
+        try first.executeScript(
+            """
+            CREATE TABLE t(id INTEGER PRIMARY KEY, a); CREATE INDEX i ON t(a);
+            CREATE TABLE o(id INTEGER PRIMARY KEY, a); INSERT INTO o VALUES (1, zeroblob(20000))
+            """)
         var looks = 0
         for step in 0..<60 {
             let index = random.below(app.connections.count)
             let connection = app.connections[index]
             do {
-                switch random.below(14) {
+                switch random.below(16) {
                 case 0...2: try connection.execute("INSERT INTO t(a) VALUES (randomblob(\(random.below(9000))))")
                 case 3: try connection.execute("UPDATE t SET a = randomblob(9) WHERE id % 5 = 2")
                 case 4: try connection.execute("DELETE FROM t WHERE id % 7 = \(random.below(7))")
@@ -199,6 +246,7 @@ struct LogGenerationTests {
                 case 10: try connection.executeScript(text: "CREATE TABLE x\(step)(a); PRAGMA user_version = \(step)")
                 case 11: try app.connect()
                 case 12 where app.connections.count > 1: app.disconnect(index)
+                case 13...14: try connection.execute(Self.overwriting)
                 default:
                     if let reader = readers.popLast() {
                         try reader.execute("COMMIT")

@@ -63,6 +63,63 @@ struct SidecarScanTests {
         #expect(try FolderDigest(file.folder.url) == before)
     }
 
+    /// A database as a killed app leaves it, whose sidecar contains nothing but overflow pages of one row.
+    ///
+    /// - Parameter more: A script that takes pages before those of the row.
+    private func overwritten(
+        _ sidecar: Sidecar, isEncrypted: Bool = false, after more: String = ""
+    ) throws -> LegacyFile {
+        try LegacyFile(unclosed: true) { connection in
+            if isEncrypted {
+                try connection.setKey(TestKeys.raw(), settings: CipherSettings())
+            } else {
+                try connection.execute("PRAGMA page_size = 4096")
+            }
+            _ = try connection.value(String.self, SQL(text: "PRAGMA journal_mode = \(sidecar.rawValue)"))
+            try connection.executeScript(
+                text: more + "CREATE TABLE o(id INTEGER PRIMARY KEY, a); INSERT INTO o VALUES (1, zeroblob(400000));")
+            if sidecar == .log { _ = try connection.value(Int.self, "PRAGMA wal_checkpoint(TRUNCATE)") }
+            // More than the cache holds, so that a journal is synced.
+            try connection.executeScript(
+                """
+                PRAGMA cache_size = 2; BEGIN;
+                UPDATE o SET a = CAST(substr(a, 1, 9000) || printf('%0391000d', 7) AS BLOB);
+                """)
+            if sidecar == .log { try connection.execute("COMMIT") }
+        }
+    }
+
+    @Test("A sidecar that contains overflow pages of the database alone is accepted", arguments: Sidecar.allCases)
+    func overflowPages(_ sidecar: Sidecar) throws {
+        let file = try overwritten(sidecar)
+        let paths = try DatabasePaths(file.path)
+        try #require(try SidecarScan.holdsPages(paths))
+        #expect(try !SidecarScan.isStale(paths, databaseIsPlaintext: true))
+        #expect(try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run().outcome == .encrypted)
+        let isFormer = try file.read(key: TestKeys.raw()) {
+            try $0.value(Bool.self, "SELECT a = zeroblob(400000) FROM o")
+        }
+        #expect(isFormer == (sidecar == .journal))
+    }
+
+    @Test(
+        "A sidecar that contains overflow pages of another database alone is refused, and nothing is changed",
+        arguments: Sidecar.allCases, [true, false])
+    func otherOverflowPages(_ sidecar: Sidecar, isEncrypted: Bool) throws {
+        let file = try overwritten(sidecar)
+        let other = try overwritten(
+            sidecar, isEncrypted: isEncrypted, after: isEncrypted ? "" : "CREATE TABLE x(a);")
+        let bytes = try Data(contentsOf: URL(filePath: path(other, sidecar)))
+        try bytes.write(to: URL(filePath: path(file, sidecar)))
+        let before = try FolderDigest(file.folder.url)
+        #expect(try SidecarScan.isStale(DatabasePaths(file.path), databaseIsPlaintext: true))
+        let error = try storeError {
+            try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run()
+        }
+        #expect(error?.code == .staleSidecar)
+        #expect(try FolderDigest(file.folder.url) == before)
+    }
+
     @Test(
         "A log or a journal that ends before its first page contains no page",
         arguments: Sidecar.allCases, [0, 20, 1000])
