@@ -30,6 +30,9 @@ final class FollowingCopy: CopyMadeAhead {
     /// Whether nothing has been written since the whole copy was compared with the database.
     private(set) var isProven = false
 
+    /// Whether a transaction on the last round's commit has the database open.
+    var isFollowing: Bool { original != nil }
+
     /// The damage of the original's indexes, if any was found; the copy's indexes are then filled from its rows.
     private var damage: Damage?
 

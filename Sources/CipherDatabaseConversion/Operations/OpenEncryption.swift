@@ -283,6 +283,9 @@ package final class OpenEncryption: @unchecked Sendable {
 
     /// Whether there is a copy with which the last step can be tried again.
     package var hasCopy: Bool { copy != nil }
+
+    /// Whether a connection of the copy has had the database and its log open since the preparation.
+    package var holdsDatabase: Bool { copy?.isFollowing == true }
 }
 
 extension UpgradeProgress {

@@ -93,7 +93,9 @@ extension EncryptedStore {
         with encryption: OpenEncryption, _ cancellation: UpgradeCancellation
     ) throws -> EncryptionReport {
         do {
-            return try withConnectionsClosedBlocking(waitingForReads: Self.patienceWithReads) { [backups] in
+            return try withConnectionsClosedBlocking(
+                waitingForReads: Self.patienceWithReads, holding: { encryption.holdsDatabase }
+            ) { [backups] in
                 // A backup reads the file with the key that it has now.
                 guard !backups.areRunning else { throw ReadsGoOn() }
                 return try encryption.finish(&$0, UpgradeCancellation(anyOf: [cancellation, $1]))

@@ -127,24 +127,27 @@ extension EncryptedStore {
 
     /// Does the same as ``withConnectionsClosed(waitingForReads:_:)``, but blocks the calling thread.
     ///
+    /// - Parameter isHeld: Whether another connection has had the file and its log open all the time; called if `body`
+    ///   throws.
     /// - Throws: The same errors as that method; ``StoreError`` with the code `misuse` inside a closure of this store.
     package func withConnectionsClosedBlocking<Output: Sendable>(
-        waitingForReads limit: Duration? = nil,
+        waitingForReads limit: Duration? = nil, holding isHeld: @escaping @Sendable () -> Bool = { false },
         _ body: @escaping @Sendable (inout FileKey?, UpgradeCancellation) throws -> Output
     ) throws -> Output {
         try ownConnections()
-        return try writer.runAloneBlocking(with: readers, waiting: limit, alone(body))
+        return try writer.runAloneBlocking(with: readers, waiting: limit, alone(body, isHeld))
     }
 
     private func alone<Output>(
-        _ body: @escaping @Sendable (inout FileKey?, UpgradeCancellation) throws -> Output
+        _ body: @escaping @Sendable (inout FileKey?, UpgradeCancellation) throws -> Output,
+        _ isHeld: @escaping @Sendable () -> Bool = { false }
     ) -> @Sendable (UpgradeCancellation) throws -> Output {
         { [file, changes, watch] cancellation in
             defer {
                 watch.renew(watch.current)
                 changes.resume()
             }
-            return try file.replacing { try body(&$0, cancellation) }
+            return try file.replacing(holding: isHeld) { try body(&$0, cancellation) }
         }
     }
 }

@@ -30,10 +30,15 @@ package final class StoreFile: @unchecked Sendable {
 
     /// Runs `body`, which may replace the file, while no connection is open and none is opened.
     ///
-    /// - Parameter body: A closure that receives the key, and must change it if the file has another key afterwards.
+    /// - Parameters:
+    ///   - isHeld: Whether a connection outside the store has had the file and its log open all the time; called if
+    ///     `body` throws.
+    ///   - body: A closure that receives the key, and must change it if the file has another key afterwards.
     /// - Throws: Any error thrown by `body`; ``StoreError`` with the code `missingFile` or `replaced` if the name no
     ///   longer refers to the file.
-    package func replacing<Output>(_ body: (inout FileKey?) throws -> Output) throws -> Output {
+    package func replacing<Output>(
+        holding isHeld: () -> Bool = { false }, _ body: (inout FileKey?) throws -> Output
+    ) throws -> Output {
         var fileKey = try lock.withLock { () -> FileKey? in
             _ = try sameFile()
             isReplacing = true
@@ -46,8 +51,9 @@ package final class StoreFile: @unchecked Sendable {
             self.fileKey = fileKey
             switch result {
             case .success: identity = nil
-            // The file was not open for some time: it may be the same file, or another program's.
-            case .failure: isDoubtful = true
+            // If the file was not open for some time, it may be the same file, or another program's. If it was open,
+            // its log may be one that only an open connection can read.
+            case .failure: isDoubtful = isDoubtful || !isHeld()
             }
         }
         return try result.get()

@@ -194,7 +194,7 @@ struct OpenEncryptionTests {
 
     /// Statements after which the log holds committed frames without a sum: the cache is too small for the pages that are
     /// written, and a savepoint is undone.
-    private static let unsealed = """
+    static let unsealed = """
         PRAGMA cache_size = 5;
         BEGIN; INSERT OR REPLACE INTO t VALUES (19, zeroblob(448), 241618); SAVEPOINT s;
         INSERT OR REPLACE INTO t VALUES (35, zeroblob(1984), 636957);

@@ -21,10 +21,12 @@ struct OpenEncryptionFixture {
     }
 
     /// A legacy database of a thousand pages.
-    func writeLegacy() throws {
+    ///
+    /// - Parameter first: A script that is run in the empty database.
+    func writeLegacy(after first: String = "") throws {
         try LegacyFile.write(
             fixture.path,
-            script: """
+            script: first + """
                 CREATE TABLE chat(uid TEXT, body TEXT); INSERT INTO chat VALUES ('ana', 'old');
                 CREATE TABLE big(id INTEGER PRIMARY KEY, body BLOB); CREATE INDEX big_body ON big(body);
                 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400)
@@ -35,9 +37,10 @@ struct OpenEncryptionFixture {
 
     /// A store whose conversion waits as it begins its first copy, until the gate is passed.
     func openHeld(
-        _ provider: any KeyProvider = TestKeys.provider(), _ change: (inout StoreFixture) -> Void = { _ in }
+        _ provider: any KeyProvider = TestKeys.provider(), after first: String = "",
+        _ change: (inout StoreFixture) -> Void = { _ in }
     ) async throws -> (store: EncryptedStore, conversion: StoreConversion, gate: Gate) {
-        try writeLegacy()
+        try writeLegacy(after: first)
         var fixture = fixture
         change(&fixture)
         let (gate, held) = (Gate(), Gate())

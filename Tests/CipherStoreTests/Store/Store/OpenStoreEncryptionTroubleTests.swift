@@ -163,6 +163,43 @@ struct OpenStoreEncryptionTroubleTests {
         try await opening.check(store, isEncrypted: true, bodies: ["old", "meanwhile"])
     }
 
+    @Test("Calls succeed after a postponed switch even if only connections that stayed open can read the whole log")
+    func logOfOpenConnections() async throws {
+        let (isPostponed, mayGoOn) = (Gate(), Gate())
+        let (store, conversion, gate) = try await opening.openHeld(
+            after: "PRAGMA page_size = 512; CREATE TABLE t(id INTEGER PRIMARY KEY, a, b UNIQUE);"
+        ) {
+            $0.options.events = { event in
+                guard case .encryptionPostponed = event.kind, isPostponed.count < 3 else { return }
+                isPostponed.arrive()
+                mayGoOn.block(until: isPostponed.count)
+            }
+        }
+        let path = opening.fixture.path
+        let folder = opening.folder.url.path(percentEncoded: false)
+        let holder = try TestProgram.built("CipherLockHolder").start(["folder", folder])
+        try #require(try holder.line() == "ready")
+        gate.arrive()
+        await isPostponed.wait()
+        let others = try (0..<2).map { _ in try Connection(path: path, mode: .readWrite) }
+        // Frames without a checksum, and versions of page 1 behind them.
+        try others[0].executeScript(text: OpenEncryptionTests.unsealed)
+        for number in 1...6 { try others[number % 2].execute(SQL(text: "PRAGMA application_id = \(number)")) }
+        mayGoOn.arrive()
+        await isPostponed.wait(until: 2)
+        // The copy now follows the last commit, so a checkpoint writes the last version of page 1 into the file.
+        _ = try others[0].value(Int.self, "PRAGMA wal_checkpoint(PASSIVE)")
+        for other in others { other.close() }
+        mayGoOn.arrive()
+        await isPostponed.wait(until: 3)
+        #expect(try Inspector(DatabasePaths(path)).surface() == .staleSidecar)
+        try await store.insert("meanwhile")
+        mayGoOn.arrive()
+        _ = try holder.wait()
+        _ = try await conversion.value
+        try await opening.check(store, isEncrypted: true, bodies: ["old", "meanwhile"])
+    }
+
     @Test(
         "A file that another program put in place is not written to, and the store reports it",
         arguments: ["DELETE", "WAL"])
