@@ -171,7 +171,7 @@ struct Conversion {
             if hadLog, (try? FileSystem.size(paths.wal)) ?? 0 == 0 {
                 error = (error as? StoreError)?.afterMergingLog() ?? error
             }
-            let isSwept = (try? Leftovers.sweep(paths)) != nil
+            let isSwept = (try? Leftovers.sweep(paths))?.isEmpty == true
             // If something cannot be removed or restored, the record stays, and the next launch tries again.
             if hold?.giveBack() != false, isSwept { try? AttemptRecord.remove(paths) }
             throw (error as? DatabaseError).map { Inspector(paths).readFailure($0, during: .conversion) } ?? error

@@ -42,13 +42,13 @@ package struct FreshDatabase {
         try checkFolder()
         let folder = try paths.openFolder()
         try Preflight.checkNames(folder, paths)
-        try Leftovers.sweep(paths)
+        let left = try Leftovers.sweep(paths)
         do {
             var record = try AttemptRecord(attempts: 1, original: folder.status(paths.name)?.identity.inode)
             try record.write(folder, paths)
             let copy = try record.makeCopy(folder, paths)
             let made = try make(copy)
-            var warnings = try publish(copy, record.copyName(paths))
+            var warnings = try left + publish(copy, record.copyName(paths))
             do {
                 try AttemptRecord.remove(paths)
             } catch {
@@ -58,7 +58,7 @@ package struct FreshDatabase {
             }
             return (made, warnings)
         } catch {
-            let isSwept = (try? Leftovers.sweep(paths)) != nil
+            let isSwept = (try? Leftovers.sweep(paths))?.isEmpty == true
             if isSwept { try? AttemptRecord.remove(paths) }
             guard let error = error as? DatabaseError else { throw error }
             throw Inspector(paths).readFailure(error, during: .conversion)

@@ -301,7 +301,7 @@ package struct InPlaceRecovery {
     ///
     /// If something cannot be removed or restored, the record stays, and the next launch tries again.
     private func undo() {
-        guard (try? Leftovers.sweep(paths)) != nil else { return }
+        guard (try? Leftovers.sweep(paths))?.isEmpty == true else { return }
         try? AttemptRecord.remove(paths)
     }
 }

@@ -65,7 +65,7 @@ package struct Attempts {
     }
 
     /// Removes the temporary files beside the converted file, restores the journal mode that the app had, and removes
-    /// the record.
+    /// the record unless a file was left.
     ///
     /// The file is already converted, so a failure becomes a warning instead of an error. The record stays so that the
     /// next launch tries again.
@@ -84,7 +84,7 @@ package struct Attempts {
                     "WAL mode could not be restored (CipherStore will try again at the next launch): \(reason)"
                 ]
             }
-            try AttemptRecord.remove(paths)
+            if told.isEmpty { try AttemptRecord.remove(paths) }
         } catch {
             told.append(
                 "temporary files from this run could not be removed (CipherStore will try again at the next launch): "
@@ -124,7 +124,7 @@ package struct Attempts {
         guard try !Leftovers.areInUse(paths) else { return [] }
         if let record = try AttemptRecord.read(paths) { return end(record, key) }
         let told = try Leftovers.sweep(paths)
-        try AttemptRecord.remove(paths)
+        if told.isEmpty { try AttemptRecord.remove(paths) }
         return told
     }
 

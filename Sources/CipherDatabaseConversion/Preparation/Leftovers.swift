@@ -9,7 +9,8 @@ internal import CipherSystemFiles
 package enum Leftovers {
     /// Removes these files.
     ///
-    /// - Returns: Warnings about files that were not removed because they belong to another program.
+    /// - Returns: Warnings about files that were not removed because they may belong to another program. The caller
+    ///   must keep the record then, so that the next launch reports these files again.
     /// - Throws: ``StoreError`` with the code `busy` if a store is currently making the copy.
     @discardableResult
     package static func sweep(_ paths: DatabasePaths) throws -> [String] {
@@ -78,9 +79,10 @@ package enum Leftovers {
             found.identity.inode == record.copy || database == record.original
             || found.identity.inode == record.original && database == record.copy
         guard isOurs else {
+            disclaim(record, folder, paths)
             return [
-                "another program replaced the database during the swap. That program's file is now "
-                    + "\(folder.path(of: name)): compare it with the database, and then move it elsewhere"
+                "an interrupted run left \(folder.path(of: name)), which may contain another program's data, or the "
+                    + "database in plaintext: compare it with the database, and then move it elsewhere or delete it"
             ]
         }
         if database == record.copy, try !DamagedOriginal.isKept(name, record, folder, paths) {
@@ -91,5 +93,16 @@ package enum Leftovers {
         }
         try folder.removeIfPresent(name)
         return []
+    }
+
+    /// Removes the inode numbers from a record that is kept only for the name of a file that is not removed.
+    ///
+    /// Files that are created later may get these numbers, and the file would then be mistaken for the copy or the
+    /// original.
+    private static func disclaim(_ record: AttemptRecord, _ folder: Folder, _ paths: DatabasePaths) {
+        var named = record
+        // No file has this number. Without a number, the record would be that of a database that is being created.
+        (named.original, named.copy, named.progress) = (0, 0, nil)
+        if named != record { try? named.write(folder, paths) }
     }
 }

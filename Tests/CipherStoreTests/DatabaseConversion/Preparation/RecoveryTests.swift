@@ -187,21 +187,69 @@ struct RecoveryTests {
         #expect(try Fixture.rows(file, key: TestKeys.raw()) == Fixture.allRows)
     }
 
-    @Test("A file that another program put in the database's place is kept and reported, whatever is there now")
+    @Test("A file that another program put in the database's place is kept, and reported until it is gone")
     func strangerExchanged() throws {
         let file = try Fixture.file(version: 23, journal: "DELETE")
+        let killed = try exchangedWithStranger(file)
+        for _ in 0..<2 {
+            let report = try upgrade(file)
+            #expect(report.outcome == .alreadyEncrypted)
+            #expect(report.warnings.contains { $0.contains(killed.copyName) })
+            #expect(try file.folder.names == ["app.db", "app.db-attempt", killed.copyName, "former"])
+        }
+        try FileManager.default.removeItem(atPath: file.folder.path(killed.copyName))
+        #expect(try upgrade(file).warnings == [])
+        #expect(try file.folder.names == ["app.db", "former"])
+    }
+
+    @Test("A file that was reported is kept when the former database is put back")
+    func reportedIsKept() throws {
+        let file = try Fixture.file(version: 23, journal: "DELETE")
+        let killed = try exchangedWithStranger(file)
+        let stranger = try Data(contentsOf: file.folder.url.appending(path: killed.copyName))
+        #expect(try upgrade(file).outcome == .alreadyEncrypted)
+        try FileManager.default.removeItem(atPath: file.path)
+        try FileManager.default.moveItem(atPath: file.folder.path("former"), toPath: file.path)
+        let report = try upgrade(file)
+        #expect(report.outcome == .encrypted)
+        #expect(report.warnings.contains { $0.contains(killed.copyName) })
+        #expect(try Data(contentsOf: file.folder.url.appending(path: killed.copyName)) == stranger)
+    }
+
+    /// What a kill leaves after another program's file was exchanged for the copy; the original is `former`.
+    private func exchangedWithStranger(_ file: LegacyFile) throws -> KilledRun {
         let encrypted = try Fixture.file(version: 23, encryptedWith: TestKeys.raw(), journal: "DELETE")
         try FileManager.default.copyItem(atPath: encrypted.path, toPath: file.folder.path("proven"))
         try FileManager.default.copyItem(atPath: file.path, toPath: file.folder.path("restored"))
         var killed = try KilledRun(file.folder)
-        try FileManager.default.removeItem(atPath: file.path)
+        try FileManager.default.moveItem(atPath: file.path, toPath: file.folder.path("former"))
         try FileManager.default.moveItem(atPath: file.folder.path("restored"), toPath: file.path)
         try killed.exchange(with: "proven")
-        let report = try upgrade(file)
-        #expect(report.outcome == .alreadyEncrypted)
-        #expect(report.warnings.contains { $0.contains(killed.copyName) })
-        #expect(try file.folder.names == ["app.db", killed.copyName])
-        #expect(try upgrade(file).warnings == [])
+        return killed
+    }
+
+    @Test("In a copy of the folder, the old file of a killed upgrade is reported at each launch until it is gone")
+    func copiedFolder() throws {
+        let file = try Fixture.file(version: 23, journal: "DELETE")
+        let encrypted = try Fixture.file(version: 26, encryptedWith: TestKeys.raw(), journal: "DELETE")
+        try FileManager.default.copyItem(atPath: encrypted.path, toPath: file.folder.path("proven"))
+        var killed = try KilledRun(file.folder)
+        try killed.exchange(with: "proven")
+        let copied = try TemporaryFolder()
+        for name in try file.folder.names {
+            try FileManager.default.copyItem(atPath: file.folder.path(name), toPath: copied.path(name))
+        }
+        let old = copied.url.appending(path: killed.copyName)
+        let before = try Data(contentsOf: old)
+        for _ in 0..<3 {
+            let report = try Fixture.open(copied).report
+            #expect(report.outcome == .opened)
+            #expect(report.warnings.contains { $0.contains(killed.copyName) && $0.contains("plaintext") })
+            #expect(try Data(contentsOf: old) == before)
+        }
+        try FileManager.default.removeItem(at: old)
+        #expect(try Fixture.open(copied).report.warnings == [])
+        #expect(try copied.names.filter { !["app.db-wal", "app.db-shm"].contains($0) } == ["app.db"])
     }
 
     @Test("The record of a file does not apply to another file with that name")
