@@ -2,6 +2,7 @@ internal import CipherErrors
 internal import CipherHistory
 package import CipherKeyProviders
 internal import CipherSQLite
+internal import CipherSQLiteFormat
 package import CipherSystemFiles
 
 /// Encrypts a plaintext database while other connections read and write it. Most of the work is done before any other
@@ -182,6 +183,19 @@ package final class OpenEncryption: @unchecked Sendable {
         throw StoreError.busy(
             paths.database, "another process has the database open: \(processes.joined(separator: ", "))",
             retry: .afterEndingProgram)
+    }
+
+    /// Restores WAL mode if an abandoned last step could not, because another process was using the file.
+    ///
+    /// - Throws: ``StoreError`` with the code `busy` if that is still not possible.
+    package func restoreLog() throws {
+        guard try !FileHeader(DatabaseFile(path: paths.database)).isWriteAheadLog else { return }
+        try UpgradeLock.withLock(paths, timeout: Self.patience, cancellation: options.cancellation) {
+            guard try AttemptRecord.read(paths)?.wasWriteAheadLog == true,
+                let reason = Attempts.restoreWriteAheadLog(paths, nil, busyTimeout: Self.patience)
+            else { return }
+            throw StoreError.busy(paths.database, "WAL mode could not be restored: \(reason)", retry: .afterClosing)
+        }
     }
 
     private func followUntilFew(

@@ -56,6 +56,7 @@ extension EncryptedStore {
                 if !encryption.hasCopy {
                     // Another copy would soon be as far behind as the last one.
                     if logWasTooLong { try emptyLog() }
+                    try encryption.restoreLog()
                     copies += 1
                 }
                 try running(cancellation) {

@@ -200,6 +200,36 @@ struct OpenStoreEncryptionTroubleTests {
         try await opening.check(store, isEncrypted: true, bodies: ["old", "meanwhile"])
     }
 
+    @Test("If another process prevents the return to WAL mode after an abandoned switch, the encryption waits for it")
+    func returnToWriteAheadLog() async throws {
+        let (isAtRest, isRead, isPostponed) = (Gate(), Gate(), Gate())
+        let (store, conversion, gate) = try await opening.openHeld {
+            $0.options.events = { event in
+                switch event.kind {
+                case .stage(.quiescing):
+                    isAtRest.arrive()
+                    isRead.block()
+                case .encryptionPostponed: isPostponed.arrive()
+                default: break
+                }
+            }
+        }
+        gate.arrive()
+        await isAtRest.wait()
+        // The database has left WAL mode, and the store has no connection to it.
+        let reader = try TestProgram.built("CipherLockHolder").start(["sql", opening.fixture.path])
+        try #require(try reader.line() == "ready")
+        #expect(try reader.ask("BEGIN").hasPrefix("ok"))
+        #expect(try reader.ask("SELECT count(*) FROM chat").hasPrefix("ok"))
+        isRead.arrive()
+        await isPostponed.wait()
+        let mode = try await store.read { try $0.value(String.self, "PRAGMA journal_mode") }
+        #expect(mode == "delete")
+        _ = try reader.wait()
+        _ = try await conversion.value
+        try await opening.check(store, isEncrypted: true, bodies: ["old"])
+    }
+
     @Test(
         "A file that another program put in place is not written to, and the store reports it",
         arguments: ["DELETE", "WAL"])
