@@ -51,7 +51,9 @@ struct ValueLint {
     func changed(by type: String, in column: SQLName, from old: Affinity) throws -> Count {
         guard let name = table.column(column).map(SQL.quoted(column:)) else { return Count(number: 0) }
         // Text is converted to a number if it looks like a number, which is the case if it equals that number.
-        let isDifferent = "CAST(CAST(\(name) AS NUMERIC) AS TEXT) <> \(name) COLLATE BINARY"
+        // A column of type REAL stores a whole number as a float, which may have fewer digits.
+        let number = Affinity(type) == .real ? "REAL" : "NUMERIC"
+        let isDifferent = "CAST(CAST(\(name) AS \(number)) AS TEXT) <> \(name) COLLATE BINARY"
         let text =
             "(typeof(\(name)) = 'text' AND CAST(\(name) AS NUMERIC) = \(name) AND \(old == .none ? "1" : isDifferent))"
         switch Affinity(type) {
