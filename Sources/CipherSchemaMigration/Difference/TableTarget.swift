@@ -11,10 +11,12 @@ struct TableTarget {
     private var kept: [TableText.Item] = []
     private var lost: [SQLName] = []
     private var leftOut: Set<SQLName> = []
+    private var keptConstraints: [TableText.Item] = []
     private var keepsKey = false
-    private let inherits: Set<WantedSchema.Inherited>
+    private var keepsStrictness = false
+    private let inherits: Set<WantedSchema.Property>
 
-    init(_ wanted: TableShape, _ existing: TableShape, inherits: Set<WantedSchema.Inherited>) {
+    init(_ wanted: TableShape, _ existing: TableShape, inherits: Set<WantedSchema.Property>) {
         self.wanted = wanted
         self.existing = existing
         self.inherits = inherits
@@ -30,8 +32,14 @@ struct TableTarget {
         changed[column] = existing.text.column(column)
     }
 
+    /// Keeps a table constraint, instead of one of the same columns.
+    mutating func keep(constraint: TableText.Item) { keptConstraints.append(constraint) }
+
     /// Keeps the existing primary key, however it is written.
     mutating func keepKey() { keepsKey = true }
+
+    /// Keeps the table strict, if it is.
+    mutating func keepStrictness() { keepsStrictness = true }
 
     /// Leaves out a column that does not exist yet.
     mutating func leaveOut(_ column: SQLName) { leftOut.insert(column) }
@@ -67,21 +75,24 @@ struct TableTarget {
     private func text(_ kept: [TableText.Item], withConstraints: Bool) -> TableText {
         var text = wanted.text
         text.items.removeAll { item in
-            item.column.map { leftOut.contains(SQLName($0)) } ?? (keepsKey && item.isPrimaryKey)
+            item.column.map { leftOut.contains(SQLName($0)) }
+                ?? (keepsKey && item.isPrimaryKey || keptConstraints.contains { $0.isAlternative(to: item) })
         }
         text.items = text.items.map { item in item.column.flatMap { changed[SQLName($0)] } ?? item }
         for column in kept { text.append(column: column) }
-        let constraints = withConstraints ? keptConstraints : keptKey
+        let constraints = withConstraints ? existingConstraints : keptKey
         text.items += constraints.filter { !text.items.contains($0) }
         let isWithoutRowID = (keepsKey || inherits.contains(.rowID) ? existing : wanted).facts.isWithoutRowID
-        let isStrict = (inherits.contains(.strictness) ? existing : wanted).facts.isStrict
+        let isStrict = (keepsStrictness || inherits.contains(.strictness) ? existing : wanted).facts.isStrict
         text.suffix = ((isWithoutRowID ? ["WITHOUT ROWID"] : []) + (isStrict ? ["STRICT"] : [])).joined(separator: ", ")
         return text
     }
 
-    private var keptConstraints: [TableText.Item] {
+    /// The constraints of the existing table that the table still has.
+    private var existingConstraints: [TableText.Item] {
         let hasKey = wanted.columns.contains { $0.primaryKeyPosition > 0 }
         return existing.text.constraints.filter { constraint in
+            if keptConstraints.contains(constraint) { return true }
             if constraint.isPrimaryKey, keepsKey || hasKey { return keepsKey }
             guard !lost.contains(where: constraint.mentions) else { return false }
             guard inherits.contains(.constraints) else {
@@ -99,5 +110,13 @@ struct TableTarget {
         let value = column.defaultSQL.map { " DEFAULT (\($0))" } ?? ""
         let type = column.type.isEmpty ? "" : " \(column.type)"
         return TableText.Item(column: name, text: "\(SQL.quoted(identifier: name))\(type)\(value)")
+    }
+}
+
+extension TableText.Item {
+    /// Returns whether both are table constraints of the same kind and of the same columns.
+    fileprivate func isAlternative(to other: TableText.Item) -> Bool {
+        column == nil && other.column == nil && listedColumns == other.listedColumns
+            && ["UNIQUE", "FOREIGN"].contains { hasKeyword($0) && other.hasKeyword($0) }
     }
 }
