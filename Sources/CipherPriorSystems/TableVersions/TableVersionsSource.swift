@@ -63,6 +63,7 @@ package struct TableVersionsSource: SchemaSource {
                     .configuration, "\(place).sql does not create the table \(table.name)",
                     advice: "use the CREATE TABLE statement of \(table.name)", changed: .nothing)
             }
+            wanted.inherited[SQLName(table.name)] = table.inherited
             for (new, old) in table.renamedColumns {
                 wanted.renames.columns[SQLName(table.name), default: [:]][SQLName(new)] = old
             }

@@ -164,6 +164,25 @@ struct TableVersionsTests {
         #expect(try fixture.read { try $0.values(String.self, "PRAGMA integrity_check") } == ["ok"])
     }
 
+    @Test("A rebuilt table that is declared by its columns keeps its table constraints and stays WITHOUT ROWID")
+    func keepsTableConstraints() throws {
+        let json = """
+            { "dbName": "im.db", "dbVersion": 1, "destructiveChanges": "refuse",
+              "tableVersions": { "t": { "version": 2, "columns": [{ "a": "TEXT" }, { "b": "TEXT" }] } } }
+            """
+        var fixture = fixture
+        fixture.configuration = try Configuration(data: Data(json.utf8), place: "app.json")
+        try fixture.write { connection in
+            try connection.executeScript(
+                "CREATE TABLE t(a TEXT, b INTEGER, PRIMARY KEY (a), UNIQUE (b)) WITHOUT ROWID; INSERT INTO t VALUES ('x', 1)"
+            )
+        }
+        #expect(try fixture.open().migration.applied.contains { $0.kind == .rebuildTable && $0.table == "t" })
+        let sql = try #require(try fixture.values("SELECT sql FROM sqlite_master WHERE name = 't'").first)
+        for part in ["PRIMARY KEY (a)", "UNIQUE (b)", "WITHOUT ROWID"] { #expect(sql.contains(part)) }
+        #expect(try fixture.values("SELECT a || typeof(b) FROM t") == ["xtext"])
+    }
+
     @Test("A rebuilt table keeps its indexes")
     func keepsIndexes() throws {
         try fixture.write { try TableVersionsApp.writeDatabase($0, release: 1) }
