@@ -117,13 +117,17 @@ struct TableDifference {
     private mutating func changeColumns(in target: inout TableTarget) throws {
         for column in wanted.columns {
             let name = SQLName(column.name)
-            guard let old = existing.column(name), !wanted.defines(name, like: existing) else { continue }
+            guard let old = existing.column(name) else { continue }
+            let isChanged = !wanted.defines(name, like: existing)
+            guard isChanged || affinity(of: old) != newAffinity(of: column) else { continue }
             let difference = redefinition(of: column, old)
+            let cause = isChanged ? "the column \(difference)" : "the schema declares the table without STRICT"
             let changed = try changedValues(old, column)
             if !changed.isZero, comparison.policy == .withhold {
                 withhold(
-                    old, "the column \(difference); the change would alter \(changed.of("value"))",
-                    rows: changed.number, in: &target)
+                    old, "\(cause); the change would alter \(changed.of("value"))", rows: changed.number, in: &target)
+                // Without STRICT, the column would convert values, whatever its definition.
+                if affinity(of: old) != Affinity(old.type) { target.keepStrictness() }
                 if old.primaryKeyPosition != 0 || column.primaryKeyPosition != 0 {
                     reasonToKeepKey = "the primary key is not changed, because the change of \(name.text) is withheld"
                 }
@@ -133,10 +137,10 @@ struct TableDifference {
                 findings.append(
                     Plan.Finding(
                         .losesData, table: existing.name, column: old.name, count: changed.number,
-                        message: "the migration alters \(changed.of("value")) of \(existing.name).\(old.name): "
-                            + "the column \(difference)"))
+                        message: "the migration alters \(changed.of("value")) of \(existing.name).\(old.name): \(cause)"
+                    ))
             }
-            changedColumns.append((name, "the column \(old.name) \(difference)"))
+            if isChanged { changedColumns.append((name, "the column \(old.name) \(difference)")) }
         }
     }
 
@@ -179,10 +183,14 @@ struct TableDifference {
     /// Counts the values that would not be restored if the change were undone.
     private func changedValues(_ old: ColumnState, _ new: ColumnState) throws -> ValueLint.Count {
         if new.generation != nil { return try lint.values(of: old) }
-        // In a strict table, a column of type ANY stores every value unchanged.
-        let isAny = wanted.facts.isStrict && SQLName(new.type) == SQLName("ANY")
-        guard !isAny, Affinity(old.type) != Affinity(new.type) else { return ValueLint.Count(number: 0) }
-        return try lint.changed(by: new.type, in: SQLName(new.name), from: Affinity(old.type))
+        guard affinity(of: old) != newAffinity(of: new) else { return ValueLint.Count(number: 0) }
+        return try lint.changed(by: newAffinity(of: new), in: SQLName(new.name), from: affinity(of: old))
+    }
+
+    private func affinity(of column: ColumnState) -> Affinity { column.affinity(isStrict: existing.facts.isStrict) }
+
+    private func newAffinity(of column: ColumnState) -> Affinity {
+        column.affinity(isStrict: (inherits.contains(.strictness) ? existing : wanted).facts.isStrict)
     }
 
     // MARK: Constraints that the schema does not declare

@@ -2,7 +2,9 @@ internal import CipherErrors
 internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
+internal import CipherStore
 import CipherTestSupport
+import Foundation
 import Testing
 
 struct LostConstraintTests {
@@ -238,5 +240,32 @@ struct LostConstraintTests {
         #expect(report.withheld.isEmpty)
         #expect(report.findings.isEmpty)
         #expect(try fixture.launch(source).applied.isEmpty)
+    }
+
+    // MARK: Values
+
+    @Test(
+        "A strict table whose values would change without STRICT stays strict by default",
+        .enabled(if: Engine.current.hasStrictTables))
+    func keepsValuesOfAny() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            "CREATE TABLE t(a ANY, b TEXT) STRICT; INSERT INTO t VALUES ('007', 'x'), ('y', NULL), (7, NULL)")
+        func configuration(_ policy: DestructiveChanges) throws -> Configuration {
+            let json = """
+                {"dbName": "app.db", "dbVersion": 25, "dbTables": [{"t": [{"a": "ANY"}, {"b": "TEXT"}]}],
+                 "tableOptions": {"t": {"strict": false}}, "destructiveChanges": "\(policy.rawValue)"}
+                """
+            return try Configuration(data: Data(json.utf8), place: "test.json")
+        }
+        let report = try fixture.launch(try configuration(.withhold))
+        #expect(report.titles.isEmpty)
+        #expect(report.withheld.map(\.rows) == [1])
+        #expect(try fixture.rows("SELECT a FROM t WHERE b = 'x'") == ["\(Value.text("007"))"])
+        #expect(try fixture.launch(try configuration(.withhold)).applied.isEmpty)
+        #expect(try storeError { try fixture.launch(try configuration(.refuse)) }?.code == .destructiveChanges)
+        let allowed = try fixture.launch(try configuration(.allow))
+        #expect(allowed.findings.contains { $0.severity == .losesData && $0.column == "a" && $0.count == 1 })
+        #expect(try fixture.rows("SELECT a FROM t WHERE b = 'x'") == ["\(Value.integer(7))"])
     }
 }
