@@ -195,6 +195,58 @@ struct LostConstraintTests {
         #expect(try fixture.schema()["t"]?.contains("REFERENCES b(k)") == true)
     }
 
+    @Test(
+        "A constraint stays if the declaration has another primary key, whose column is not added by default",
+        arguments: DestructiveChanges.allCases)
+    func keepsOtherKey(policy: DestructiveChanges) throws {
+        let present = "CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT UNIQUE, CHECK (a <> ''))"
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"), "\(present); INSERT INTO t VALUES (7, 'x')")
+        let configuration = Configuration.declaring(
+            ["t": ["chat": "INTEGER PRIMARY KEY", "a": "TEXT UNIQUE"]], destructiveChanges: policy)
+        switch policy {
+        case .withhold:
+            let report = try fixture.launch(configuration)
+            #expect(report.titles.isEmpty)
+            #expect(report.withheld.map(\.column) == ["id", "chat"])
+            #expect(try fixture.schema()["t"] == present)
+        case .refuse:
+            #expect(try storeError { try fixture.launch(configuration) }?.code == .destructiveChanges)
+            #expect(try fixture.schema()["t"] == present)
+        case .allow:
+            #expect(try fixture.launch(configuration).titles == ["rebuildTable t"])
+            #expect(try fixture.schema()["t"]?.contains("CHECK (a <> '')") == true)
+            #expect(try fixture.rows("SELECT chat || a FROM t") == ["\(Value.text("7x"))"])
+        }
+    }
+
+    @Test("A constraint that calls a function that is not registered stays, and hinders only a change of its table")
+    func keepsUnknownFunctions() throws {
+        let present = "CREATE TABLE t(a TEXT, CHECK (app_hash(a) <> 0))"
+        let fixture = try MigrationFixture()
+        try fixture.with { connection in
+            try connection.register(AppExtensions.hash)
+            try connection.execute(SQL(text: present))
+        }
+        func configuration(_ type: String) -> Configuration {
+            .declaring(["t": ["a": type], "u": ["x": ""]], destructiveChanges: .allow)
+        }
+        #expect(try fixture.launch(configuration("TEXT")).titles == ["createTable u"])
+        #expect(try fixture.launch(configuration("text")).titles.isEmpty)
+        let error = try storeError { try fixture.launch(configuration("BLOB")) }
+        #expect(error?.code == .missingFunction)
+        #expect(error?.detail.contains("t cannot be changed to match the schema") == true)
+        #expect(try fixture.schema()["t"] == present)
+        var known = configuration("BLOB")
+        known.functions = [AppExtensions.hash]
+        let report = try fixture.with { connection in
+            try connection.register(AppExtensions.hash)
+            return try SchemaMigrator(configuration: known).migrate(connection) { nil }
+        }
+        #expect(report.titles == ["rebuildTable t"])
+        #expect(try fixture.schema()["t"]?.contains("CHECK (app_hash(a) <> 0)") == true)
+    }
+
     // MARK: What is not lost
 
     static let replaced = [
