@@ -25,6 +25,8 @@ struct SchemaDifference {
         changes.notes += try SchemaRenames(wanted: wanted, state: state).apply(to: &present)
         changes.origins = present.origins
         let objects = try ObjectDifference(comparison, present, path: state.connection.path)
+        changes.withheld += objects.withheld
+        changes.findings += objects.findings
         for virtual in wanted.virtualTables { try compareVirtual(virtual) }
         for table in wanted.tables { results[SQLName(table.name)] = table }
         let users = ColumnUsers(
