@@ -65,11 +65,20 @@ struct TableDifference {
         findings += try check.checks()
         if !comparison.rowsFollow { findings += try check.references(to: parents) }
         guard try !addColumns(target) else { return }
-        // SQLite drops an index along with a column that it contains.
-        let kept = survivors.filter { object in !lostColumns.contains { $0.isMentioned(in: object.sql) } }
+        let kept = survivors.filter { $0.type != "index" || !isLost($0) }
+        for index in survivors where !kept.contains(index) {
+            reasons.append("the index \(index.name) is dropped with it")
+            if index.isUniqueIndex { findings.append(.loss(ofIndex: index)) }
+        }
         findings += try check.duplicates(kept)
         findings += try RejectedValues(lint: lint.counting, existing: existing, target: target).findings()
         rebuild(target, kept)
+    }
+
+    /// Returns whether an index contains a column that is dropped, because SQLite drops it with the column.
+    private func isLost(_ index: DatabaseState.Object) -> Bool {
+        let tokens = SQLTokens(index.sql)
+        return lostColumns.contains(where: tokens.contains(column:))
     }
 
     // MARK: Columns that the schema does not have

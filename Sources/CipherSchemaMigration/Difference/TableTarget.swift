@@ -90,8 +90,9 @@ struct TableTarget {
         return existing.text.constraints.filter { constraint in
             if keptConstraints.contains(constraint) { return true }
             if constraint.isPrimaryKey, keepsKey || hasKey { return keepsKey }
-            guard !lost.contains(where: constraint.mentions) else { return false }
-            return inherits.contains(.constraints) || kept.contains { constraint.mentions($0.name) }
+            func uses(_ column: SQLName) -> Bool { constraint.uses(column, of: SQLName(existing.name)) }
+            guard !lost.contains(where: uses) else { return false }
+            return inherits.contains(.constraints) || kept.contains { uses($0.name) }
         }
     }
 }

@@ -195,6 +195,22 @@ struct LostConstraintTests {
         #expect(try fixture.schema()["t"]?.contains("REFERENCES b(k)") == true)
     }
 
+    @Test("A constraint that only shares a name with a column that is dropped stays")
+    func keepsNamesakes() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            """
+            CREATE TABLE p(k PRIMARY KEY, lower);
+            CREATE TABLE t(a, p, k, lower, CONSTRAINT k FOREIGN KEY (a) REFERENCES p(k), CHECK (lower(a) <> 'p'));
+            """)
+        let configuration = Configuration.declaring(
+            ["p": ["k": "PRIMARY KEY", "lower": ""], "t": ["a": ""]], destructiveChanges: .allow)
+        let report = try fixture.launch(configuration)
+        #expect(report.findings.map(\.column) == ["p", "k", "lower"])
+        #expect(try fixture.rows("PRAGMA foreign_key_list(t)").count == 1)
+        #expect(try fixture.schema()["t"]?.contains("CHECK (lower(a) <> 'p')") == true)
+    }
+
     @Test(
         "A constraint stays if the declaration has another primary key, whose column is not added by default",
         arguments: DestructiveChanges.allCases)

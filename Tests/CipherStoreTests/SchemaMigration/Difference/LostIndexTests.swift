@@ -99,4 +99,33 @@ struct LostIndexTests {
         #expect(report.withheld.isEmpty)
         #expect(report.findings.isEmpty)
     }
+
+    // MARK: With a column
+
+    @Test("An index is dropped with a column only if it contains the column, and a unique one is named")
+    func dropsWithColumn() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            """
+            CREATE TABLE tag(id INTEGER PRIMARY KEY, tag TEXT, name TEXT, other TEXT);
+            CREATE INDEX by_name ON tag(name COLLATE NOCASE) WHERE name <> 'tag'; CREATE INDEX by_tag ON tag(name, "tag");
+            CREATE UNIQUE INDEX by_both ON tag(lower(name), other) WHERE tag.tag IS NOT NULL;
+            """)
+        let source = WantedSource(
+            statements: ["CREATE TABLE tag(id INTEGER PRIMARY KEY, name TEXT, other TEXT)"], policy: .allow)
+        let report = try fixture.launch(source)
+        #expect(report.titles == ["rebuildTable tag"])
+        #expect(
+            report.applied.first?.reason
+                == "the column tag is dropped; the index by_tag is dropped with it; the index by_both is dropped with it"
+        )
+        #expect(
+            report.findings.map(\.message) == [
+                "the migration drops tag.tag, which contains no values",
+                "the migration removes the unique index by_both from tag",
+            ])
+        #expect(try fixture.schema()["by_name"] != nil)
+        #expect(try fixture.schema()["by_tag"] == nil)
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
 }

@@ -82,13 +82,16 @@ struct PlanLintTests {
         #expect(try allowed.launch(WantedSource(statements: [change.wanted], policy: .allow)).applied.isEmpty)
     }
 
-    @Test("A plan drops an undeclared unique index together with its column without asking")
+    @Test("A plan drops an undeclared unique index together with its column, and names both")
     func dropsIndexWithColumn() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),
             "CREATE TABLE t(a TEXT, b, c); CREATE UNIQUE INDEX i ON t(c, b); INSERT INTO t VALUES (1, 2, 3)")
         let source = WantedSource(statements: ["CREATE TABLE t(a TEXT, c)"], policy: .allow)
-        #expect(try fixture.launch(source).applied.map(\.kind).first == .rebuildTable)
+        let report = try fixture.launch(source)
+        #expect(report.applied.map(\.kind).first == .rebuildTable)
+        #expect(report.findings.map(\.severity) == [.losesData, .removesSchema])
+        #expect(report.findings.last?.message == "the migration removes the unique index i from t")
         #expect(try fixture.launch(source).applied.isEmpty)
     }
 
