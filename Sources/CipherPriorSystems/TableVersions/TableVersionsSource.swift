@@ -30,6 +30,8 @@ package struct TableVersionsSource: SchemaSource {
         let vanished = try VanishedTable(
             LeftoverTables.commonName, wanted: wanted, state: leftovers.state, extensions: goal.extensions)
         plan.operations += leftovers.before + vanished.before
+        // An app may have made its own record with other columns and constraints.
+        if record.isThere { wanted.leaveOut(TableVersionRecord.table) }
         let comparison = SchemaComparison(
             wanted: wanted, policy: goal.destructiveChanges, unnamedTables: .keep, rowsFollow: true)
         plan.add(try comparison.changes(for: vanished.state))

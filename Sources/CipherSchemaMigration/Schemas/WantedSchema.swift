@@ -113,6 +113,11 @@ package struct WantedSchema {
         tables.first { SQLName($0.name) == SQLName(name) }
     }
 
+    /// Leaves out a table, so that it stays as it is in the database.
+    package mutating func leaveOut(_ table: String) {
+        tables.removeAll { SQLName($0.name) == SQLName(table) }
+    }
+
     /// Makes the foreign key of a column reference a table other than the one in its text.
     package mutating func keepReference(of table: String, _ column: SQLName, to parent: String) throws {
         guard let index = tables.firstIndex(where: { SQLName($0.name) == SQLName(table) }) else { return }

@@ -89,6 +89,23 @@ struct TableVersionsTests {
         #expect(try storeError { try fixture.open() }?.code == .recordedVersion)
     }
 
+    @Test(
+        "An app with a version for each table keeps its version table as it is",
+        arguments: DestructiveChanges.allCases)
+    func keepsVersionTable(policy: DestructiveChanges) throws {
+        let sql = "CREATE TABLE tableVersion(name TEXT PRIMARY KEY, version DOUBLE CHECK (version >= 0), note TEXT)"
+        let own = try PriorFixture("TableVersions/MessageStore.json")
+        var fixture = own
+        fixture.configuration.destructiveChanges = policy
+        try fixture.write {
+            try $0.executeScript(text: "\(sql); INSERT INTO tableVersion VALUES ('chat', 1.1, 'mine')")
+        }
+        try fixture.open()
+        #expect(try fixture.values("SELECT sql FROM sqlite_master WHERE name = 'tableVersion'") == [sql])
+        #expect(try fixture.values("SELECT version || note FROM tableVersion WHERE name = 'chat'") == ["1.4mine"])
+        #expect(try fixture.open().migration.applied.isEmpty)
+    }
+
     @Test("An app with a version for each table uses the highest of two versions, and keeps other tables' rows")
     func takesHighest() throws {
         try fixture.write { connection in
