@@ -153,8 +153,3 @@ extension TableShape {
         columns.map { column($0)?.name ?? $0.text }.joined(separator: ", ")
     }
 }
-
-extension TableShape.ForeignKey {
-    /// The columns of the table itself.
-    fileprivate var children: [SQLName] { columns.compactMap { $0.first ?? nil } }
-}

@@ -35,10 +35,16 @@ struct RejectedRows {
 
     /// Finds rows whose new foreign keys would reference missing rows.
     ///
+    /// A row that violates a foreign key of the same columns already may continue to violate it.
+    ///
     /// - Parameter parents: The existing tables.
     func references(to parents: [SQLName: PresentSchema.Table]) throws -> [Plan.Finding] {
-        let old = Set(existing.facts.foreignKeys.map(\.parent))
-        return try target.facts.foreignKeys.filter { !old.contains($0.parent) }.flatMap { key -> [Plan.Finding] in
+        let parentsBefore = Set(existing.facts.foreignKeys.map(\.parent))
+        let childrenBefore = Set(existing.facts.foreignKeys.map { Set($0.children) })
+        let new = target.facts.foreignKeys.filter {
+            !parentsBefore.contains($0.parent) || !childrenBefore.contains(Set($0.children))
+        }
+        return try new.flatMap { key -> [Plan.Finding] in
             let parent = parents[key.parent]
             guard let condition = condition(of: key, parent) else { return [] }
             let dangling = try rows.count(where: condition)

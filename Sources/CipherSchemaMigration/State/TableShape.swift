@@ -38,6 +38,9 @@ package struct TableShape: Sendable, Equatable {
         /// primary key.
         package var columns: [[SQLName?]] = []
         var rules: [String]
+
+        /// The columns of the table itself.
+        var children: [SQLName] { columns.compactMap { $0.first ?? nil } }
     }
 
     /// The columns of UNIQUE or PRIMARY KEY, in order.

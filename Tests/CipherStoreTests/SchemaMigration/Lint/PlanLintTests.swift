@@ -138,6 +138,12 @@ struct PlanLintTests {
                     "CREATE TABLE p(k PRIMARY KEY); INSERT INTO p VALUES (1); CREATE TABLE t(a); INSERT INTO t VALUES (1), (2), (NULL)",
                 wanted: "CREATE TABLE t(a REFERENCES p)", finding: "1 row of t would reference missing rows of p"),
             Change(
+                testDescription: "rows that refer to nothing by a second foreign key to the same table",
+                script:
+                    "CREATE TABLE p(k PRIMARY KEY); CREATE TABLE t(a REFERENCES p(k), b); INSERT INTO t(b) VALUES (1)",
+                wanted: "CREATE TABLE t(a REFERENCES p(k), b REFERENCES p(k))",
+                finding: "1 row of t would reference missing rows of p"),
+            Change(
                 testDescription: "a default that refers to nothing",
                 script: "CREATE TABLE p(k PRIMARY KEY); CREATE TABLE t(a); INSERT INTO t VALUES (1)",
                 wanted: "CREATE TABLE t(a, b INTEGER DEFAULT 7 REFERENCES p(k))",
