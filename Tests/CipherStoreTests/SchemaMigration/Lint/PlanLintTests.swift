@@ -248,6 +248,20 @@ struct PlanLintTests {
             try fixture.rows("SELECT a, b FROM t").first == "\(Value.text("9223372036854775807"))|\(Value.integer(7))")
     }
 
+    @Test("A plan keeps a column that a full-text index reads")
+    func knowsVirtualTables() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            """
+            CREATE TABLE t(a, body, other); CREATE VIRTUAL TABLE s USING fts4(content="t", body);
+            INSERT INTO t VALUES (1, 'x', 2);
+            """)
+        let report = try fixture.launch(WantedSource(statements: ["CREATE TABLE t(a)"], policy: .allow))
+        #expect(report.withheld.filter { $0.kind == .dropColumn }.map(\.column) == ["body"])
+        #expect(report.findings.map(\.column) == ["other"])
+        #expect(try fixture.rows("SELECT body FROM s WHERE docid = 1") == ["\(Value.text("x"))"])
+    }
+
     @Test("A plan drops an index with its column, and keeps a column that a view, trigger or foreign key needs")
     func knowsUsers() throws {
         let fixture = try MigrationFixture(
