@@ -58,9 +58,6 @@ package struct TableText: Sendable, Equatable {
                 return String(decoding: bytes, as: UTF8.self)
             }
         }
-
-        /// Returns whether the item names a column, for example in a constraint.
-        package func mentions(_ name: SQLName) -> Bool { SQLTokens(text).tokens.contains { $0.isNamed(name) } }
     }
 
     /// The columns, followed by the constraints.
@@ -89,11 +86,6 @@ package struct TableText: Sendable, Equatable {
         let list = items.map(\.text).joined(separator: ", ")
         let end = suffix.isEmpty ? "" : " \(suffix)"
         return "CREATE TABLE \(SQL.quoted(identifier: name)) (\(list))\(end)"
-    }
-
-    /// Appends a column after the other columns and before the constraints.
-    package mutating func append(column: Item) {
-        items.insert(column, at: columns.count)
     }
 
     package func hasOption(_ words: SQLWord...) -> Bool {
