@@ -23,3 +23,10 @@ package enum Affinity: Sendable {
             }
     }
 }
+
+extension ColumnState {
+    /// Returns the affinity of the column; in a strict table, a column of type ANY stores every value unchanged.
+    package func affinity(isStrict: Bool) -> Affinity {
+        isStrict && SQLName(type) == SQLName("ANY") ? .none : Affinity(type)
+    }
+}

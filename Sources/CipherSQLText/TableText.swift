@@ -30,8 +30,34 @@ package struct TableText: Sendable, Equatable {
                 && (words.starts(with: key) || (words.first == "constraint" && words.dropFirst(2).starts(with: key)))
         }
 
-        /// Returns whether the item names a column, for example in a constraint.
-        package func mentions(_ name: SQLName) -> Bool { SQLTokens(text).tokens.contains { $0.isNamed(name) } }
+        /// Returns whether the item contains a keyword outside parentheses.
+        package func hasKeyword(_ keyword: String) -> Bool {
+            let all = SQLTokens(text)
+            return all.tokens.indices.contains { all.tokens[$0].isKeyword(keyword) && all.depth(at: $0) == 0 }
+        }
+
+        /// The columns in the first parentheses, which are those of a table constraint that is not a CHECK.
+        package var listedColumns: [SQLName] {
+            let all = SQLTokens(text)
+            guard let open = all.tokens.firstIndex(where: { $0.isKeyword("(") }), let close = all.closing(open) else {
+                return []
+            }
+            return (open + 1..<close).filter { index in
+                all.depth(at: index) == 1 && (index == open + 1 || all.tokens[index - 1].isKeyword(","))
+            }.map { SQLName(all.tokens[$0].content) }
+        }
+
+        /// Returns the texts in the parentheses that directly follow a keyword, such as those of CHECK.
+        package func expressions(after keyword: String) -> [String] {
+            let all = SQLTokens(text)
+            return all.tokens.indices.compactMap { index in
+                guard all.tokens[index].isKeyword(keyword), all.depth(at: index) == 0, index + 1 < all.tokens.count,
+                    all.tokens[index + 1].isKeyword("("), let close = all.closing(index + 1)
+                else { return nil }
+                let bytes = all.bytes[all.tokens[index + 1].range.upperBound..<all.tokens[close].range.lowerBound]
+                return String(decoding: bytes, as: UTF8.self)
+            }
+        }
     }
 
     /// The columns, followed by the constraints.
@@ -60,11 +86,6 @@ package struct TableText: Sendable, Equatable {
         let list = items.map(\.text).joined(separator: ", ")
         let end = suffix.isEmpty ? "" : " \(suffix)"
         return "CREATE TABLE \(SQL.quoted(identifier: name)) (\(list))\(end)"
-    }
-
-    /// Appends a column after the other columns and before the constraints.
-    package mutating func append(column: Item) {
-        items.insert(column, at: columns.count)
     }
 
     package func hasOption(_ words: SQLWord...) -> Bool {

@@ -12,7 +12,8 @@ package struct TableVersionRecord {
 
     /// The versions of each table, from all rows that name it.
     private var versions: [SQLName: [Double]] = [:]
-    private var isThere = false
+    /// Whether the database has the table.
+    private(set) var isThere = false
 
     /// Reads the versions of the tables that the app declares; rows of other tables are ignored.
     ///

@@ -30,6 +30,8 @@ package struct TableVersionsSource: SchemaSource {
         let vanished = try VanishedTable(
             LeftoverTables.commonName, wanted: wanted, state: leftovers.state, extensions: goal.extensions)
         plan.operations += leftovers.before + vanished.before
+        // An app may have made its own record with other columns and constraints.
+        if record.isThere { wanted.leaveOut(TableVersionRecord.table) }
         let comparison = SchemaComparison(
             wanted: wanted, policy: goal.destructiveChanges, unnamedTables: .keep, rowsFollow: true)
         plan.add(try comparison.changes(for: vanished.state))
@@ -63,6 +65,7 @@ package struct TableVersionsSource: SchemaSource {
                     .configuration, "\(place).sql does not create the table \(table.name)",
                     advice: "use the CREATE TABLE statement of \(table.name)", changed: .nothing)
             }
+            wanted.inherited[SQLName(table.name)] = table.inherited
             for (new, old) in table.renamedColumns {
                 wanted.renames.columns[SQLName(table.name), default: [:]][SQLName(new)] = old
             }

@@ -59,4 +59,12 @@ public struct VersionedTable: Sendable, Equatable {
         case .sql(let sql): sql
         }
     }
+
+    /// The properties that the declaration leaves to the database.
+    var inherited: Set<WantedSchema.Property> {
+        switch definition {
+        case .columns(let columns): DeclaredTable(name: name, columns: columns).inherited
+        case .sql: []
+        }
+    }
 }

@@ -46,6 +46,7 @@ struct DeclaredSchema {
         try checkColumns(of: table, wanted)
         let name = SQLName(table.name)
         wanted.inherited[name] = table.inherited
+        wanted.stated[name] = Set(WantedSchema.Property.allCases).subtracting(table.inherited)
         if let old = table.renamedFrom { wanted.renames.tables[name] = old }
         var columns: [SQLName: String] = [:]
         for (new, old) in table.renamedColumns.sorted(by: { $0.key < $1.key }) {
@@ -127,8 +128,8 @@ extension DeclaredTable {
     }
 
     /// The properties that the declaration leaves to the database.
-    fileprivate var inherited: Set<WantedSchema.Inherited> {
-        var parts: Set<WantedSchema.Inherited> = []
+    package var inherited: Set<WantedSchema.Property> {
+        var parts: Set<WantedSchema.Property> = []
         if constraints == nil { parts.insert(.constraints) }
         if isWithoutRowID == nil { parts.insert(.rowID) }
         if isStrict == nil { parts.insert(.strictness) }

@@ -6,6 +6,8 @@ public struct DeclaredTable: Sendable, Equatable {
     public var columns: [Column]
     /// The table constraints, as in `CREATE TABLE`, such as `UNIQUE (uid, day)`; `nil` keeps those of an existing
     /// table.
+    ///
+    /// With a list, an existing table loses every constraint that is neither in the list nor in a column's definition.
     public var constraints: [String]?
     /// The table's indexes; other indexes in the database are kept.
     public var indexes: [Index]

@@ -7,6 +7,8 @@ internal import CipherSQLite
 struct ObjectDifference {
     private(set) var drops: [Plan.Operation] = []
     private(set) var creations: [Plan.Operation] = []
+    private(set) var withheld: [Plan.Withheld] = []
+    private(set) var findings: [Plan.Finding] = []
     /// The indexes, views and triggers that will exist afterwards.
     private(set) var remaining: [DatabaseState.Object] = []
     /// The indexes, views and triggers that are created.
@@ -65,8 +67,31 @@ struct ObjectDifference {
             isSame
             ? object.refersToRename
             : "the \(object.type) is defined differently in the schema and in the database"
-        drop(found.object, reason)
+        let isLost = loses(found.object, for: object)
+        if isLost, comparison.policy == .withhold {
+            withhold(object, instead: found.object)
+            return
+        }
+        if isLost { findings.append(.loss(ofIndex: found.object)) }
+        drop(found.object, reason, risk: isLost ? .removesSchema : .none)
         create(object, reason)
+    }
+
+    /// Returns whether another index would replace one that is not its former definition, or would not be unique
+    /// although that index is.
+    private func loses(_ found: DatabaseState.Object, for new: DatabaseState.Object) -> Bool {
+        guard found.type == "index" else { return false }
+        let isMoved = SQLName(found.table) != SQLName(new.table)
+        if found.isUniqueIndex { return isMoved || !new.isUniqueIndex }
+        return isMoved && comparison.wanted.table(found.table) == nil
+    }
+
+    private mutating func withhold(_ object: DatabaseState.Object, instead found: DatabaseState.Object) {
+        let reason =
+            SQLName(found.table) == SQLName(object.table)
+            ? "the index \(object.name) is not changed, because it would no longer be unique"
+            : "the index \(object.name) is not created, because \(found.table) has an index of this name"
+        withheld.append(Plan.Withheld(.changeTable, table: object.table, reason: reason))
     }
 
     private func checkNameIsFree(_ object: DatabaseState.Object, _ present: PresentSchema) throws {
@@ -99,12 +124,15 @@ struct ObjectDifference {
 
     // MARK: Operations
 
-    private mutating func drop(_ object: DatabaseState.Object, _ reason: String) {
+    private mutating func drop(
+        _ object: DatabaseState.Object, _ reason: String, risk: Plan.Operation.Risk = .none
+    ) {
         dropped.insert(SQLName(object.name))
         drops.append(
             Plan.Operation(
                 object.kinds.drop, table: object.table, object: object.name,
-                sql: ["DROP \(object.type.uppercased()) \(SQL.quoted(identifier: object.name))"], reason: reason))
+                sql: ["DROP \(object.type.uppercased()) \(SQL.quoted(identifier: object.name))"], reason: reason,
+                risk: risk))
     }
 
     private mutating func create(_ object: DatabaseState.Object, _ reason: String) {
@@ -116,7 +144,22 @@ struct ObjectDifference {
     }
 }
 
+extension Plan.Finding {
+    /// Returns the finding that an index is removed.
+    static func loss(ofIndex index: DatabaseState.Object) -> Plan.Finding {
+        let kind = index.isUniqueIndex ? "unique index" : "index"
+        return Plan.Finding(
+            .removesSchema, table: index.table,
+            message: "the migration removes the \(kind) \(index.name) from \(index.table)")
+    }
+}
+
 extension DatabaseState.Object {
+    /// Whether the object is a unique index.
+    var isUniqueIndex: Bool {
+        type == "index" && SQLTokens(sql, first: 2).tokens.contains { $0.isKeyword("UNIQUE") }
+    }
+
     /// The reason to create the object again after a rename.
     fileprivate var refersToRename: String { "the \(type) refers to a renamed table or column" }
 

@@ -25,17 +25,23 @@ struct SchemaDifference {
         changes.notes += try SchemaRenames(wanted: wanted, state: state).apply(to: &present)
         changes.origins = present.origins
         let objects = try ObjectDifference(comparison, present, path: state.connection.path)
+        changes.withheld += objects.withheld
+        changes.findings += objects.findings
         for virtual in wanted.virtualTables { try compareVirtual(virtual) }
         for table in wanted.tables { results[SQLName(table.name)] = table }
+        // A full-text index may read its rows from another table.
+        let virtual = state.tables.filter(\.isVirtual).map {
+            DatabaseState.Object(type: "virtual table", name: $0.name, table: $0.name, sql: $0.sql ?? "")
+        }
         let users = ColumnUsers(
-            objects: objects.remaining,
+            objects: objects.remaining + virtual,
             tables: present.tables.map { name, table in results[name] ?? table.shape })
         for table in wanted.tables { try compare(table, objects, users) }
         try rebuildOutdated(objects)
         let unnamed = try UnnamedTables(
             comparison, state, named: results,
             unnamed: present.tables.filter { results[$0.key] == nil }.mapValues(\.shape),
-            kept: present.tables.compactMapValues(\.reasonToKeep), objects: objects.remaining)
+            kept: present.tables.compactMapValues(\.reasonToKeep), objects: objects.remaining + virtual)
         changes.withheld += unnamed.withheld
         changes.findings += unnamed.findings
         changes.operations = objects.drops + present.operations + tables + unnamed.drops + objects.creations

@@ -22,7 +22,13 @@ struct TableDifference {
     private let parents: [SQLName: PresentSchema.Table]
     /// The changes of the rebuild, as text.
     private var reasons: [String] = []
+    /// The columns with another definition, with the change as text.
+    private var changedColumns: [(column: SQLName, reason: String)] = []
+    /// The columns that keep their definition.
+    private var keptDefinitions: Set<SQLName> = []
     private var lostColumns: [SQLName] = []
+    /// The reason for which the primary key is not changed; `nil` if it may change.
+    private var reasonToKeepKey: String?
 
     init(
         _ wanted: TableShape, _ found: PresentSchema.Table, in present: PresentSchema, users: ColumnUsers,
@@ -39,6 +45,7 @@ struct TableDifference {
     }
 
     private var existing: TableShape { found.shape }
+    private var inherits: Set<WantedSchema.Property> { comparison.wanted.inherited[SQLName(wanted.name)] ?? [] }
 
     /// Compares the two tables, and adds the operations.
     ///
@@ -46,11 +53,11 @@ struct TableDifference {
     ///   - survivors: The table's indexes and triggers that a rebuild creates again.
     ///   - created: The indexes and triggers that are created afterwards.
     mutating func compare(survivors: [DatabaseState.Object], created: [DatabaseState.Object]) throws {
-        var plan = TableTarget(
-            wanted, existing, inherits: comparison.wanted.inherited[SQLName(wanted.name)] ?? [])
+        var plan = TableTarget(wanted, existing, inherits: inherits)
         try keepColumns(in: &plan)
         try changeColumns(in: &plan)
-        let target = try plan.shape(comparison.wanted.scratch, path: state.connection.path)
+        if let reasonToKeepKey { keepKey(in: &plan, because: reasonToKeepKey) }
+        let target = try keepingConstraints(&plan)
         let check = RejectedRows(lint.counting, found, target)
         findings += try check.duplicates(created)
         guard found.isOutdated || !target.isSame(as: existing) else { return }
@@ -58,11 +65,20 @@ struct TableDifference {
         findings += try check.checks()
         if !comparison.rowsFollow { findings += try check.references(to: parents) }
         guard try !addColumns(target) else { return }
-        // SQLite drops an index along with a column that it contains.
-        let kept = survivors.filter { object in !lostColumns.contains { $0.isMentioned(in: object.sql) } }
+        let kept = survivors.filter { $0.type != "index" || !isLost($0) }
+        for index in survivors where !kept.contains(index) {
+            reasons.append("the index \(index.name) is dropped with it")
+            if index.isUniqueIndex { findings.append(.loss(ofIndex: index)) }
+        }
         findings += try check.duplicates(kept)
         findings += try RejectedValues(lint: lint.counting, existing: existing, target: target).findings()
         rebuild(target, kept)
+    }
+
+    /// Returns whether an index contains a column that is dropped, because SQLite drops it with the column.
+    private func isLost(_ index: DatabaseState.Object) -> Bool {
+        let tokens = SQLTokens(index.sql)
+        return lostColumns.contains(where: tokens.contains(column:))
     }
 
     // MARK: Columns that the schema does not have
@@ -84,6 +100,9 @@ struct TableDifference {
                         .dropColumn, table: existing.name, column: column.name, rows: values.number,
                         reason: "the column is not in the schema\(reason)"))
                 target.keep(SQLName(column.name))
+                if column.primaryKeyPosition > 0, !wanted.columns.primaryKey.isEmpty {
+                    reasonToKeepKey = "the primary key is not changed, because the column \(column.name) stays"
+                }
             } else {
                 let values = try lint.values(of: column)
                 let name = "\(existing.name).\(column.name)"
@@ -105,73 +124,147 @@ struct TableDifference {
     // MARK: Columns that are defined differently
 
     private mutating func changeColumns(in target: inout TableTarget) throws {
-        var withheldKeyColumn: SQLName?
-        var changes: [(column: SQLName, reason: String)] = []
         for column in wanted.columns {
             let name = SQLName(column.name)
-            guard let old = existing.column(name), !wanted.defines(name, like: existing) else { continue }
-            let (new, present) = (wanted.definition(of: column), existing.definition(of: old))
-            func difference(of subject: String) -> String {
-                "\(subject) is declared as \(new) in the schema, but as \(present) in the database"
-            }
+            guard let old = existing.column(name) else { continue }
+            let isChanged = !wanted.defines(name, like: existing)
+            guard isChanged || affinity(of: old) != newAffinity(of: column) else { continue }
+            let difference = redefinition(of: column, old)
+            let cause = isChanged ? "the column \(difference)" : "the schema declares the table without STRICT"
             let changed = try changedValues(old, column)
             if !changed.isZero, comparison.policy == .withhold {
-                withheld.append(
-                    Plan.Withheld(
-                        .changeColumn, table: existing.name, column: old.name, rows: changed.number,
-                        reason: "\(difference(of: "the column")); the change would alter \(changed.of("value"))"))
-                target.keepDefinition(of: name)
-                if old.primaryKeyPosition != 0 || column.primaryKeyPosition != 0 { withheldKeyColumn = name }
+                withhold(
+                    old, "\(cause); the change would alter \(changed.of("value"))", rows: changed.number, in: &target)
+                // Without STRICT, the column would convert values, whatever its definition.
+                if affinity(of: old) != Affinity(old.type) { target.keepStrictness() }
+                if old.primaryKeyPosition != 0 || column.primaryKeyPosition != 0 {
+                    reasonToKeepKey = "the primary key is not changed, because the change to \(name.text) is withheld"
+                }
                 continue
             }
             if !changed.isZero {
                 findings.append(
                     Plan.Finding(
                         .losesData, table: existing.name, column: old.name, count: changed.number,
-                        message: "the migration alters \(changed.of("value")) of \(existing.name).\(old.name): "
-                            + difference(of: "the column")))
+                        message: "the migration alters \(changed.of("value")) of \(existing.name).\(old.name): \(cause)"
+                    ))
             }
-            changes.append((name, difference(of: "the column \(old.name)")))
+            if isChanged { changedColumns.append((name, "the column \(old.name) \(difference)")) }
         }
-        let kept = withheldKeyColumn.map { keepKey(in: &target, because: $0) } ?? []
-        reasons += changes.filter { !kept.contains($0.column) }.map(\.reason)
+    }
+
+    private func redefinition(of new: ColumnState, _ old: ColumnState) -> String {
+        "is declared as \(wanted.definition(of: new)) in the schema, but as \(existing.definition(of: old)) in the "
+            + "database"
+    }
+
+    /// Keeps a column's definition.
+    private mutating func withhold(
+        _ column: ColumnState, _ reason: String, rows: Int? = nil, in target: inout TableTarget
+    ) {
+        withheld.append(
+            Plan.Withheld(.changeColumn, table: existing.name, column: column.name, rows: rows, reason: reason))
+        target.keepDefinition(of: SQLName(column.name))
+        keptDefinitions.insert(SQLName(column.name))
     }
 
     /// Keeps the whole primary key: if only a part of it changed, the table would be left without a key, or with half
     /// of a key.
-    ///
-    /// - Returns: The other columns that keep their definition with the key.
-    private mutating func keepKey(in target: inout TableTarget, because withheldColumn: SQLName) -> Set<SQLName> {
+    private mutating func keepKey(in target: inout TableTarget, because reason: String) {
         target.keepKey()
-        var kept: Set<SQLName> = []
-        let reason = "the primary key is not changed, because the change to \(withheldColumn.text) is withheld"
-        for column in wanted.columns where SQLName(column.name) != withheldColumn {
+        for column in wanted.columns where !keptDefinitions.contains(SQLName(column.name)) {
             let name = SQLName(column.name)
-            let old = existing.column(name)
-            guard column.primaryKeyPosition != 0 || old.map({ $0.primaryKeyPosition != 0 }) == true,
-                !wanted.defines(name, like: existing)
-            else { continue }
-            if old == nil {
+            guard let old = existing.column(name) else {
+                guard column.primaryKeyPosition != 0 else { continue }
                 target.leaveOut(name)
-            } else {
-                target.keepDefinition(of: name)
+                withheld.append(
+                    Plan.Withheld(.changeColumn, table: existing.name, column: column.name, reason: reason))
+                continue
             }
-            kept.insert(name)
-            guard !withheld.contains(where: { $0.column.map(SQLName.init) == name }) else { continue }
-            withheld.append(
-                Plan.Withheld(
-                    .changeColumn, table: existing.name, column: old?.name ?? column.name, reason: reason))
+            let texts = [wanted, existing].map { $0.text.column(name).map { SQLTokens.normalized($0.text) } }
+            guard column.primaryKeyPosition != 0 || old.primaryKeyPosition != 0,
+                !wanted.defines(name, like: existing) || texts[0] != texts[1]
+            else { continue }
+            withhold(old, reason, in: &target)
         }
-        return kept
     }
 
     /// Counts the values that would not be restored if the change were undone.
     private func changedValues(_ old: ColumnState, _ new: ColumnState) throws -> ValueLint.Count {
         if new.generation != nil { return try lint.values(of: old) }
-        // In a strict table, a column of type ANY stores every value unchanged.
-        let isAny = wanted.facts.isStrict && SQLName(new.type) == SQLName("ANY")
-        guard !isAny, Affinity(old.type) != Affinity(new.type) else { return ValueLint.Count(number: 0) }
-        return try lint.changed(by: new.type, in: SQLName(new.name), from: Affinity(old.type))
+        guard affinity(of: old) != newAffinity(of: new) else { return ValueLint.Count(number: 0) }
+        return try lint.changed(by: newAffinity(of: new), in: SQLName(new.name), from: affinity(of: old))
+    }
+
+    private func affinity(of column: ColumnState) -> Affinity { column.affinity(isStrict: existing.facts.isStrict) }
+
+    private func newAffinity(of column: ColumnState) -> Affinity {
+        column.affinity(isStrict: (inherits.contains(.strictness) ? existing : wanted).facts.isStrict)
+    }
+
+    // MARK: Constraints that the schema does not declare
+
+    /// Returns the table after the changes, which keeps the constraints that the schema does not declare, unless the
+    /// policy allows their loss or the schema states it.
+    private mutating func keepingConstraints(_ target: inout TableTarget) throws -> TableShape {
+        let shape = try shape(target)
+        let stated = comparison.wanted.stated[SQLName(wanted.name)] ?? []
+        var kept: [TableShape.Loss] = []
+        for loss in existing.losses(in: shape) {
+            // The constraints of a column that is dropped are dropped with it.
+            if !loss.columns.isEmpty, loss.columns.allSatisfy(lostColumns.contains) { continue }
+            let isStated = stated.contains(loss.property)
+            guard isStated || comparison.policy != .withhold else {
+                kept.append(loss)
+                continue
+            }
+            findings.append(
+                Plan.Finding(
+                    isStated ? .note : .removesSchema, table: existing.name, column: loss.item?.column,
+                    message: "the migration removes \(loss.text) from \(existing.name)"))
+            reasons.append("\(loss.text) is removed")
+        }
+        guard !kept.isEmpty else { return shape }
+        keep(kept, in: &target)
+        let result = try self.shape(target)
+        let lost = Set(existing.losses(in: result).map(\.text)).intersection(kept.map(\.text))
+        guard lost.isEmpty else {
+            throw StoreError.unreachable(
+                state.connection.path,
+                "\(existing.name) cannot be changed to match the schema without the loss of "
+                    + lost.sorted().joined(separator: ", "), correct: .schema)
+        }
+        return result
+    }
+
+    private func shape(_ target: TableTarget) throws -> TableShape {
+        try target.shape(comparison.wanted.scratch, path: state.connection.path)
+    }
+
+    private mutating func keep(_ losses: [TableShape.Loss], in target: inout TableTarget) {
+        func reason(_ losses: [TableShape.Loss]) -> String {
+            "the change would remove \(losses.map(\.text).joined(separator: ", "))"
+        }
+        for item in existing.text.items {
+            let own = losses.filter { $0.item == item }
+            guard !own.isEmpty else { continue }
+            if let column = item.column.flatMap({ existing.column(SQLName($0)) }) {
+                let new =
+                    changedColumns.contains { $0.column == SQLName(column.name) }
+                    ? wanted.column(SQLName(column.name)) : nil
+                let difference = new.map { "the column \(redefinition(of: $0, column)); " } ?? ""
+                withhold(column, difference + reason(own), in: &target)
+            } else {
+                target.keep(constraint: item)
+                withheld.append(Plan.Withheld(.changeTable, table: existing.name, reason: reason(own)))
+            }
+            guard let key = own.first(where: \.isOfKey) else { continue }
+            keepKey(in: &target, because: "the primary key is not changed, because the change would remove \(key.text)")
+        }
+        let options = losses.filter { $0.property == .strictness }
+        guard !options.isEmpty else { return }
+        target.keepStrictness()
+        withheld.append(Plan.Withheld(.changeTable, table: existing.name, reason: reason(options)))
     }
 
     // MARK: Operations
@@ -233,7 +326,8 @@ struct TableDifference {
         let missing = target.columns.filter { existing.column(SQLName($0.name)) == nil }
             .map { "the column \($0.name) is missing" }
         let renamed = found.isOutdated ? ["the table refers to a renamed table or column"] : []
-        let all = reasons + options(target) + missing + renamed
+        let changed = changedColumns.filter { !keptDefinitions.contains($0.column) }.map(\.reason)
+        let all = reasons + changed + options(target) + missing + renamed
         operations.append(
             Plan.Operation(
                 .rebuildTable, table: existing.name,

@@ -14,7 +14,7 @@ struct UnnamedTables {
     let unnamed: [SQLName: TableShape]
     /// The tables that stay, with the reasons.
     let kept: [SQLName: String]
-    /// The views and triggers that will exist afterwards.
+    /// The views, triggers and virtual tables that will exist afterwards.
     let objects: [DatabaseState.Object]
     /// The prefixes of the names of tables in which virtual tables may store their data.
     private let virtualPrefixes: [String]

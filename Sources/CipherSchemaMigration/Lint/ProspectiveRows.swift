@@ -50,8 +50,11 @@ struct ProspectiveRows {
             let isOpen = column.generation != nil || target.rowIDColumn?.name == column.name
             return isOpen ? nil : "\(column.defaultExpression ?? "NULL") AS \(alias)"
         }
-        let isAlike = column.generation == nil && old.generation == nil && Affinity(old.type) == Affinity(column.type)
-        guard isAlike || target.defines(name, like: found.shape), let present = found.column(name) else { return nil }
+        let (strict, wasStrict) = (target.facts.isStrict, found.shape.facts.isStrict)
+        let keepsAffinity = old.affinity(isStrict: wasStrict) == column.affinity(isStrict: strict)
+        let isAlike = column.generation == nil && old.generation == nil && keepsAffinity
+        guard isAlike || (keepsAffinity && target.defines(name, like: found.shape)), let present = found.column(name)
+        else { return nil }
         var value = SQL.quoted(column: present)
         if column.isNotNull, !old.isNotNull, let filling = column.defaultExpression {
             value = "coalesce(\(value), \(filling))"

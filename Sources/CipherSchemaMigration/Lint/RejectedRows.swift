@@ -17,7 +17,8 @@ struct RejectedRows {
     /// Finds rows that would violate a CHECK; if no CHECK is new, a rebuild does not enforce any CHECK.
     func checks() throws -> [Plan.Finding] {
         guard !target.facts.checks.isSubset(of: existing.facts.checks) else { return [] }
-        return try target.text.checks.filter(rows.knows).flatMap { check in
+        let checks = target.text.items.flatMap { $0.expressions(after: "CHECK") }
+        return try checks.filter(rows.knows).flatMap { check in
             let violations = try rows.count(where: "NOT (\(check))")
             return finding(violations, "\(violations.of("row")) of \(target.name) would violate CHECK (\(check))")
         }
@@ -34,10 +35,16 @@ struct RejectedRows {
 
     /// Finds rows whose new foreign keys would reference missing rows.
     ///
+    /// A row that violates a foreign key of the same columns already may continue to violate it.
+    ///
     /// - Parameter parents: The existing tables.
     func references(to parents: [SQLName: PresentSchema.Table]) throws -> [Plan.Finding] {
-        let old = Set(existing.facts.foreignKeys.map(\.parent))
-        return try target.facts.foreignKeys.filter { !old.contains($0.parent) }.flatMap { key -> [Plan.Finding] in
+        let parentsBefore = Set(existing.facts.foreignKeys.map(\.parent))
+        let childrenBefore = Set(existing.facts.foreignKeys.map { Set($0.children) })
+        let new = target.facts.foreignKeys.filter {
+            !parentsBefore.contains($0.parent) || !childrenBefore.contains(Set($0.children))
+        }
+        return try new.flatMap { key -> [Plan.Finding] in
             let parent = parents[key.parent]
             guard let condition = condition(of: key, parent) else { return [] }
             let dangling = try rows.count(where: condition)
@@ -73,21 +80,5 @@ struct RejectedRows {
     private func finding(_ count: ValueLint.Count, _ message: String) -> [Plan.Finding] {
         count.isZero
             ? [] : [Plan.Finding(.impossible, table: target.name, count: count.number, message: message)]
-    }
-}
-
-extension TableText {
-    /// The conditions of the table's CHECK constraints.
-    fileprivate var checks: [String] {
-        items.flatMap { item -> [String] in
-            let all = SQLTokens(item.text)
-            return all.tokens.indices.compactMap { index in
-                guard all.tokens[index].isKeyword("CHECK"), index + 1 < all.tokens.count,
-                    all.tokens[index + 1].isKeyword("("), let close = all.closing(index + 1)
-                else { return nil }
-                let bytes = all.bytes[all.tokens[index + 1].range.upperBound..<all.tokens[close].range.lowerBound]
-                return String(decoding: bytes, as: UTF8.self)
-            }
-        }
     }
 }

@@ -45,16 +45,18 @@ struct ValueLint {
         return try count(where: "\(name) IS NULL")
     }
 
-    /// Counts the values that would change if they were stored in a column of another type.
+    /// Counts the values that would change if they were stored in a column with another affinity.
     ///
     /// A column without affinity would not convert them back.
-    func changed(by type: String, in column: SQLName, from old: Affinity) throws -> Count {
+    func changed(by new: Affinity, in column: SQLName, from old: Affinity) throws -> Count {
         guard let name = table.column(column).map(SQL.quoted(column:)) else { return Count(number: 0) }
         // Text is converted to a number if it looks like a number, which is the case if it equals that number.
-        let isDifferent = "CAST(CAST(\(name) AS NUMERIC) AS TEXT) <> \(name) COLLATE BINARY"
+        // A column of type REAL stores a whole number as a float, which may have fewer digits.
+        let number = new == .real ? "REAL" : "NUMERIC"
+        let isDifferent = "CAST(CAST(\(name) AS \(number)) AS TEXT) <> \(name) COLLATE BINARY"
         let text =
             "(typeof(\(name)) = 'text' AND CAST(\(name) AS NUMERIC) = \(name) AND \(old == .none ? "1" : isDifferent))"
-        switch Affinity(type) {
+        switch new {
         case .text where old == .none: return try count(where: "typeof(\(name)) IN ('integer', 'real')")
         case .text:
             return try count(where: "typeof(\(name)) = 'real' AND CAST(CAST(\(name) AS TEXT) AS REAL) <> \(name)")

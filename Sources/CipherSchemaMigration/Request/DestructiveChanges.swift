@@ -1,4 +1,4 @@
-/// How to treat changes that would lose tables, columns or values.
+/// How to treat changes that would lose tables, columns, constraints or values.
 public enum DestructiveChanges: String, Sendable, CaseIterable {
     /// The changes are made.
     case allow

@@ -21,9 +21,9 @@ package struct WantedSchema {
         package init() {}
     }
 
-    /// A property of a table that stays as it is in the database, whatever the target schema's SQL specifies.
-    package enum Inherited: Sendable {
-        /// The table constraints.
+    /// A property of a table that a declaration can leave open.
+    package enum Property: Sendable, CaseIterable {
+        /// The constraints; only table constraints can be left open.
         case constraints
         /// Whether the table is a `WITHOUT ROWID` table.
         case rowID
@@ -42,8 +42,11 @@ package struct WantedSchema {
     package private(set) var objects: [Object] = []
     /// The former names of tables and columns.
     package var renames = Renames()
-    /// For each table, the properties that stay as they are because the schema does not specify them.
-    package var inherited: [SQLName: Set<Inherited>] = [:]
+    /// For each table, the properties that stay as they are in the database, whatever the table's SQL specifies.
+    package var inherited: [SQLName: Set<Property>] = [:]
+    /// For each table, the properties that the app states explicitly, so that what the table's SQL omits is to be
+    /// removed.
+    package var stated: [SQLName: Set<Property>] = [:]
 
     private let connection: Connection
     /// The database in which tables are tried out.
@@ -108,6 +111,11 @@ package struct WantedSchema {
     /// Returns a table by its name.
     package func table(_ name: String) -> TableShape? {
         tables.first { SQLName($0.name) == SQLName(name) }
+    }
+
+    /// Leaves out a table, so that it stays as it is in the database.
+    package mutating func leaveOut(_ table: String) {
+        tables.removeAll { SQLName($0.name) == SQLName(table) }
     }
 
     /// Makes the foreign key of a column reference a table other than the one in its text.

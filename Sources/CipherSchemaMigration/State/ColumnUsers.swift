@@ -2,7 +2,7 @@ internal import CipherSQLText
 
 /// The objects that need a column, and would break if it were dropped.
 struct ColumnUsers {
-    /// The views and triggers that will exist afterwards.
+    /// The views, triggers and virtual tables that will exist afterwards.
     let objects: [DatabaseState.Object]
     /// The tables that will exist afterwards.
     let tables: [TableShape]

@@ -103,11 +103,23 @@ extension SQLTokens {
 
     /// Renames a column in a column or constraint of the table itself.
     fileprivate func renamingOwnColumn(_ old: SQLName, as new: String, of table: SQLName, isItem: Bool) -> String {
-        replacing(new) { index in
-            guard index > 0 else { return isItem }
-            let parent = referencedTable(around: index)
-            return tokens[index].isNamed(old) && depth(at: index) > 0 && !isCall(index)
-                && (parent == nil || parent == table)
+        replacing(new) { $0 > 0 ? isOwnColumn($0, old, of: table) : isItem }
+    }
+
+    /// Returns whether a token in a column or constraint is the name of a column of the table itself.
+    fileprivate func isOwnColumn(_ index: Int, _ name: SQLName, of table: SQLName) -> Bool {
+        guard tokens[index].isNamed(name), depth(at: index) > 0, !isCall(index) else { return false }
+        let isTable = index + 1 < tokens.count && tokens[index + 1].isKeyword(".")
+        let parent = referencedTable(around: index)
+        return !isTable && (parent == nil || parent == table)
+    }
+
+    /// Returns whether an index contains a column, in its columns, its expressions or its condition.
+    func contains(column: SQLName) -> Bool {
+        guard let open = tokens.firstIndex(where: { $0.isKeyword("(") }) else { return false }
+        return tokens.indices.dropFirst(open + 1).contains { index in
+            tokens[index].isNamed(column) && use(of: index) == .column && !isCall(index)
+                && !tokens[index - 1].isKeyword("COLLATE")
         }
     }
 }
@@ -126,6 +138,12 @@ extension TableText.Item {
         }
         guard SQLName(column) == child else { return self }
         return TableText.Item(column: column, text: SQLTokens(text).leading(nil, from: old, to: parent))
+    }
+
+    /// Returns whether a constraint names a column of its table.
+    func uses(_ column: SQLName, of table: SQLName) -> Bool {
+        let all = SQLTokens(text)
+        return all.tokens.indices.contains { all.isOwnColumn($0, column, of: table) }
     }
 
     func renamingReferenced(_ old: SQLName, as new: String, of table: SQLName) -> TableText.Item {

@@ -38,6 +38,9 @@ package struct TableShape: Sendable, Equatable {
         /// primary key.
         package var columns: [[SQLName?]] = []
         var rules: [String]
+
+        /// The columns of the table itself.
+        var children: [SQLName] { columns.compactMap { $0.first ?? nil } }
     }
 
     /// The columns of UNIQUE or PRIMARY KEY, in order.
@@ -137,7 +140,7 @@ extension TableShape.Facts {
     }
 
     /// Adds facts from the text that SQLite's pragmas do not report.
-    private mutating func add(_ item: TableText.Item) {
+    mutating func add(_ item: TableText.Item) {
         let all = SQLTokens(item.text)
         let words = all.tokens.map(\.normalized)
         let column = item.column.map(SQLName.init)
@@ -152,11 +155,13 @@ extension TableShape.Facts {
             case "collate":
                 guard let column, all.depth(at: index) == 0, let name = rest.first, name != "binary" else { break }
                 collations[column] = [name]
-            case "conflict":
+            case "conflict" where index > 1 && words[index - 1] == "on":
                 guard let action = rest.first, action != "abort" else { break }
-                let subject = column.map { [SQLWord(bytes: $0.folded)] } ?? words
-                conflicts.insert(subject + words[max(0, index - 3)..<index] + [action])
-            case "deferrable": deferrals.insert((column == nil ? words : Array(words.prefix(1))) + rest.prefix(2))
+                let subject = column.map { [SQLWord(bytes: $0.folded), words[index - 2]] } ?? words[..<(index - 1)]
+                conflicts.insert(subject + [action])
+            case "deferrable"
+            where index > 0 && words[index - 1] != "not" && rest.prefix(2) == ["initially", "deferred"]:
+                deferrals.insert(column.map { [SQLWord(bytes: $0.folded)] } ?? words.prefix { $0 != "references" })
             default: break
             }
         }

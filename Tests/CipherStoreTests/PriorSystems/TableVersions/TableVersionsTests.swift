@@ -89,6 +89,23 @@ struct TableVersionsTests {
         #expect(try storeError { try fixture.open() }?.code == .recordedVersion)
     }
 
+    @Test(
+        "An app with a version for each table keeps its version table as it is",
+        arguments: DestructiveChanges.allCases)
+    func keepsVersionTable(policy: DestructiveChanges) throws {
+        let sql = "CREATE TABLE tableVersion(name TEXT PRIMARY KEY, version DOUBLE CHECK (version >= 0), note TEXT)"
+        let own = try PriorFixture("TableVersions/MessageStore.json")
+        var fixture = own
+        fixture.configuration.destructiveChanges = policy
+        try fixture.write {
+            try $0.executeScript(text: "\(sql); INSERT INTO tableVersion VALUES ('chat', 1.1, 'mine')")
+        }
+        try fixture.open()
+        #expect(try fixture.values("SELECT sql FROM sqlite_master WHERE name = 'tableVersion'") == [sql])
+        #expect(try fixture.values("SELECT version || note FROM tableVersion WHERE name = 'chat'") == ["1.4mine"])
+        #expect(try fixture.open().migration.applied.isEmpty)
+    }
+
     @Test("An app with a version for each table uses the highest of two versions, and keeps other tables' rows")
     func takesHighest() throws {
         try fixture.write { connection in
@@ -162,6 +179,25 @@ struct TableVersionsTests {
         #expect(try fixture.values("SELECT chat FROM receipt") == ["9"])
         #expect(try fixture.values("SELECT sentAt FROM chat WHERE id = 9") == ["1"])
         #expect(try fixture.read { try $0.values(String.self, "PRAGMA integrity_check") } == ["ok"])
+    }
+
+    @Test("A rebuilt table that is declared by its columns keeps its table constraints and stays WITHOUT ROWID")
+    func keepsTableConstraints() throws {
+        let json = """
+            { "dbName": "im.db", "dbVersion": 1, "destructiveChanges": "refuse",
+              "tableVersions": { "t": { "version": 2, "columns": [{ "a": "TEXT" }, { "b": "TEXT" }] } } }
+            """
+        var fixture = fixture
+        fixture.configuration = try Configuration(data: Data(json.utf8), place: "app.json")
+        try fixture.write { connection in
+            try connection.executeScript(
+                "CREATE TABLE t(a TEXT, b INTEGER, PRIMARY KEY (a), UNIQUE (b)) WITHOUT ROWID; INSERT INTO t VALUES ('x', 1)"
+            )
+        }
+        #expect(try fixture.open().migration.applied.contains { $0.kind == .rebuildTable && $0.table == "t" })
+        let sql = try #require(try fixture.values("SELECT sql FROM sqlite_master WHERE name = 't'").first)
+        for part in ["PRIMARY KEY (a)", "UNIQUE (b)", "WITHOUT ROWID"] { #expect(sql.contains(part)) }
+        #expect(try fixture.values("SELECT a || typeof(b) FROM t") == ["xtext"])
     }
 
     @Test("A rebuilt table keeps its indexes")

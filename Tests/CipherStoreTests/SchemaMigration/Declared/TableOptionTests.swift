@@ -77,6 +77,33 @@ struct TableOptionTests {
         #expect(try fixture.schema()["chat"]?.contains("UNIQUE") == false)
     }
 
+    @Test(
+        "Options of declared tables that list the constraints remove all others, with a note",
+        arguments: DestructiveChanges.allCases)
+    func statesConstraints(policy: DestructiveChanges) throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            """
+            CREATE TABLE chat(id INTEGER PRIMARY KEY AUTOINCREMENT, body TEXT UNIQUE, day TEXT, CHECK (day <> ''));
+            CREATE TABLE tag(name TEXT PRIMARY KEY, chat INTEGER UNIQUE); INSERT INTO chat VALUES (1, 'a', 'b');
+            """)
+        var configuration = try configuration(
+            #"{"chat": {"constraints": ["UNIQUE (day)"]}, "tag": {"constraints": []}}"#)
+        configuration.destructiveChanges = policy
+        let report = try fixture.launch(configuration)
+        #expect(report.titles == ["rebuildTable chat", "rebuildTable tag"])
+        #expect(report.applied.allSatisfy { $0.risk == .none })
+        #expect(report.withheld.isEmpty)
+        #expect(report.findings.allSatisfy { $0.severity == .note })
+        #expect(
+            report.findings.map(\.message) == [
+                "the migration removes AUTOINCREMENT from chat", "the migration removes CHECK (day <> '') from chat",
+                "the migration removes UNIQUE (body) from chat", "the migration removes UNIQUE (chat) from tag",
+            ])
+        #expect(try fixture.rows("PRAGMA index_list(chat)").count == 1)
+        #expect(try fixture.launch(configuration).applied.isEmpty)
+    }
+
     @Test("Options of declared tables can make a table strict", .enabled(if: Engine.current.hasStrictTables))
     func makesStrict() throws {
         let fixture = try MigrationFixture()

@@ -1,3 +1,4 @@
+internal import CipherCatalog
 internal import CipherHistory
 internal import CipherErrors
 internal import CipherSQLite
@@ -67,6 +68,29 @@ struct TableRebuildTests {
         }
         #expect(try fixture.rows("SELECT body FROM chat WHERE id = 4294967301") == ["\(Value.text("y!"))"])
         #expect(try fixture.launch(WantedSource(statements: Self.wanted)).applied.isEmpty)
+    }
+
+    @Test("A rebuilt table has its columns in the same order, and new ones after them")
+    func keepsOrder() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            """
+            CREATE TABLE chat(id INTEGER PRIMARY KEY, note TEXT, body TEXT, uid INTEGER); CREATE TABLE trash(i, n, b, u);
+            INSERT INTO chat VALUES (1, 'n', 'b', 7);
+            CREATE VIEW named(i, n, b, u) AS SELECT * FROM chat;
+            CREATE TRIGGER t BEFORE DELETE ON chat BEGIN INSERT INTO trash SELECT * FROM chat WHERE id = old.id; END;
+            """)
+        let trash = "CREATE TABLE trash(i, n, b, u)"
+        let source = WantedSource(statements: ["CREATE TABLE chat(uid TEXT, body TEXT, id INTEGER PRIMARY KEY)", trash])
+        #expect(try fixture.launch(source).titles == ["rebuildTable chat"])
+        #expect(try fixture.rows("SELECT i || n || b || u FROM named") == ["\(Value.text("1nb7"))"])
+        try fixture.with { try $0.execute("DELETE FROM chat") }
+        #expect(try fixture.rows("SELECT i || n || b || u FROM trash") == ["\(Value.text("1nb7"))"])
+        try fixture.with { try $0.executeScript("DROP VIEW named; DROP TRIGGER t") }
+        let added = "CREATE TABLE chat(new TEXT NOT NULL DEFAULT (1), body BLOB, id INTEGER PRIMARY KEY, uid TEXT)"
+        #expect(try fixture.launch(WantedSource(statements: [added, trash])).titles == ["rebuildTable chat"])
+        let columns = try fixture.with { try ColumnState.read(table: "chat", from: $0).map(\.name) }
+        #expect(columns == ["id", "note", "body", "uid", "new"])
     }
 
     @Test("A rebuilt table restores the settings of the connection", arguments: [true, false])

@@ -91,6 +91,13 @@ struct UndeclaredTableTests {
             testDescription: "mentioned by a view",
             script: "CREATE TABLE a(x); CREATE VIEW v AS SELECT * FROM \"A\"", withheld: ["a"]),
         Kept(
+            testDescription: "the rows of a full-text index, which names a column of another table too",
+            script: """
+                CREATE TABLE doc(body); INSERT INTO doc VALUES ('x'); CREATE TABLE chat(id INTEGER PRIMARY KEY, other);
+                CREATE VIRTUAL TABLE search USING fts4(content="doc", body);
+                """,
+            extra: "TEXT", withheld: ["search", "doc"]),
+        Kept(
             testDescription: "mentioned by a trigger of a table that stays",
             script: """
                 CREATE TABLE chat(id INTEGER PRIMARY KEY); CREATE TABLE log(x); CREATE TABLE logs(x);

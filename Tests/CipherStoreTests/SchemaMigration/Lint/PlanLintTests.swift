@@ -41,6 +41,11 @@ struct PlanLintTests {
             testDescription: "a large number that a float cannot hold",
             script: "CREATE TABLE t(a INTEGER); INSERT INTO t VALUES (9007199254740993), (9007199254740992), (1)",
             wanted: "CREATE TABLE t(a REAL)", finding: "the migration alters 1 value of t.a"),
+        Change(
+            testDescription: "text with more digits than a float holds, and text that would come back as 7.0",
+            script:
+                "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('7205759403792793601'), ('7'), ('0.5'), ('x'), (NULL)",
+            wanted: "CREATE TABLE t(a REAL)", finding: "the migration alters 2 values of t.a"),
     ]
 
     @Test(
@@ -77,13 +82,16 @@ struct PlanLintTests {
         #expect(try allowed.launch(WantedSource(statements: [change.wanted], policy: .allow)).applied.isEmpty)
     }
 
-    @Test("A plan drops an undeclared unique index together with its column without asking")
+    @Test("A plan drops an undeclared unique index together with its column, and names both")
     func dropsIndexWithColumn() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),
             "CREATE TABLE t(a TEXT, b, c); CREATE UNIQUE INDEX i ON t(c, b); INSERT INTO t VALUES (1, 2, 3)")
         let source = WantedSource(statements: ["CREATE TABLE t(a TEXT, c)"], policy: .allow)
-        #expect(try fixture.launch(source).applied.map(\.kind).first == .rebuildTable)
+        let report = try fixture.launch(source)
+        #expect(report.applied.map(\.kind).first == .rebuildTable)
+        #expect(report.findings.map(\.severity) == [.losesData, .removesSchema])
+        #expect(report.findings.last?.message == "the migration removes the unique index i from t")
         #expect(try fixture.launch(source).applied.isEmpty)
     }
 
@@ -129,6 +137,12 @@ struct PlanLintTests {
                 script:
                     "CREATE TABLE p(k PRIMARY KEY); INSERT INTO p VALUES (1); CREATE TABLE t(a); INSERT INTO t VALUES (1), (2), (NULL)",
                 wanted: "CREATE TABLE t(a REFERENCES p)", finding: "1 row of t would reference missing rows of p"),
+            Change(
+                testDescription: "rows that refer to nothing by a second foreign key to the same table",
+                script:
+                    "CREATE TABLE p(k PRIMARY KEY); CREATE TABLE t(a REFERENCES p(k), b); INSERT INTO t(b) VALUES (1)",
+                wanted: "CREATE TABLE t(a REFERENCES p(k), b REFERENCES p(k))",
+                finding: "1 row of t would reference missing rows of p"),
             Change(
                 testDescription: "a default that refers to nothing",
                 script: "CREATE TABLE p(k PRIMARY KEY); CREATE TABLE t(a); INSERT INTO t VALUES (1)",
@@ -232,6 +246,20 @@ struct PlanLintTests {
         #expect(report.titles == ["rebuildTable t"])
         #expect(
             try fixture.rows("SELECT a, b FROM t").first == "\(Value.text("9223372036854775807"))|\(Value.integer(7))")
+    }
+
+    @Test("A plan keeps a column that a full-text index reads")
+    func knowsVirtualTables() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            """
+            CREATE TABLE t(a, body, other); CREATE VIRTUAL TABLE s USING fts4(content="t", body);
+            INSERT INTO t VALUES (1, 'x', 2);
+            """)
+        let report = try fixture.launch(WantedSource(statements: ["CREATE TABLE t(a)"], policy: .allow))
+        #expect(report.withheld.filter { $0.kind == .dropColumn }.map(\.column) == ["body"])
+        #expect(report.findings.map(\.column) == ["other"])
+        #expect(try fixture.rows("SELECT body FROM s WHERE docid = 1") == ["\(Value.text("x"))"])
     }
 
     @Test("A plan drops an index with its column, and keeps a column that a view, trigger or foreign key needs")

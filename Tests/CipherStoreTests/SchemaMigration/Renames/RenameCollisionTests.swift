@@ -98,7 +98,8 @@ struct RenameCollisionTests {
             CREATE INDEX t_a ON t(a);
             """)
         let source = source(
-            ["CREATE TABLE t(id INTEGER PRIMARY KEY, b TEXT, d TEXT)"], columns: ["b": "a", "d": "c"], policy)
+            ["CREATE TABLE t(id INTEGER PRIMARY KEY, b TEXT CHECK (b <> ''), d TEXT)"], columns: ["b": "a", "d": "c"],
+            policy)
         let report = try fixture.launch(source)
         #expect(report.titles.contains("rebuildTable t"))
         #expect(report.withheld.isEmpty)

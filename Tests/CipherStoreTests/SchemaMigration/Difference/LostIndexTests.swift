@@ -1,0 +1,131 @@
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherSQLite
+internal import CipherSchemaMigration
+import CipherTestSupport
+import Testing
+
+struct LostIndexTests {
+    struct Change: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var present: String
+        var wanted: String
+        var finding: String
+        var withheld: String
+    }
+
+    static let losses = [
+        Change(
+            testDescription: "an index of an undeclared table",
+            present: "CREATE TABLE other(uid); CREATE INDEX i ON other(uid)", wanted: "CREATE INDEX I ON t(a)",
+            finding: "the migration removes the index i from other",
+            withheld: "the index I is not created, because other has an index of this name"),
+        Change(
+            testDescription: "a unique index of an undeclared table",
+            present: "CREATE TABLE other(uid); CREATE UNIQUE INDEX i ON other(uid)",
+            wanted: "CREATE UNIQUE INDEX i ON t(a)", finding: "the migration removes the unique index i from other",
+            withheld: "the index i is not created, because other has an index of this name"),
+        Change(
+            testDescription: "a unique index of another declared table", present: "CREATE UNIQUE INDEX i ON u(x)",
+            wanted: "CREATE UNIQUE INDEX i ON t(a)", finding: "the migration removes the unique index i from u",
+            withheld: "the index i is not created, because u has an index of this name"),
+        Change(
+            testDescription: "a unique index that is declared without UNIQUE",
+            present: "CREATE UNIQUE INDEX i ON t(a)", wanted: "CREATE INDEX i ON t(a)",
+            finding: "the migration removes the unique index i from t",
+            withheld: "the index i is not changed, because it would no longer be unique"),
+    ]
+
+    private static let tables = ["CREATE TABLE t(a)", "CREATE TABLE u(x)"]
+
+    private func fixture(_ change: Change) throws -> MigrationFixture {
+        try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            (Self.tables + [change.present]).joined(separator: "; "))
+    }
+
+    private func source(_ change: Change, _ policy: DestructiveChanges = .withhold) -> WantedSource {
+        WantedSource(statements: Self.tables + [change.wanted], policy: policy)
+    }
+
+    @Test("An index that the schema would remove stays by default, and the plan states it", arguments: losses)
+    func withholds(change: Change) throws {
+        let fixture = try fixture(change)
+        let before = try fixture.schema()["i"]
+        let report = try fixture.launch(source(change))
+        #expect(report.titles.isEmpty)
+        #expect(report.findings.isEmpty)
+        #expect(report.withheld.filter { $0.kind == .changeTable }.map(\.reason) == [change.withheld])
+        #expect(try fixture.schema()["i"] == before)
+        #expect(try fixture.launch(source(change)).applied.isEmpty)
+    }
+
+    @Test("An index that the schema would remove refuses the migration under refuse", arguments: losses)
+    func refuses(change: Change) throws {
+        let fixture = try fixture(change)
+        let before = try fixture.bytes()
+        let error = try storeError { try fixture.launch(source(change, .refuse)) }
+        #expect(error?.code == .destructiveChanges)
+        #expect(error?.detail.contains(change.finding) == true)
+        #expect(try fixture.bytes() == before)
+    }
+
+    @Test("An index that the schema would remove is replaced under allow, with a finding", arguments: losses)
+    func allows(change: Change) throws {
+        let fixture = try fixture(change)
+        let report = try fixture.launch(source(change, .allow))
+        #expect(report.applied.first?.kind == .dropIndex)
+        #expect(report.applied.first?.risk == .removesSchema)
+        let finding = report.findings.first { $0.message == change.finding }
+        #expect(finding?.severity == .removesSchema)
+        #expect(try fixture.rows("SELECT tbl_name FROM sqlite_master WHERE name = 'i' COLLATE NOCASE").count == 1)
+        #expect(try fixture.rows("PRAGMA index_list(t)").count == 1)
+        #expect(try fixture.launch(source(change, .allow)).applied.isEmpty)
+    }
+
+    static let replaced = [
+        ("CREATE INDEX i ON u(x)", "CREATE INDEX i ON t(a)"),
+        ("CREATE INDEX i ON t(a)", "CREATE UNIQUE INDEX i ON t(a)"),
+        ("CREATE UNIQUE INDEX i ON t(a) WHERE a > 1", "CREATE UNIQUE INDEX i ON t(a) WHERE a > 0"),
+    ]
+
+    @Test("An index that the schema replaces is not lost", arguments: replaced, DestructiveChanges.allCases)
+    func replaces(texts: (present: String, wanted: String), policy: DestructiveChanges) throws {
+        let change = Change(
+            testDescription: "", present: texts.present, wanted: texts.wanted, finding: "", withheld: "")
+        let report = try fixture(change).launch(source(change, policy))
+        #expect(report.titles == ["dropIndex i", "createIndex i"])
+        #expect(report.applied.allSatisfy { $0.risk == .none })
+        #expect(report.withheld.isEmpty)
+        #expect(report.findings.isEmpty)
+    }
+
+    // MARK: With a column
+
+    @Test("An index is dropped with a column only if it contains the column, and a unique one is named")
+    func dropsWithColumn() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            """
+            CREATE TABLE tag(id INTEGER PRIMARY KEY, tag TEXT, name TEXT, other TEXT);
+            CREATE INDEX by_name ON tag(name COLLATE NOCASE) WHERE name <> 'tag'; CREATE INDEX by_tag ON tag(name, "tag");
+            CREATE UNIQUE INDEX by_both ON tag(lower(name), other) WHERE tag.tag IS NOT NULL;
+            """)
+        let source = WantedSource(
+            statements: ["CREATE TABLE tag(id INTEGER PRIMARY KEY, name TEXT, other TEXT)"], policy: .allow)
+        let report = try fixture.launch(source)
+        #expect(report.titles == ["rebuildTable tag"])
+        #expect(
+            report.applied.first?.reason
+                == "the column tag is dropped; the index by_tag is dropped with it; the index by_both is dropped with it"
+        )
+        #expect(
+            report.findings.map(\.message) == [
+                "the migration drops tag.tag, which contains no values",
+                "the migration removes the unique index by_both from tag",
+            ])
+        #expect(try fixture.schema()["by_name"] != nil)
+        #expect(try fixture.schema()["by_tag"] == nil)
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
+}
