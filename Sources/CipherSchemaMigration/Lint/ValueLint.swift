@@ -51,24 +51,26 @@ struct ValueLint {
     func changed(by new: Affinity, in column: SQLName, from old: Affinity) throws -> Count {
         guard let name = table.column(column).map(SQL.quoted(column:)) else { return Count(number: 0) }
         // Text is converted to a number if it looks like a number, which is the case if it equals that number.
-        // A column of type REAL stores a whole number as a float, which may have fewer digits.
-        let number = new == .real ? "REAL" : "NUMERIC"
-        let isDifferent = "CAST(CAST(\(name) AS \(number)) AS TEXT) <> \(name) COLLATE BINARY"
-        let text =
-            "(typeof(\(name)) = 'text' AND CAST(\(name) AS NUMERIC) = \(name) AND \(old == .none ? "1" : isDifferent))"
+        let number = "CAST(\(name) AS NUMERIC)"
+        var isDifferent = "CAST(\(number) AS TEXT) <> \(name) COLLATE BINARY"
+        if new == .real { isDifferent += " OR \(Self.losesDigits(number))" }
+        let text = "(typeof(\(name)) = 'text' AND \(number) = \(name) AND (\(old == .none ? "1" : isDifferent)))"
         switch new {
         case .text where old == .none: return try count(where: "typeof(\(name)) IN ('integer', 'real')")
         case .text:
             return try count(where: "typeof(\(name)) = 'real' AND CAST(CAST(\(name) AS TEXT) AS REAL) <> \(name)")
         case .integer, .numeric: return try count(where: text)
-        case .real:
-            // A real number of at least 2^63 cannot be the result of an integer, and SQLite converts it to the largest
-            // integer.
-            return try count(
-                where: "\(text) OR (typeof(\(name)) = 'integer' AND (CAST(CAST(\(name) AS REAL) AS INTEGER) <> \(name) "
-                    + "OR CAST(\(name) AS REAL) >= 9223372036854775808.0))")
+        case .real: return try count(where: "\(text) OR \(Self.losesDigits("\(name)"))")
         case .none: return Count(number: 0)
         }
+    }
+
+    /// Returns the SQL for whether a number is whole and a column of type REAL, which stores it as a float, alters it.
+    ///
+    /// A float of at least 2^63 cannot be the result of an integer, and SQLite converts it to the largest integer.
+    private static func losesDigits(_ number: String) -> String {
+        "(typeof(\(number)) = 'integer' AND (CAST(CAST(\(number) AS REAL) AS INTEGER) <> \(number) "
+            + "OR CAST(\(number) AS REAL) >= 9223372036854775808.0))"
     }
 
     /// Counts the values that a column of a STRICT table does not accept.
