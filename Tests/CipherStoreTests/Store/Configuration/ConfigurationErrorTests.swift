@@ -65,7 +65,7 @@ struct ConfigurationErrorTests {
             ),
             (#"{"sinceVersion": -1}"#, "encryption.sinceVersion must be a whole number, 0 or greater"),
             (#"{"sinceVersion": "2.x"}"#, "encryption.sinceVersion must be a whole number, 0 or greater, or text"),
-            (#"{"sinceVersion": true}"#, "encryption.sinceVersion must be a whole number or text"),
+            (#"{"sinceVersion": true}"#, "encryption.sinceVersion must be a whole number or a dotted version"),
             (#"{"whenDisabled": "encrypt"}"#, "encryption.whenDisabled must be \"refuse\" or \"decrypt\", not"),
             (#"{"unexpectedPlaintext": true}"#, "encryption.unexpectedPlaintext must be \"refuse\" or \"encrypt\""),
             (#"{"pageSize": 300}"#, "encryption.pageSize must be a whole number from 512 to 65536"),
