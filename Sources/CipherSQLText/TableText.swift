@@ -30,23 +30,6 @@ package struct TableText: Sendable, Equatable {
                 && (words.starts(with: key) || (words.first == "constraint" && words.dropFirst(2).starts(with: key)))
         }
 
-        /// Returns whether the item contains a keyword outside parentheses.
-        package func hasKeyword(_ keyword: String) -> Bool {
-            let all = SQLTokens(text)
-            return all.tokens.indices.contains { all.tokens[$0].isKeyword(keyword) && all.depth(at: $0) == 0 }
-        }
-
-        /// The columns in the first parentheses, which are those of a table constraint that is not a CHECK.
-        package var listedColumns: [SQLName] {
-            let all = SQLTokens(text)
-            guard let open = all.tokens.firstIndex(where: { $0.isKeyword("(") }), let close = all.closing(open) else {
-                return []
-            }
-            return (open + 1..<close).filter { index in
-                all.depth(at: index) == 1 && (index == open + 1 || all.tokens[index - 1].isKeyword(","))
-            }.map { SQLName(all.tokens[$0].content) }
-        }
-
         /// Returns the texts in the parentheses that directly follow a keyword, such as those of CHECK.
         package func expressions(after keyword: String) -> [String] {
             let all = SQLTokens(text)

@@ -56,11 +56,7 @@ struct SeedRows {
                 "\(SQL.quoted(column: name ?? "")) = seed.value\((columns.firstIndex(of: part) ?? 0) + 1)"
             }.joined(separator: " AND ")
         }
-        let own = try state.connection.uniqueColumns(of: present.name).compactMap { key -> [String]? in
-            let parts = key.compactMap { part in columns.first { name($0).map(SQLName.init) == SQLName(part) } }
-            return parts.count == key.count ? parts : nil
-        }
-        let unique = try (template.read { try $0.uniqueColumns(of: self.table) } + own).compactMap(match)
+        let unique = try uniqueColumns().compactMap(match)
         guard !unique.isEmpty, let isKnown = match(key) else { return nil }
         let table = "main.\(SQL.quoted(identifier: present.name))"
         let places = columns.indices.map { $0 + 1 }
@@ -78,6 +74,18 @@ struct SeedRows {
             message:
                 "\(count) template row\(count == 1 ? "" : "s") will not be added to \(self.table), because the "
                 + "user's rows already have \(count == 1 ? "its" : "their") unique values under different keys")
+    }
+
+    /// Returns the columns of unique indexes of the template's table, except its primary key.
+    private func uniqueColumns() throws -> [[String]] {
+        try template.read { source in
+            try IndexState.read(table: SchemaName(bytes: table.utf8), from: source)
+                .filter { $0.isUnique && $0.origin != .primaryKey && !$0.isPartial }
+                .map { try $0.parts(source).filter(\.isKey).map(\.name) }
+                // An expression has no name.
+                .filter { !$0.contains(nil) }
+                .map { $0.compactMap { $0?.text } }
+        }
     }
 
     private var names: String { columns.map { SQL.quoted(column: $0) }.joined(separator: ", ") }
@@ -118,17 +126,5 @@ struct SeedRows {
     /// A failure of the user's database rather than of the template.
     private struct Refusal: Error {
         let error: DatabaseError
-    }
-}
-
-extension Connection {
-    /// Returns the columns of a table's unique indexes, except its primary key.
-    fileprivate func uniqueColumns(of table: String) throws -> [[String]] {
-        try IndexState.read(table: SchemaName(bytes: table.utf8), from: self)
-            .filter { $0.isUnique && $0.origin != .primaryKey && !$0.isPartial }
-            .map { try $0.parts(self).filter(\.isKey).map(\.name) }
-            // An expression has no name.
-            .filter { !$0.contains(nil) }
-            .map { $0.compactMap { $0?.text } }
     }
 }

@@ -67,31 +67,20 @@ struct ObjectDifference {
             isSame
             ? object.refersToRename
             : "the \(object.type) is defined differently in the schema and in the database"
-        let isLost = loses(found.object, for: object)
-        if isLost, comparison.policy == .withhold {
-            withhold(object, instead: found.object)
+        let isOfUndeclared = found.object.type == "index" && comparison.wanted.table(found.object.table) == nil
+        if isOfUndeclared, comparison.policy == .withhold {
+            withheld.append(
+                Plan.Withheld(
+                    .changeTable, table: object.table,
+                    reason: "the index \(object.name) is not created, because \(found.object.table) has an index of "
+                        + "this name"))
             return
         }
+        let isOfOther = SQLName(found.object.table) != SQLName(object.table)
+        let isLost = isOfUndeclared || found.object.isUniqueIndex && (isOfOther || !object.isUniqueIndex)
         if isLost { findings.append(.loss(ofIndex: found.object)) }
         drop(found.object, reason, risk: isLost ? .removesSchema : .none)
         create(object, reason)
-    }
-
-    /// Returns whether another index would replace one that is not its former definition, or would not be unique
-    /// although that index is.
-    private func loses(_ found: DatabaseState.Object, for new: DatabaseState.Object) -> Bool {
-        guard found.type == "index" else { return false }
-        let isMoved = SQLName(found.table) != SQLName(new.table)
-        if found.isUniqueIndex { return isMoved || !new.isUniqueIndex }
-        return isMoved && comparison.wanted.table(found.table) == nil
-    }
-
-    private mutating func withhold(_ object: DatabaseState.Object, instead found: DatabaseState.Object) {
-        let reason =
-            SQLName(found.table) == SQLName(object.table)
-            ? "the index \(object.name) is not changed, because it would no longer be unique"
-            : "the index \(object.name) is not created, because \(found.table) has an index of this name"
-        withheld.append(Plan.Withheld(.changeTable, table: object.table, reason: reason))
     }
 
     private func checkNameIsFree(_ object: DatabaseState.Object, _ present: PresentSchema) throws {

@@ -22,13 +22,7 @@ struct TableDifference {
     private let parents: [SQLName: PresentSchema.Table]
     /// The changes of the rebuild, as text.
     private var reasons: [String] = []
-    /// The columns with another definition, with the change as text.
-    private var changedColumns: [(column: SQLName, reason: String)] = []
-    /// The columns that keep their definition.
-    private var keptDefinitions: Set<SQLName> = []
     private var lostColumns: [SQLName] = []
-    /// The reason for which the primary key is not changed; `nil` if it may change.
-    private var reasonToKeepKey: String?
 
     init(
         _ wanted: TableShape, _ found: PresentSchema.Table, in present: PresentSchema, users: ColumnUsers,
@@ -56,8 +50,7 @@ struct TableDifference {
         var plan = TableTarget(wanted, existing, inherits: inherits)
         try keepColumns(in: &plan)
         try changeColumns(in: &plan)
-        if let reasonToKeepKey { keepKey(in: &plan, because: reasonToKeepKey) }
-        let target = try keepingConstraints(&plan)
+        let target = try plan.shape(comparison.wanted.scratch, path: state.connection.path)
         let check = RejectedRows(lint.counting, found, target)
         findings += try check.duplicates(created)
         guard found.isOutdated || !target.isSame(as: existing) else { return }
@@ -65,6 +58,7 @@ struct TableDifference {
         findings += try check.checks()
         if !comparison.rowsFollow { findings += try check.references(to: parents) }
         guard try !addColumns(target) else { return }
+        noteLosses(in: target)
         let kept = survivors.filter { $0.type != "index" || !isLost($0) }
         for index in survivors where !kept.contains(index) {
             reasons.append("the index \(index.name) is dropped with it")
@@ -79,6 +73,21 @@ struct TableDifference {
     private func isLost(_ index: DatabaseState.Object) -> Bool {
         let tokens = SQLTokens(index.sql)
         return lostColumns.contains(where: tokens.contains(column:))
+    }
+
+    /// Names the constraints that the table loses because the schema does not declare them.
+    private mutating func noteLosses(in target: TableShape) {
+        let stated = comparison.wanted.stated[SQLName(wanted.name)] ?? []
+        for loss in existing.losses(in: target) {
+            // The constraints of a column that is dropped are dropped with it.
+            if !loss.columns.isEmpty, loss.columns.allSatisfy(lostColumns.contains) { continue }
+            findings.append(
+                Plan.Finding(
+                    stated.contains(loss.property) ? .note : .removesSchema, table: existing.name,
+                    column: loss.columns.count == 1 ? existing.column(loss.columns[0])?.name : nil,
+                    message: "the migration removes \(loss.text) from \(existing.name)"))
+            reasons.append("\(loss.text) is removed")
+        }
     }
 
     // MARK: Columns that the schema does not have
@@ -100,9 +109,6 @@ struct TableDifference {
                         .dropColumn, table: existing.name, column: column.name, rows: values.number,
                         reason: "the column is not in the schema\(reason)"))
                 target.keep(SQLName(column.name))
-                if column.primaryKeyPosition > 0, !wanted.columns.primaryKey.isEmpty {
-                    reasonToKeepKey = "the primary key is not changed, because the column \(column.name) stays"
-                }
             } else {
                 let values = try lint.values(of: column)
                 let name = "\(existing.name).\(column.name)"
@@ -124,69 +130,70 @@ struct TableDifference {
     // MARK: Columns that are defined differently
 
     private mutating func changeColumns(in target: inout TableTarget) throws {
+        var withheldKeyColumn: SQLName?
+        var changes: [(column: SQLName, reason: String)] = []
         for column in wanted.columns {
             let name = SQLName(column.name)
             guard let old = existing.column(name) else { continue }
             let isChanged = !wanted.defines(name, like: existing)
             guard isChanged || affinity(of: old) != newAffinity(of: column) else { continue }
-            let difference = redefinition(of: column, old)
-            let cause = isChanged ? "the column \(difference)" : "the schema declares the table without STRICT"
+            let (new, present) = (wanted.definition(of: column), existing.definition(of: old))
+            func difference(of subject: String) -> String {
+                isChanged
+                    ? "\(subject) is declared as \(new) in the schema, but as \(present) in the database"
+                    : "the schema declares the table without STRICT"
+            }
             let changed = try changedValues(old, column)
             if !changed.isZero, comparison.policy == .withhold {
-                withhold(
-                    old, "\(cause); the change would alter \(changed.of("value"))", rows: changed.number, in: &target)
+                withheld.append(
+                    Plan.Withheld(
+                        .changeColumn, table: existing.name, column: old.name, rows: changed.number,
+                        reason: "\(difference(of: "the column")); the change would alter \(changed.of("value"))"))
+                target.keepDefinition(of: name)
                 // Without STRICT, the column would convert values, whatever its definition.
                 if affinity(of: old) != Affinity(old.type) { target.keepStrictness() }
-                if old.primaryKeyPosition != 0 || column.primaryKeyPosition != 0 {
-                    reasonToKeepKey = "the primary key is not changed, because the change to \(name.text) is withheld"
-                }
+                if old.primaryKeyPosition != 0 || column.primaryKeyPosition != 0 { withheldKeyColumn = name }
                 continue
             }
             if !changed.isZero {
                 findings.append(
                     Plan.Finding(
                         .losesData, table: existing.name, column: old.name, count: changed.number,
-                        message: "the migration alters \(changed.of("value")) of \(existing.name).\(old.name): \(cause)"
-                    ))
+                        message: "the migration alters \(changed.of("value")) of \(existing.name).\(old.name): "
+                            + difference(of: "the column")))
             }
-            if isChanged { changedColumns.append((name, "the column \(old.name) \(difference)")) }
+            if isChanged { changes.append((name, difference(of: "the column \(old.name)"))) }
         }
-    }
-
-    private func redefinition(of new: ColumnState, _ old: ColumnState) -> String {
-        "is declared as \(wanted.definition(of: new)) in the schema, but as \(existing.definition(of: old)) in the "
-            + "database"
-    }
-
-    /// Keeps a column's definition.
-    private mutating func withhold(
-        _ column: ColumnState, _ reason: String, rows: Int? = nil, in target: inout TableTarget
-    ) {
-        withheld.append(
-            Plan.Withheld(.changeColumn, table: existing.name, column: column.name, rows: rows, reason: reason))
-        target.keepDefinition(of: SQLName(column.name))
-        keptDefinitions.insert(SQLName(column.name))
+        let kept = withheldKeyColumn.map { keepKey(in: &target, because: $0) } ?? []
+        reasons += changes.filter { !kept.contains($0.column) }.map(\.reason)
     }
 
     /// Keeps the whole primary key: if only a part of it changed, the table would be left without a key, or with half
     /// of a key.
-    private mutating func keepKey(in target: inout TableTarget, because reason: String) {
+    ///
+    /// - Returns: The other columns that keep their definition with the key.
+    private mutating func keepKey(in target: inout TableTarget, because withheldColumn: SQLName) -> Set<SQLName> {
         target.keepKey()
-        for column in wanted.columns where !keptDefinitions.contains(SQLName(column.name)) {
+        var kept: Set<SQLName> = []
+        let reason = "the primary key is not changed, because the change to \(withheldColumn.text) is withheld"
+        for column in wanted.columns where SQLName(column.name) != withheldColumn {
             let name = SQLName(column.name)
-            guard let old = existing.column(name) else {
-                guard column.primaryKeyPosition != 0 else { continue }
-                target.leaveOut(name)
-                withheld.append(
-                    Plan.Withheld(.changeColumn, table: existing.name, column: column.name, reason: reason))
-                continue
-            }
-            let texts = [wanted, existing].map { $0.text.column(name).map { SQLTokens.normalized($0.text) } }
-            guard column.primaryKeyPosition != 0 || old.primaryKeyPosition != 0,
-                !wanted.defines(name, like: existing) || texts[0] != texts[1]
+            let old = existing.column(name)
+            guard column.primaryKeyPosition != 0 || old.map({ $0.primaryKeyPosition != 0 }) == true,
+                !wanted.defines(name, like: existing)
             else { continue }
-            withhold(old, reason, in: &target)
+            if old == nil {
+                target.leaveOut(name)
+            } else {
+                target.keepDefinition(of: name)
+            }
+            kept.insert(name)
+            guard !withheld.contains(where: { $0.column.map(SQLName.init) == name }) else { continue }
+            withheld.append(
+                Plan.Withheld(
+                    .changeColumn, table: existing.name, column: old?.name ?? column.name, reason: reason))
         }
+        return kept
     }
 
     /// Counts the values that would not be restored if the change were undone.
@@ -200,71 +207,6 @@ struct TableDifference {
 
     private func newAffinity(of column: ColumnState) -> Affinity {
         column.affinity(isStrict: (inherits.contains(.strictness) ? existing : wanted).facts.isStrict)
-    }
-
-    // MARK: Constraints that the schema does not declare
-
-    /// Returns the table after the changes, which keeps the constraints that the schema does not declare, unless the
-    /// policy allows their loss or the schema states it.
-    private mutating func keepingConstraints(_ target: inout TableTarget) throws -> TableShape {
-        let shape = try shape(target)
-        let stated = comparison.wanted.stated[SQLName(wanted.name)] ?? []
-        var kept: [TableShape.Loss] = []
-        for loss in existing.losses(in: shape) {
-            // The constraints of a column that is dropped are dropped with it.
-            if !loss.columns.isEmpty, loss.columns.allSatisfy(lostColumns.contains) { continue }
-            let isStated = stated.contains(loss.property)
-            guard isStated || comparison.policy != .withhold else {
-                kept.append(loss)
-                continue
-            }
-            findings.append(
-                Plan.Finding(
-                    isStated ? .note : .removesSchema, table: existing.name, column: loss.item?.column,
-                    message: "the migration removes \(loss.text) from \(existing.name)"))
-            reasons.append("\(loss.text) is removed")
-        }
-        guard !kept.isEmpty else { return shape }
-        keep(kept, in: &target)
-        let result = try self.shape(target)
-        let lost = Set(existing.losses(in: result).map(\.text)).intersection(kept.map(\.text))
-        guard lost.isEmpty else {
-            throw StoreError.unreachable(
-                state.connection.path,
-                "\(existing.name) cannot be changed to match the schema without the loss of "
-                    + lost.sorted().joined(separator: ", "), correct: .schema)
-        }
-        return result
-    }
-
-    private func shape(_ target: TableTarget) throws -> TableShape {
-        try target.shape(comparison.wanted.scratch, path: state.connection.path)
-    }
-
-    private mutating func keep(_ losses: [TableShape.Loss], in target: inout TableTarget) {
-        func reason(_ losses: [TableShape.Loss]) -> String {
-            "the change would remove \(losses.map(\.text).joined(separator: ", "))"
-        }
-        for item in existing.text.items {
-            let own = losses.filter { $0.item == item }
-            guard !own.isEmpty else { continue }
-            if let column = item.column.flatMap({ existing.column(SQLName($0)) }) {
-                let new =
-                    changedColumns.contains { $0.column == SQLName(column.name) }
-                    ? wanted.column(SQLName(column.name)) : nil
-                let difference = new.map { "the column \(redefinition(of: $0, column)); " } ?? ""
-                withhold(column, difference + reason(own), in: &target)
-            } else {
-                target.keep(constraint: item)
-                withheld.append(Plan.Withheld(.changeTable, table: existing.name, reason: reason(own)))
-            }
-            guard let key = own.first(where: \.isOfKey) else { continue }
-            keepKey(in: &target, because: "the primary key is not changed, because the change would remove \(key.text)")
-        }
-        let options = losses.filter { $0.property == .strictness }
-        guard !options.isEmpty else { return }
-        target.keepStrictness()
-        withheld.append(Plan.Withheld(.changeTable, table: existing.name, reason: reason(options)))
     }
 
     // MARK: Operations
@@ -326,8 +268,7 @@ struct TableDifference {
         let missing = target.columns.filter { existing.column(SQLName($0.name)) == nil }
             .map { "the column \($0.name) is missing" }
         let renamed = found.isOutdated ? ["the table refers to a renamed table or column"] : []
-        let changed = changedColumns.filter { !keptDefinitions.contains($0.column) }.map(\.reason)
-        let all = reasons + changed + options(target) + missing + renamed
+        let all = reasons + options(target) + missing + renamed
         operations.append(
             Plan.Operation(
                 .rebuildTable, table: existing.name,

@@ -8,10 +8,6 @@ extension TableShape {
         let text: String
         /// The columns that the part concerns; empty for an option of the table.
         var columns: [SQLName] = []
-        /// The column or table constraint that contains the part; `nil` for an option of the table.
-        var item: TableText.Item?
-        /// Whether the part belongs to the primary key.
-        var isOfKey = false
         /// The property of the table to which the part belongs.
         var property = WantedSchema.Property.constraints
     }
@@ -22,11 +18,10 @@ extension TableShape {
     /// CHECK of the same columns, and a foreign key with a foreign key of the same columns.
     func losses(in target: TableShape) -> [Loss] {
         var losses = lostKeys(in: target) + lostForeignKeys(in: target) + lostChecks(in: target)
-        losses += lostClauses(in: target).filter { clause in !losses.contains { $0.item == clause.item } }
+        losses += lostClauses(in: target)
         losses += lostExpressions(in: target)
         if facts.isAutoincrement, !target.facts.isAutoincrement, let column = rowIDColumn.map({ SQLName($0.name) }) {
-            losses.append(
-                Loss(text: "AUTOINCREMENT", columns: [column], item: item("PRIMARY", of: [column]), isOfKey: true))
+            losses.append(Loss(text: "AUTOINCREMENT", columns: [column]))
         }
         if facts.isStrict, !target.facts.isStrict { losses.append(Loss(text: "STRICT", property: .strictness)) }
         return losses.sorted { $0.text < $1.text }
@@ -37,16 +32,11 @@ extension TableShape {
     private func lostKeys(in target: TableShape) -> [Loss] {
         var losses = facts.keys.filter { !target.replaces($0) }.map { key in
             let columns = key.parts.map(\.column)
-            let word = key.origin == .primaryKey ? "PRIMARY" : "UNIQUE"
             return Loss(
-                text: "\(word == "PRIMARY" ? "PRIMARY KEY" : word) (\(list(columns)))", columns: columns,
-                item: item(word, of: columns), isOfKey: key.origin == .primaryKey)
+                text: "\(key.origin == .primaryKey ? "PRIMARY KEY" : "UNIQUE") (\(list(columns)))", columns: columns)
         }
         if let column = rowIDColumn.map({ SQLName($0.name) }), !target.numbers(column) {
-            losses.append(
-                Loss(
-                    text: "INTEGER PRIMARY KEY (\(list([column])))", columns: [column],
-                    item: item("PRIMARY", of: [column]), isOfKey: true))
+            losses.append(Loss(text: "INTEGER PRIMARY KEY (\(list([column])))", columns: [column]))
         }
         return losses
     }
@@ -57,7 +47,7 @@ extension TableShape {
         let isRowID = rowIDColumn.map { [SQLName($0.name)] == key.parts.map(\.column) } ?? false
         return isRowID
             || facts.keys.contains { mine in
-                (key.origin != .primaryKey || mine.origin == .primaryKey) && mine.parts.count == key.parts.count
+                mine.parts.count == key.parts.count
                     && key.parts.allSatisfy { part in
                         // Values that are equal byte by byte are equal by every collation.
                         mine.parts.contains {
@@ -79,12 +69,16 @@ extension TableShape {
     private func lostForeignKeys(in target: TableShape) -> [Loss] {
         facts.foreignKeys.flatMap { key -> [Loss] in
             let subject = "FOREIGN KEY (\(list(key.children)))"
-            let others = target.facts.foreignKeys.filter { Set($0.children) == Set(key.children) }
-            func loss(_ text: String) -> Loss {
-                Loss(text: text, columns: key.children, item: item("REFERENCES", of: key.children))
+            func ofSameColumns(_ keys: some Sequence<ForeignKey>) -> [ForeignKey] {
+                keys.filter { Set($0.children) == Set(key.children) }
             }
-            guard !others.isEmpty else { return [loss("\(subject) REFERENCES \(key.parent.text)")] }
+            func loss(_ text: String) -> Loss { Loss(text: text, columns: key.children) }
+            let others = ofSameColumns(target.facts.foreignKeys)
             let same = others.filter { $0.parent == key.parent }
+            // A key may reference another table instead.
+            guard !same.isEmpty || others.count >= ofSameColumns(facts.foreignKeys).count else {
+                return [loss("\(subject) REFERENCES \(key.parent.text)")]
+            }
             return zip(["UPDATE", "DELETE"], key.rules.indices).compactMap { event, index in
                 let isLost = key.rules[index] != Self.noAction && same.allSatisfy { $0.rules[index] == Self.noAction }
                 return isLost && !same.isEmpty ? loss("ON \(event) \(key.rules[index]) of \(subject)") : nil
@@ -103,25 +97,20 @@ extension TableShape {
                 let words = SQLTokens.normalized(check)
                 let columns = columns(in: words)
                 guard !target.facts.checks.contains(words), !new.contains(Set(columns)) else { return nil }
-                return Loss(text: "CHECK (\(check))", columns: columns, item: item)
+                return Loss(text: "CHECK (\(check))", columns: columns)
             }
         }
     }
 
-    /// Returns the ON CONFLICT and DEFERRABLE clauses that are removed from constraints that stay.
+    /// Returns the ON CONFLICT and DEFERRABLE clauses of which the other table has fewer.
     private func lostClauses(in target: TableShape) -> [Loss] {
-        let conflicts = Set(target.facts.conflicts.map { $0.dropLast() })
-        return text.items.flatMap { item -> [Loss] in
-            var own = Facts()
-            own.add(item)
-            let lost =
-                own.conflicts.filter { !conflicts.contains($0.dropLast()) }.compactMap { conflict in
-                    conflict.last.map { "ON CONFLICT \(String(decoding: $0.bytes, as: UTF8.self).uppercased())" }
-                }
-                + own.deferrals.subtracting(target.facts.deferrals).map { _ in "DEFERRABLE INITIALLY DEFERRED" }
-            let columns = item.column.map { [SQLName($0)] } ?? item.listedColumns
-            return lost.map { Loss(text: "\($0) of \(list(columns))", columns: columns, item: item) }
+        func resolutions(_ facts: Facts) -> [SQLWord] { facts.conflicts.compactMap(\.last) }
+        let conflicts = Set(resolutions(facts)).filter { word in
+            resolutions(facts).count { $0 == word } > resolutions(target.facts).count { $0 == word }
         }
+        return conflicts.map { Loss(text: "ON CONFLICT \(String(decoding: $0.bytes, as: UTF8.self).uppercased())") }
+            + (facts.deferrals.count > target.facts.deferrals.count
+                ? [Loss(text: "DEFERRABLE INITIALLY DEFERRED")] : [])
     }
 
     /// Returns the expressions of generated columns whose values would be stored, and not computed again.
@@ -130,7 +119,7 @@ extension TableShape {
             let name = SQLName(column.name)
             guard let new = target.column(name), new.generation == nil, let item = text.column(name) else { return nil }
             let expression = item.expressions(after: "AS").first ?? ""
-            return Loss(text: "the expression (\(expression)) of \(column.name)", columns: [name], item: item)
+            return Loss(text: "the expression (\(expression)) of \(column.name)", columns: [name])
         }
     }
 
@@ -139,14 +128,6 @@ extension TableShape {
     private func columns(in words: [SQLWord]) -> [SQLName] {
         let words = Set(words)
         return columns.map { SQLName($0.name) }.filter { words.contains(SQLWord(bytes: $0.folded)) }
-    }
-
-    /// Returns the column or table constraint that declares a constraint of some columns.
-    private func item(_ keyword: String, of columns: [SQLName]) -> TableText.Item? {
-        text.items.first { item in
-            item.hasKeyword(keyword)
-                && (item.column.map { [SQLName($0)] == columns } ?? (item.listedColumns == columns))
-        }
     }
 
     private func list(_ columns: [SQLName]) -> String {

@@ -11,7 +11,6 @@ struct TableTarget {
     private var kept: [TableText.Item] = []
     private var lost: [SQLName] = []
     private var leftOut: Set<SQLName> = []
-    private var keptConstraints: [TableText.Item] = []
     private var keepsKey = false
     private var keepsStrictness = false
     private let inherits: Set<WantedSchema.Property>
@@ -32,9 +31,6 @@ struct TableTarget {
         changed[column] = existing.text.column(column)
     }
 
-    /// Keeps a table constraint, instead of one of the same columns.
-    mutating func keep(constraint: TableText.Item) { keptConstraints.append(constraint) }
-
     /// Keeps the existing primary key, however it is written.
     mutating func keepKey() { keepsKey = true }
 
@@ -47,29 +43,40 @@ struct TableTarget {
     /// Drops a column.
     mutating func lose(_ column: SQLName) { lost.append(column) }
 
-    /// Returns the table; the existing one if nothing changes, even if SQLite would not accept it again, for example
-    /// because a function is not registered.
+    /// Returns the first form of the table that SQLite accepts, from the form that keeps most to the form that only
+    /// keeps values.
     ///
-    /// - Throws: ``StoreError`` with the code `migration` if SQLite does not accept the table.
+    /// For example, a column that is kept may belong to a primary key, and the schema's table may have another key. If
+    /// nothing changes, the form is the existing table, even if SQLite would not accept that again, for example because
+    /// a function is not registered.
+    ///
+    /// - Throws: ``StoreError`` with the code `migration` if SQLite accepts none of them.
     func shape(_ scratch: ScratchDatabase, path: String) throws -> TableShape {
-        let text = text
-        guard !text.isSame(as: existing.text) else { return existing }
-        do {
-            return try scratch.shape(of: text, name: existing.name)
-        } catch let error as DatabaseError {
-            throw StoreError.unreachable(
-                path, "\(existing.name) cannot be changed to match the schema: \(error.message)", correct: .schema,
-                underlying: error)
+        var failure: DatabaseError?
+        let bare = kept.map(bare)
+        for (columns, withConstraints) in [(kept, true), (bare, true), (kept, false), (bare, false)] {
+            let text = text(columns, withConstraints: withConstraints)
+            guard !text.isSame(as: existing.text) else { return existing }
+            do {
+                return try scratch.shape(of: text, name: existing.name)
+            } catch let error as DatabaseError {
+                failure = error
+                // The constraint that needs a name that is not registered must not be lost.
+                guard error.unregistered == nil else { break }
+            }
         }
+        throw StoreError.unreachable(
+            path,
+            "\(existing.name) cannot be changed to match the schema: "
+                + (failure?.message ?? "SQLite rejects the definition"),
+            correct: .schema, underlying: failure)
     }
 
-    private var text: TableText {
+    private func text(_ kept: [TableText.Item], withConstraints: Bool) -> TableText {
         var text = wanted.text
-        text.items = columns
-        text.items += wanted.text.constraints.filter { item in
-            !(keepsKey && item.isPrimaryKey) && !keptConstraints.contains { $0.isAlternative(to: item) }
-        }
-        text.items += existingConstraints.filter { !text.items.contains($0) }
+        text.items = columns(kept) + wanted.text.constraints.filter { !(keepsKey && $0.isPrimaryKey) }
+        let constraints = withConstraints ? keptConstraints : keptKey
+        text.items += constraints.filter { !text.items.contains($0) }
         let isWithoutRowID = (keepsKey || inherits.contains(.rowID) ? existing : wanted).facts.isWithoutRowID
         let isStrict = (keepsStrictness || inherits.contains(.strictness) ? existing : wanted).facts.isStrict
         text.suffix = ((isWithoutRowID ? ["WITHOUT ROWID"] : []) + (isStrict ? ["STRICT"] : [])).joined(separator: ", ")
@@ -77,28 +84,36 @@ struct TableTarget {
     }
 
     /// The columns of the existing table, followed by the new ones: views and triggers may select all columns with `*`.
-    private var columns: [TableText.Item] {
+    private func columns(_ kept: [TableText.Item]) -> [TableText.Item] {
         var items: [SQLName: TableText.Item] = [:]
         for item in wanted.text.columns + kept { items[item.name] = changed[item.name] ?? item }
         return existing.text.columns.compactMap { items[$0.name] }
             + wanted.text.columns.filter { existing.text.column($0.name) == nil && !leftOut.contains($0.name) }
     }
 
-    /// The constraints of the existing table that the table still has.
-    private var existingConstraints: [TableText.Item] {
+    private var keptConstraints: [TableText.Item] {
         let hasKey = wanted.columns.contains { $0.primaryKeyPosition > 0 }
         return existing.text.constraints.filter { constraint in
-            if keptConstraints.contains(constraint) { return true }
             if constraint.isPrimaryKey, keepsKey || hasKey { return keepsKey }
             func uses(_ column: SQLName) -> Bool { constraint.uses(column, of: SQLName(existing.name)) }
             guard !lost.contains(where: uses) else { return false }
             return inherits.contains(.constraints) || kept.contains { uses($0.name) }
         }
     }
+
+    private var keptKey: [TableText.Item] { keepsKey ? existing.text.constraints.filter(\.isPrimaryKey) : [] }
+
+    /// Returns the column with only its type and default.
+    private func bare(_ item: TableText.Item) -> TableText.Item {
+        guard let name = item.column, let column = existing.column(SQLName(name)) else { return item }
+        let value = column.defaultSQL.map { " DEFAULT (\($0))" } ?? ""
+        let type = column.type.isEmpty ? "" : " \(column.type)"
+        return TableText.Item(column: name, text: "\(SQL.quoted(identifier: name))\(type)\(value)")
+    }
 }
 
 extension TableText {
-    /// Returns whether both texts are the same but for formatting and the order of constraints.
+    /// Returns whether both texts are the same except for formatting and the order of constraints.
     fileprivate func isSame(as other: TableText) -> Bool {
         items.count == other.items.count
             && [hasOption("strict"), hasOption("without", "rowid")]
@@ -111,10 +126,4 @@ extension TableText {
 extension TableText.Item {
     /// The name of a column.
     fileprivate var name: SQLName { SQLName(column ?? "") }
-
-    /// Returns whether both are table constraints of the same kind and of the same columns.
-    fileprivate func isAlternative(to other: TableText.Item) -> Bool {
-        column == nil && other.column == nil && listedColumns == other.listedColumns
-            && ["UNIQUE", "FOREIGN"].contains { hasKeyword($0) && other.hasKeyword($0) }
-    }
 }

@@ -24,7 +24,7 @@ public struct Configuration: Sendable {
     public var assumedVersion: SchemaVersion?
     /// The source of the target schema.
     public var schema: SchemaSourceKind
-    /// How to treat changes that would lose tables, columns, constraints or values.
+    /// How to treat changes that would lose tables, columns or values.
     public var destructiveChanges: DestructiveChanges
     /// The names of the app's own steps that may lose rows or values, such as `sql_update_3.plist`.
     ///

@@ -115,32 +115,6 @@ struct TemplateTests {
         #expect(try fixture.read(rows) == file.readOriginal(rows))
     }
 
-    @Test("An app with a template database counts the seeds that only the user's own unique columns exclude")
-    func countsExcludedSeeds() throws {
-        var fixture = fixture
-        let file = try LegacyFile(named: "own.db") { connection in
-            try connection.executeScript(
-                """
-                CREATE TABLE Records (name TEXT, value TEXT); INSERT INTO Records VALUES ('DBVersion', 3);
-                CREATE TABLE category (code TEXT PRIMARY KEY, title TEXT);
-                INSERT INTO category VALUES ('home', 'At home'), ('work', 'At work');
-                """)
-        }
-        fixture.configuration.schema = .template(
-            .init(file: file.path, renamedColumns: ["category": ["title": "name"]]))
-        try fixture.write { connection in
-            try connection.executeScript(
-                """
-                CREATE TABLE Records (name TEXT, value TEXT); INSERT INTO Records VALUES ('DBVersion', 2);
-                CREATE TABLE category (code TEXT PRIMARY KEY, name TEXT UNIQUE, own UNIQUE);
-                INSERT INTO category VALUES ('mine', 'At home', 1);
-                """)
-        }
-        let report = try fixture.open()
-        #expect(try fixture.values("SELECT code FROM category ORDER BY code") == ["mine", "work"])
-        #expect(report.migration.findings.filter { $0.severity == .warning }.map(\.count) == [1])
-    }
-
     // MARK: What the template lacks
 
     @Test("An app with a template database keeps the user's own tables and columns, and reports them")
