@@ -67,7 +67,9 @@ struct ObjectDifference {
             isSame
             ? object.refersToRename
             : "the \(object.type) is defined differently in the schema and in the database"
-        let isOfUndeclared = found.object.type == "index" && comparison.wanted.table(found.object.table) == nil
+        let isOfOther = SQLName(found.object.table) != SQLName(object.table)
+        let isOfUndeclared =
+            found.object.type == "index" && isOfOther && comparison.wanted.table(found.object.table) == nil
         if isOfUndeclared, comparison.policy == .withhold {
             withheld.append(
                 Plan.Withheld(
@@ -76,7 +78,6 @@ struct ObjectDifference {
                         + "this name"))
             return
         }
-        let isOfOther = SQLName(found.object.table) != SQLName(object.table)
         let isLost = isOfUndeclared || found.object.isUniqueIndex && (isOfOther || !object.isUniqueIndex)
         if isLost { findings.append(.loss(ofIndex: found.object)) }
         drop(found.object, reason, risk: isLost ? .removesSchema : .none)
