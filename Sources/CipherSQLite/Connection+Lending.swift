@@ -96,8 +96,8 @@ extension Connection {
         }
         guard !name.isEmpty, !name.utf8.contains(0), name.utf8.count <= limit else {
             throw misuse(
-                "a registered name must not be empty or contain a NUL character"
-                    + (limit < .max ? ", and must have at most \(limit) bytes" : ""))
+                "the name of a function, collation or tokenizer must not be empty or contain a NUL character"
+                    + (limit < .max ? ", and must be at most \(limit) bytes long" : ""))
         }
     }
 

@@ -29,7 +29,8 @@ extension Statement {
     private func otherCount(_ sql: SQL, _ expected: Int32) -> DatabaseError {
         DatabaseError(
             extendedCode: DatabaseError.misuse,
-            message: "the statement takes \(expected) values, but \(sql.values.count) were given", sql: self.sql,
+            message: "the number of values (\(sql.values.count)) differs from the number of parameters (\(expected))",
+            sql: self.sql,
             path: connection.path)
     }
 

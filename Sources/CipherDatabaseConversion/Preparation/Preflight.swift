@@ -77,7 +77,7 @@ package struct Preflight {
         guard longest <= 0 || length <= longest else {
             throw StoreError(
                 .nameTaken, path: paths.database,
-                "the file name is too long: the upgrade adds endings to it and needs names of \(length) bytes, but "
+                "the file name is too long: with the suffixes that CipherStore appends, it has \(length) bytes, but "
                     + "the file system allows only \(longest) bytes",
                 advice: "choose a name of at most \(longest - DatabasePaths.longestAddition) bytes for the database",
                 changed: .nothing)

@@ -75,7 +75,7 @@ struct DeclaredSchema {
             throw StoreError(
                 .engineTooOld,
                 "the table \(table.name) is strict, but the linked SQLite does not support strict tables",
-                advice: "link a SQLCipher library with SQLite 3.37 or newer", changed: .nothing)
+                advice: "link a version of SQLCipher that is based on SQLite 3.37 or newer", changed: .nothing)
         }
     }
 

@@ -260,7 +260,7 @@ struct TableDifference {
             ("WITHOUT ROWID", existing.facts.isWithoutRowID, target.facts.isWithoutRowID),
             ("STRICT", existing.facts.isStrict, target.facts.isStrict),
         ].compactMap { option, had, has in
-            had == has ? nil : "the schema declares the table \(has ? "with" : "without") \(option)"
+            had == has ? nil : "the table \(has ? "gains" : "loses") the option \(option)"
         }
     }
 

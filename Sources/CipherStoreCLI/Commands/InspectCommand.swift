@@ -13,8 +13,8 @@ extension Command {
                 + "or damaged; only a key can show which), needsRecovery (the journal of a program that crashed must "
                 + "be rolled back first) or staleSidecar (the -wal or -journal next to the file belongs to another "
                 + "copy of the database).",
-            "The exit status is 66 if the file is missing, and 65 if the key does not open the file or a plaintext "
-                + "file is damaged. It is 0 for every other state.",
+            "The exit status is 66 if the file is missing, 65 if the key does not open the file or if a plaintext file "
+                + "is damaged, and 0 otherwise.",
         ],
         examples: [
             "inspect app.db",

@@ -7,8 +7,8 @@ extension Command {
         options: ConfigurationOptions.all + KeyOptions.key.all + [PlanCommand.rehearsalLimit],
         notes: [
             "Each statement is printed with its reason, its risk and its effect on the data. A key is required if the "
-                + "file is encrypted. If a key is specified for any other file, plan also checks the key. plan never "
-                + "creates a key.",
+                + "file is encrypted. Otherwise, a key is optional, and plan checks the key if one is specified. plan "
+                + "never creates a key.",
             "plan rehearses the migration on the rows of the database and keeps every change in memory. Because "
                 + "of this rehearsal, plan refuses what migrate would refuse, with the same exit status, and counts "
                 + "the rows that each step changes in each table. Free space, permissions and locks are not checked.",

@@ -48,7 +48,7 @@ enum FleetOptions {
         "nice", value: "N", "With --recursive: lower the processor and disk priority by N, from 1 to 19.")
     static let bytesPerSecond = Option(
         "bytes-per-second", value: "N",
-        "With --recursive: process at most N bytes of files per second, on average. N may end with K, M or G.")
+        "With --recursive: process at most N bytes per second on average. N may end with K, M or G.")
 
     static let all = [
         recursive, jobs, name, filesFrom, shard, shards, report, resume, maxOpen, nice, bytesPerSecond,
