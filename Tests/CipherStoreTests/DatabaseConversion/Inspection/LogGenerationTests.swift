@@ -173,7 +173,10 @@ struct LogGenerationTests {
         "UPDATE o SET a = CAST(substr(a, 1, 19990) || hex(randomblob(5)) AS BLOB) WHERE id = 1"
     private static let long = "CREATE TABLE o(id INTEGER PRIMARY KEY, a); INSERT INTO o VALUES (1, zeroblob(20000));"
 
-    @Test("A log whose commits consist of overflow pages alone is accepted, and no commit is lost")
+    // The engine of SQLCipher 3 writes every page of a changed row.
+    @Test(
+        "A log whose commits consist of overflow pages alone is accepted, and no commit is lost",
+        .enabled(if: Engine.current.cipherMajor >= 4))
     func overflowPages() throws {
         for isEncrypted in [true, false] {
             let app = try App(isEncrypted: isEncrypted)

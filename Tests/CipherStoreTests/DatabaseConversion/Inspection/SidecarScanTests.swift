@@ -102,9 +102,10 @@ struct SidecarScanTests {
         #expect(isFormer == (sidecar == .journal))
     }
 
+    // The engine of SQLCipher 3 writes every page of a changed row.
     @Test(
         "A sidecar that contains overflow pages of another database alone is refused, and nothing is changed",
-        arguments: Sidecar.allCases, [true, false])
+        .enabled(if: Engine.current.cipherMajor >= 4), arguments: Sidecar.allCases, [true, false])
     func otherOverflowPages(_ sidecar: Sidecar, isEncrypted: Bool) throws {
         let file = try overwritten(sidecar)
         let other = try overwritten(
