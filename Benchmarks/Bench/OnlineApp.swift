@@ -107,8 +107,8 @@ struct OnlineApp {
 }
 
 /// When each stage of an encryption began.
+// Unchecked, and safe between threads: everything is read and written only under `lock`.
 private final class Stages: @unchecked Sendable {
-    // Read and written only under `lock`.
     private let lock = NSLock()
     private let began: ContinuousClock.Instant
     private var begun: [(stage: UpgradeStage, at: ContinuousClock.Instant)] = []

@@ -108,7 +108,7 @@ package struct ConfigurationNode {
         guard let entry = entries.first, entries.count == 1 else {
             throw failure(
                 sentence: "\(subject) must be a dictionary with one \(what), but it has \(entries.count) keys",
-                advice: "put each \(what) in a dictionary of its own in the list, because the keys of a dictionary "
+                advice: "put each \(what) in its own dictionary in the list, because the keys of a dictionary "
                     + "have no order")
         }
         return (entry.key, child(entry.key, entry.value))

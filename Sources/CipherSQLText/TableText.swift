@@ -37,6 +37,7 @@ package struct TableText: Sendable, Equatable {
                 guard all.tokens[index].isKeyword(keyword), all.depth(at: index) == 0, index + 1 < all.tokens.count,
                     all.tokens[index + 1].isKeyword("("), let close = all.closing(index + 1)
                 else { return nil }
+                // The text is Unicode, and parentheses are whole characters of it, so the part is Unicode, too.
                 let bytes = all.bytes[all.tokens[index + 1].range.upperBound..<all.tokens[close].range.lowerBound]
                 return String(decoding: bytes, as: UTF8.self)
             }

@@ -126,7 +126,7 @@ private struct RowEncodingContainer<Key: CodingKey>: KeyedEncodingContainerProto
 
     private func refuse(_ key: Key) {
         row.fault =
-            "the column \(key.stringValue) can store only one value: give the property a type of its own, so "
+            "the column \(key.stringValue) can store only one value: give the property its own type, so "
             + "that its value is stored as JSON"
     }
 }

@@ -108,7 +108,7 @@ package struct Inspector {
             }
             if !isConverting, path == paths.sharedMemory, try FileSystem.status(path) == nil { continue }
             throw StoreError.inTheWay(
-                path, "SQLite uses this name for a file of its own, but the name does not refer to a regular file",
+                path, "SQLite uses this name for one of its files, but the name does not refer to a regular file",
                 .notAFile)
         }
     }

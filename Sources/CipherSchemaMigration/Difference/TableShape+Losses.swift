@@ -108,6 +108,7 @@ extension TableShape {
         let conflicts = Set(resolutions(facts)).filter { word in
             resolutions(facts).count { $0 == word } > resolutions(target.facts).count { $0 == word }
         }
+        // Each word is one of the five that SQLite accepts after ON CONFLICT, so it is ASCII.
         return conflicts.map { Loss(text: "ON CONFLICT \(String(decoding: $0.bytes, as: UTF8.self).uppercased())") }
             + (facts.deferrals.count > target.facts.deferrals.count
                 ? [Loss(text: "DEFERRABLE INITIALLY DEFERRED")] : [])
