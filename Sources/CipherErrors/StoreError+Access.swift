@@ -1,6 +1,7 @@
 extension StoreError {
     /// The access that the user needs.
     package enum Access: String {
+        case search = "search permission (x) for each folder of the path"
         case read = "read access"
         case write = "write access"
         case writeWithFolder = "write access to the file and its folder"

@@ -95,7 +95,7 @@ package enum Tool {
             message,
             advice: takesFolder && count > expected.count
                 ? "to process several databases, put them in a folder and run cipherstore \(command.name) DIR "
-                    + "--recursive" : "")
+                    + "--recursive; keys are specified with options such as --key-file" : "")
     }
 
     private static func report(_ error: any Error, asJSON: Bool) -> ExitStatus {

@@ -185,13 +185,16 @@ struct ProvenCopy {
                 .corrupt, path: target, first.description,
                 advice:
                     "run cipherstore recover or call DatabaseConverter.recover to see what the file still contains, or "
-                    + "set `onDamage: rebuildIndexes` to rebuild its indexes", changed: .nothing)
+                    + "set `onDamage` to `rebuildIndexes` (command line: --on-damage rebuildIndexes) to rebuild its "
+                    + "indexes",
+                changed: .nothing)
         }
         let names = indexes.isEmpty ? "" : " (damaged indexes: \(indexes.sorted().joined(separator: ", ")))"
         return StoreError(
             .corrupt, path: target,
             "the database is damaged, but no row depends on the damaged part\(names): \(complaints.first ?? "")",
-            advice: "set `onDamage: rebuildIndexes`, or repair the database with REINDEX and VACUUM and try again",
+            advice: "set `onDamage` to `rebuildIndexes` (command line: --on-damage rebuildIndexes), or repair the "
+                + "database with REINDEX and VACUUM and try again",
             changed: .nothing)
     }
 

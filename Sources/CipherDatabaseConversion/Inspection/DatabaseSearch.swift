@@ -218,7 +218,7 @@ package struct DatabaseSearch: IteratorProtocol, Sequence, Sendable {
     /// Encrypted pages look random: the first 1024 bytes contain about 251 of the 256 possible byte values.
     private static func looksLikeDatabase(_ path: String, _ status: FileSystem.Status) throws -> Bool {
         guard status.size >= 512 else { return false }
-        guard FileSystem.canRead(path) else { throw FileSystem.failure("be read", path, EACCES) }
+        guard FileSystem.canRead(path) else { throw FileSystem.failure("be read", path, EACCES, needs: .read) }
         let beginning = try DatabaseFile(path: path).read(at: 0, count: 1024)
         if FileHeader.startsWithMagic(beginning) { return true }
         guard !LogHeader.begins(beginning), !beginning.starts(with: JournalHeader.magic) else { return false }

@@ -104,12 +104,13 @@ package struct CopyProof {
             let complaints = found.kinds.keys.sorted()
             let aboutIndexes = complaints.filter(IntegrityComplaints.mayBeAboutIndex)
             if !hasRebuiltIndexes, !aboutIndexes.isEmpty {
-                throw DamagedIndexes(complaints: aboutIndexes, indexes: found.indexes)
+                throw DamagedIndexes(complaints: aboutIndexes.map(found.description), indexes: found.indexes)
             }
             guard let complaint = complaints.first else { throw error }
             throw StoreError(
                 .corrupt, path: original.path,
-                "the original is damaged, so the copy does not match it (integrity_check: \(complaint))",
+                "the original is damaged, so the copy does not match it (integrity_check: "
+                    + "\(found.description(of: complaint)))",
                 advice: StoreError.damageAdvice,
                 changed: .nothing)
         }
@@ -186,7 +187,7 @@ package struct CopyProof {
         let (present, before) = try checkIntegrity(plan, pair)
         let (complaints, unchecked) = (present.kinds.keys.sorted(), present.unchecked)
         if !hasRebuiltIndexes {
-            damage += complaints.filter(IntegrityComplaints.isAboutIndex)
+            damage += complaints.filter(IntegrityComplaints.isAboutIndex).map(present.description)
             guard damage.isEmpty else {
                 throw DamagedIndexes(complaints: damage, indexes: damagedIndexes.union(before.indexes))
             }
@@ -195,7 +196,7 @@ package struct CopyProof {
         let healed = gone.filter(IntegrityComplaints.isAboutIndex).sorted()
         outcome.tables = plan.walks.count
         outcome.rows = plan.walks.reduce(0) { $0 + $1.rows }
-        outcome.healed = gone.filter(IntegrityComplaints.isHarmlessToRows).sorted()
+        outcome.healed = gone.filter(IntegrityComplaints.isHarmlessToRows).sorted().map(before.description)
         outcome.healedIndexes = before.indexes.subtracting(present.indexes)
         for walk in plan.walks {
             outcome.warnings += walk.forbiddenNulls.map {
@@ -205,8 +206,12 @@ package struct CopyProof {
         }
         outcome.warnings += try forbiddenValues(plan, within: began.duration(to: .now))
         outcome.warnings += unchecked
-        outcome.warnings += healed.map { "a damaged index was rebuilt from the rows: \($0)" }
-        outcome.warnings += complaints.filter { !$0.hasPrefix("NULL value in ") }.map { "integrity_check: \($0)" }
+        outcome.warnings += healed.map {
+            "a damaged index was rebuilt from the rows: \(before.description(of: $0))"
+        }
+        outcome.warnings += complaints.filter { !$0.hasPrefix("NULL value in ") }.map {
+            "integrity_check: \(present.description(of: $0))"
+        }
     }
 
     /// Returns the values that the definitions of tables forbid and their rows nevertheless contain, except for NULL.

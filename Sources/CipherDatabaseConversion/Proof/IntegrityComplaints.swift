@@ -10,6 +10,8 @@ struct IntegrityComplaints: Sendable, Equatable {
     /// The messages without their numbers, and how often each message occurred: row and page numbers differ between
     /// equal databases.
     private(set) var kinds: [String: Int] = [:]
+    /// The first message of each kind, with its numbers.
+    private var examples: [String: String] = [:]
     /// The indexes that the messages name, or whose b-trees they name.
     private(set) var indexes: Set<String> = []
     /// The error that ended the check early: a page that it could not read.
@@ -62,7 +64,9 @@ struct IntegrityComplaints: Sendable, Equatable {
                 for line in try row.get(String.self, at: 0).split(separator: "\n") {
                     let message = String(line)
                     guard message != "ok", !message.hasPrefix("*** in database ") else { continue }
-                    kinds[Self.withoutNumbers(message), default: 0] += 1
+                    let kind = Self.kind(of: message)
+                    kinds[kind, default: 0] += 1
+                    examples[kind] = examples[kind] ?? message
                     if let name = Self.indexName(message) { indexes.insert(name) }
                     if let root = Self.treeRoot(message) { roots.insert(root) }
                 }
@@ -84,6 +88,13 @@ struct IntegrityComplaints: Sendable, Equatable {
             try connection.standingIndexes().filter { roots.contains($0.root) }.map(\.name.description))
     }
 
+    /// Returns the first message of a kind, and how many others there are.
+    func description(of kind: String) -> String {
+        let message = examples[kind] ?? kind
+        let others = kinds[kind, default: 1] - 1
+        return others == 0 ? message : "\(message), and \(others) more message\(others == 1 ? "" : "s") of this kind"
+    }
+
     /// Returns the first complaint that `original` does not have as often.
     ///
     /// If the check of the original ended early, complaints about values are ignored: the rows have been compared, and
@@ -94,7 +105,7 @@ struct IntegrityComplaints: Sendable, Equatable {
         return kinds.first {
             $0.value > original.kinds[$0.key, default: 0]
                 && (original.damage == nil || Self.isHarmlessToRows($0.key))
-        }?.key
+        }.map { description(of: $0.key) }
     }
 
     /// Returns SQLite's complaints about values that the definitions of these tables forbid, except for NULL.
@@ -158,6 +169,12 @@ struct IntegrityComplaints: Sendable, Equatable {
     /// Returns whether a complaint may concern an index, including a page that two b-trees claim.
     static func mayBeAboutIndex(_ complaint: String) -> Bool {
         isAboutIndex(complaint) || complaint.hasPrefix("#nd reference to page ")
+    }
+
+    /// Returns a message without its numbers, except for those in the name of an index.
+    private static func kind(of message: String) -> String {
+        guard let name = indexName(message) else { return withoutNumbers(message) }
+        return withoutNumbers(String(message.dropLast(name.count))) + name
     }
 
     private static func withoutNumbers(_ message: String) -> String {

@@ -262,7 +262,8 @@ package struct DatabaseRecovery {
     /// complain about lost rows.
     private func complaints(_ connection: Connection) throws -> [String] {
         guard Engine.current.checksTables, try !virtualTables(connection).isEmpty else {
-            return try IntegrityComplaints(connection).kinds.keys.sorted()
+            let found = try IntegrityComplaints(connection)
+            return found.kinds.keys.sorted().map(found.description)
         }
         let tables = try connection.values(
             SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")

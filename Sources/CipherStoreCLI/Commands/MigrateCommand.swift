@@ -33,8 +33,8 @@ enum MigrateCommand {
         guard invocation.operands.isEmpty else {
             throw CommandFailure.usage(
                 "the argument DIR requires --recursive",
-                advice: "for a single database, specify its folder with --directory; the configuration specifies the "
-                    + "file name")
+                advice: "for a single database, specify only its folder, with --directory; the configuration "
+                    + "specifies the file name")
         }
         _ = try invocation.required(directory)
         let provider = try ConfigurationOptions.provider(invocation)

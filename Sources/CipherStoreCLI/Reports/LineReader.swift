@@ -31,7 +31,7 @@ struct LineReader: ~Copyable {
         self.path = path
         isOwned = path != "-"
         descriptor = isOwned ? path.withSystemPath { open($0, O_RDONLY | O_CLOEXEC) } : 0
-        guard descriptor >= 0 else { throw FileSystem.failure("be read", path) }
+        guard descriptor >= 0 else { throw FileSystem.failure("be read", path, needs: .read) }
     }
 
     deinit {

@@ -51,7 +51,7 @@ package enum FileSystem {
         var result = stat()
         guard path.withSystemPath({ followLinks ? stat($0, &result) : lstat($0, &result) }) == 0 else {
             if errno == ENOENT || errno == ENOTDIR { return nil }
-            throw failure("be examined", path)
+            throw failure("be examined", path, needs: .search)
         }
         return Status(result)
     }
@@ -95,7 +95,7 @@ package enum FileSystem {
                 try checkLink(path, to: whole)
                 return whole
             }
-            guard errno == ENOENT else { throw failure("be found", path) }
+            guard errno == ENOENT else { throw failure("be found", path, needs: .search) }
             guard let found = try status(path, followLinks: false) else { return try resolveMissing(path) }
             guard try !found.isSymbolicLink || status(path) != nil else {
                 throw StoreError(
@@ -266,13 +266,18 @@ package enum FileSystem {
         #endif
     }
 
-    package static func failure(_ action: String, _ path: String, _ reason: Int32 = errno) -> StoreError {
+    /// Returns the error of a system call.
+    ///
+    /// - Parameter access: The access that the user needs if the system refused it.
+    package static func failure(
+        _ action: String, _ path: String, _ reason: Int32 = errno, needs access: StoreError.Access = .writeWithFolder
+    ) -> StoreError {
         let text = String(cString: strerror(reason))
         switch reason {
         case ENOENT, ENOTDIR:
             return StoreError.missingFile(path)
         case EACCES, EPERM, EROFS:
-            return .permission(path, "the file could not \(action): \(text)", .writeWithFolder)
+            return .permission(path, "the file could not \(action): \(text)", access)
         case ELOOP:
             return StoreError(
                 .notAFile, path: path,

@@ -35,7 +35,7 @@ package final class Folder: Sendable {
         var result = stat()
         guard name.withSystemPath({ fstatat(descriptor, $0, &result, AT_SYMLINK_NOFOLLOW) }) == 0 else {
             if errno == ENOENT { return nil }
-            throw FileSystem.failure("be examined", path(of: name))
+            throw FileSystem.failure("be examined", path(of: name), needs: .search)
         }
         return FileSystem.Status(result)
     }

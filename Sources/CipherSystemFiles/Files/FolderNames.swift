@@ -13,7 +13,7 @@ extension FileSystem {
     ///
     /// `FileManager` would change names that are not UTF-8, or fail for the whole folder.
     package static func names(in folder: String) throws -> [String] {
-        guard let stream = folder.withSystemPath({ opendir($0) }) else { throw failure("be read", folder) }
+        guard let stream = folder.withSystemPath({ opendir($0) }) else { throw failure("be read", folder, needs: .read) }
         defer { closedir(stream) }
         return try names(folder) { readdir(stream) }
     }

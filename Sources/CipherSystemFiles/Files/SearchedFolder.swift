@@ -21,7 +21,7 @@ package final class SearchedFolder {
     ///   `missingFile` or `inputOutput`.
     package init(_ path: String, seen: FileIdentity? = nil) throws {
         let descriptor = path.withSystemPath { open($0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
-        guard descriptor >= 0 else { throw FileSystem.failure("be read", path) }
+        guard descriptor >= 0 else { throw FileSystem.failure("be read", path, needs: .read) }
         var status = stat()
         guard fstat(descriptor, &status) == 0 else {
             let reason = errno
@@ -59,7 +59,7 @@ package final class SearchedFolder {
         var status = stat()
         guard name.withSystemPath({ fstatat(descriptor, $0, &status, AT_SYMLINK_NOFOLLOW) }) == 0 else {
             if errno == ENOENT { return nil }
-            throw FileSystem.failure("be examined", FileName.inFolder(path, name))
+            throw FileSystem.failure("be examined", FileName.inFolder(path, name), needs: .search)
         }
         return FileSystem.Status(status)
     }

@@ -105,6 +105,26 @@ struct DamagedIndexTests {
         #expect(found == wanted)
     }
 
+    @Test("The warnings about damaged indexes contain each index's whole name and the first missing row")
+    func namesDamage() throws {
+        let file = try LegacyFile { connection in
+            try connection.executeScript(
+                text: """
+                    CREATE TABLE t(a, b); CREATE INDEX by2 ON t(a); CREATE INDEX by3 ON t(b);
+                    CREATE TEMP TABLE entries AS SELECT * FROM sqlite_master WHERE type = 'index'
+                    """)
+            try connection.editSchema("DELETE FROM sqlite_master WHERE type = 'index'")
+            try connection.executeScript(text: "INSERT INTO t VALUES (1, 2), (3, 4)")
+            try connection.editSchema("INSERT INTO sqlite_master SELECT * FROM entries")
+        }
+        let report = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run()
+        for index in ["by2", "by3"] {
+            let warning = "row 1 missing from index \(index), and 1 more message of this kind"
+            #expect(report.warnings.contains { $0.hasSuffix(warning) }, "\(report.warnings)")
+        }
+        #expect(report.rebuiltIndexes == ["by2", "by3"])
+    }
+
     /// A database one of whose indexes was changed by itself: a table of that b-tree did it.
     private static func file(_ test: Case) throws -> LegacyFile {
         try LegacyFile { connection in
