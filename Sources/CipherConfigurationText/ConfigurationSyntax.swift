@@ -1,6 +1,6 @@
 /// The formats of a configuration, which are recognized by the file's content, not by its name.
 package enum ConfigurationSyntax {
-    /// The reason for which bytes are not a configuration, with the place of the fault.
+    /// The reason why bytes are not a configuration, with the place of the fault.
     package struct Failure: Error, Equatable {
         package enum Reason: Equatable {
             case empty

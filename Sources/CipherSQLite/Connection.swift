@@ -29,8 +29,8 @@ public final class Connection {
     @exclusivity(unchecked) var cache = StatementCache(capacity: 64)
     /// The statements that closures compiled while the connection was lent to them.
     ///
-    /// It is separate from ``cache``, because closures may not run everything that the connection itself may, and
-    /// SQLite's authorizer is called only during compilation.
+    /// They are kept separate from ``cache``, because closures may not run everything that the connection itself may,
+    /// and SQLite's authorizer is called only during compilation.
     @exclusivity(unchecked) var lentCache = StatementCache(capacity: 64)
     /// The statements of ``insert(_:into:)`` and related methods, valid until the schema changes.
     @exclusivity(unchecked) var valueStatements: [ValueStatementKey: ValueStatement] = [:]

@@ -9,7 +9,7 @@ internal import CipherErrors
 extension Connection {
     /// Returns every row as a Codable value.
     ///
-    /// Columns are found by name, in any case unless several names differ only in case.
+    /// Columns are found by name. Letter case matters only if several names differ in nothing else.
     ///
     /// An optional property is `nil` if the query has no column with its name. A structure is read from the columns
     /// whose names begin with the property's name and a dot, as in `SELECT author.name AS "author.name"`; an optional

@@ -44,7 +44,7 @@ extension Connection {
     /// The corresponding C function is `sqlite3_create_function_v2`.
     ///
     /// - Throws: ``DatabaseError`` with `SQLITE_MISUSE` on a connection that is closed or lent to a closure, for a name
-    ///   that is empty, contains a NUL character or has more than 255 bytes, and for less than 0 or more than 127
+    ///   that is empty, contains a NUL character or has more than 255 bytes, and for fewer than 0 or more than 127
     ///   arguments; ``StoreError`` with the code `misuse` for the name of an SQLite function that the library's own
     ///   statements use: `coalesce`, `count`, `ifnull`, `max`, `min`, `strftime`, `sum`, `total`, `typeof`.
     public func register(_ function: SQLFunction) throws {

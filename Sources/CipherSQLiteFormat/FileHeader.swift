@@ -109,7 +109,7 @@ package struct FileHeader {
     /// The version number of the SQLite library that last wrote the file.
     package var writerVersion: Int { Int(big32(96)) }
 
-    /// The number of pages that the header claims; `nil` unless its counter equals the change counter, because the
+    /// The number of pages that the header claims; `nil` if its counter differs from the change counter, because the
     /// number cannot be trusted then.
     package var claimedPages: Int? {
         guard bytes.count >= 100, big32(28) > 0, big32(24) == big32(92) else { return nil }

@@ -7,7 +7,7 @@ internal import CipherSQLite
 /// `INSERT INTO … SELECT *` moves whole records if SQLite considers both tables alike, but
 /// - it renumbers the rows of a table with neither an INTEGER PRIMARY KEY nor an index, from 1 on;
 /// - it refuses a table with generated columns that has a UNIQUE index, or an index and no INTEGER PRIMARY KEY: for
-///   these, SQLite also compiles the row-by-row copy, in case the copy is not empty, and that has fewer columns to
+///   these, SQLite also compiles a row-by-row copy, in case the target is not empty, and that copy has fewer columns to
 ///   fill;
 /// - it moves the entries of indexes as they are, right or wrong.
 ///

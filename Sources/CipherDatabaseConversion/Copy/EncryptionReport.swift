@@ -28,7 +28,7 @@ public struct EncryptionReport: Sendable, Codable, Equatable {
         case backedUp
         /// The proven copy of a backup is now the database.
         case restored
-        /// The proven copy of the file, which has no free pages, replaced the file.
+        /// A proven copy without free pages replaced the file.
         case vacuumed
         /// The database was damaged, and a new database with what it still contained replaced it.
         case recovered

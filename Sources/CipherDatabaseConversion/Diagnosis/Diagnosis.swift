@@ -16,7 +16,7 @@ public struct Diagnosis: Sendable {
         case newline
         /// The passphrase lacks a NUL at its end, or has one that is not part of the file's passphrase.
         case nul
-        /// The passphrase lacks white space at an end, or has some that is not part of the file's passphrase.
+        /// The passphrase lacks white space at its start or end, or has some that is not part of the file's passphrase.
         case whitespace
         /// The passphrase lacks quotes, or has quotes that are not part of the file's passphrase.
         case quotes
@@ -29,7 +29,7 @@ public struct Diagnosis: Sendable {
         case byteOrderMark
         /// The file's passphrase is the same text in another encoding.
         case textEncoding
-        /// The salt that came with the raw key is not the file's.
+        /// The salt that was passed with the raw key is not the file's.
         case keySalt
         // How the file is encrypted.
         /// The file has a SQLCipher format other than the one in the options.
@@ -124,7 +124,7 @@ public struct Diagnosis: Sendable {
     }
 }
 
-/// The options that limit the possibilities that a diagnosis tries and its duration.
+/// The options of a diagnosis, which limit what it tries and how long it takes.
 public struct DiagnosisOptions: Sendable {
     /// The cipher format that the file is believed to have.
     ///

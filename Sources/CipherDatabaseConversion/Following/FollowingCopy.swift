@@ -293,7 +293,7 @@ final class FollowingCopy: CopyMadeAhead {
             if proving { reading = try reading.pinning() }
             defer { reading.end() }
             try requireSame(former.identity)
-            // A value that was committed since they were opened may be longer than the file was then.
+            // A value that was committed since the connections were opened may be longer than the file was then.
             let size = try Connection.size(paths.database)
             for connection in [writer, comparing] { connection.distrust(fileSize: size) }
             let snapshot = try Self.damageIsChange {

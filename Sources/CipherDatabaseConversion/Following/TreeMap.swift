@@ -2,7 +2,7 @@ internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 
-/// The table of each page of a database that other connections write to, and the order of the leaves of each table.
+/// A map of a database that other connections write to: the table of each page, and the order of each table's leaves.
 ///
 /// If neither a leaf nor any overflow page of its rows has been written, the leaf has the same rows as before. The rows
 /// that may have changed are therefore those between two such leaves that have other leaves between them, or that were

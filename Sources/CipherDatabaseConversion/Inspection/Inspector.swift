@@ -268,14 +268,14 @@ package struct Inspector {
         return FileKey(key: key, settings: settings)
     }
 
-    /// Detects a truncated file: it has pages that are neither in the file nor in its log.
+    /// Detects a truncated file: some of the database's pages are neither in the file nor in its log.
     ///
     /// This is checked before anything is opened for writing: a checkpoint would extend the file to its former length,
     /// with empty space in place of the lost pages.
     private func checkLength(_ connection: Connection) throws {
-        // The header, the length and the log are consistent only within a read transaction. While it lasts, no writer
-        // changes the file, no checkpoint moves frames that it sees out of the log, and no log restarts after such a
-        // checkpoint.
+        // The header, the length and the log are consistent only within a read transaction. During the transaction, no
+        // writer changes the file, no checkpoint moves frames that the transaction sees out of the log, and no log
+        // restarts after such a checkpoint.
         try connection.transaction(.deferred) {
             let pages = try connection.value(Int.self, "PRAGMA page_count") ?? 0
             let header = try header()

@@ -44,8 +44,8 @@ package enum ReadOnlyAccess {
 
     /// Opens a connection.
     ///
-    /// Tries again if a log or an index that SQLite found had been removed when SQLite opened it: the last connection
-    /// of another process removes both as it closes.
+    /// Tries again if a log or an index that SQLite found was removed before SQLite opened it: the last connection of
+    /// another process removes both as it closes.
     private static func open(
         _ paths: DatabasePaths, _ fileKey: FileKey?, _ extensions: SQLExtensions, _ busyTimeout: Duration,
         leavesIndex: Bool

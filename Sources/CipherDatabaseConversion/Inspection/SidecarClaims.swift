@@ -27,7 +27,8 @@ enum SidecarClaims {
         }
     }
 
-    /// The largest plausible ratio.
+    /// The largest plausible ratio of the database size that a sidecar declares to the combined size of the sidecar and
+    /// the database.
     ///
     /// A transaction can shrink a file considerably, because the free pages that it cuts off are in no journal; but no
     /// writer exceeds this ratio.

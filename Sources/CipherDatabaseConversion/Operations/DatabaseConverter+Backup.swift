@@ -52,7 +52,7 @@ extension DatabaseConverter {
     /// Backs a database up as ``backup(of:to:keyProvider:backupKeyProvider:formats:options:progress:)`` does, blocking
     /// the calling thread.
     ///
-    /// The cancellation stops the backup from another thread.
+    /// Use `cancellation` to stop the backup from another thread.
     ///
     /// - Throws: ``StoreError`` with the same codes as the asynchronous method, and `cancelled` if the backup was
     ///   cancelled in time.
@@ -83,11 +83,11 @@ extension DatabaseConverter {
 
     /// Replaces a database with a backup, or creates the database from it.
     ///
-    /// The backup is checked first, every page and the structure, and is never written. Its copy is built beside
-    /// the database with the database's key, compared with the backup row by row, and replaces the database in one
-    /// step: at every instant, the file at the database's name is the whole old database or the whole new one. After a
-    /// crash, call this method again. No process may have the database open. The database keeps its cipher format,
-    /// journal mode, owner and mode; its old rows are lost.
+    /// First, every page and the structure of the backup are checked; the backup is never written. Its copy is built
+    /// beside the database with the database's key, compared with the backup row by row, and replaces the database in
+    /// one step: at every instant, the file at the database's name is the whole old database or the whole new one.
+    /// After a crash, call this method again. No process may have the database open. The database keeps its cipher
+    /// format, journal mode, owner and mode; its old rows are lost.
     ///
     /// A database that cannot be opened is not replaced, because its log may contain data that exists nowhere else.
     /// Move that database elsewhere together with the files beside it, and then restore again.
@@ -123,7 +123,7 @@ extension DatabaseConverter {
     /// Restores as ``restore(_:from:keyProvider:backupKeyProvider:formats:options:progress:)`` does, blocking the
     /// calling thread.
     ///
-    /// The cancellation stops the run from another thread.
+    /// Use `cancellation` to stop the run from another thread.
     ///
     /// - Throws: ``StoreError`` with the same codes as the asynchronous method, and `cancelled` if the run was
     ///   cancelled in time.

@@ -37,7 +37,7 @@ extension DatabaseConverter {
 
     /// Diagnoses as ``diagnose(_:keyProvider:options:)`` does, blocking the calling thread.
     ///
-    /// The cancellation stops the diagnosis from another thread.
+    /// Use `cancellation` to stop the diagnosis from another thread.
     ///
     /// - Throws: ``StoreError`` with the same codes as the asynchronous method, and `cancelled` if the diagnosis was
     ///   cancelled.

@@ -37,7 +37,7 @@ extension DatabaseConverter {
 
     /// Proves as ``shadowProof(of:keyProvider:options:progress:)`` does, blocking the calling thread.
     ///
-    /// The cancellation stops the proof from another thread.
+    /// Use `cancellation` to stop the proof from another thread.
     ///
     /// - Throws: ``StoreError`` with the same codes as the asynchronous method, and `cancelled` if the proof was
     ///   cancelled.
@@ -67,7 +67,7 @@ extension DatabaseConverter {
     ///   - database: The database file, encrypted or plaintext.
     ///   - keyProvider: Provides the key if the file is encrypted, on another thread. It never creates one.
     ///   - formats: The cipher formats that the file may have, in the order in which they are tried.
-    ///   - options: How long to wait for other connections and for the key provider, and the schema's collations,
+    ///   - options: How long to wait for other connections and for the key provider; also the schema's collations,
     ///     functions and tokenizers, without which the content of some indexes is not checked. All other options are
     ///     ignored.
     /// - Returns: The result of the check. Faults inside the file are reported as complaints.

@@ -49,7 +49,7 @@ public enum DatabaseConverter {
 
     /// Encrypts a database as ``encrypt(_:keyProvider:options:progress:)`` does, blocking the calling thread.
     ///
-    /// The cancellation stops the upgrade from another thread.
+    /// Use `cancellation` to stop the upgrade from another thread.
     ///
     /// - Throws: ``StoreError``, with the code `cancelled` if the upgrade was cancelled in time.
     @available(*, noasync, message: "await encrypt(_:keyProvider:) instead")

@@ -23,7 +23,7 @@ package final class OpenEncryption: @unchecked Sendable {
     /// The copy; `nil` before it is claimed, and after the last step.
     private var copy: FollowingCopy?
     private var state = State.absent
-    /// How many pages the last step may copy, for which the app's calls wait.
+    /// The number of pages that the last step may copy while the app's calls wait.
     private var mostPagesAtLast = 1_024
 
     private enum State {
@@ -270,7 +270,7 @@ package final class OpenEncryption: @unchecked Sendable {
             fileKey = outcome.fileKey
             return outcome.report
         } catch is FollowingCopy.TooMuchLeft {
-            // An app that writes so much all the time waits longer at last.
+            // If the app keeps writing this much, its calls wait longer in the last step.
             mostPagesAtLast *= 2
             throw StoreError.busy(
                 paths.database, "too many changes were written just before the encrypted copy was complete",

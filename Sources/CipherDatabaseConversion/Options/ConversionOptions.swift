@@ -26,8 +26,8 @@ public struct ConversionOptions: Sendable {
     public var proof = ProofReader.records
     /// What to do with a database whose indexes, free list or pointer map are damaged.
     public var onDamage = OnDamage.rebuildIndexes
-    /// The number of unfinished conversions (a watchdog, a crash) after which the next one throws `repeatedFailure`;
-    /// `nil` for no limit.
+    /// The number of unfinished conversions, ended by a watchdog or a crash, after which the next one throws
+    /// `repeatedFailure`; `nil` for no limit.
     ///
     /// The file is unchanged when this error is thrown.
     public var maximumAttempts: Int? = 5

@@ -5,7 +5,7 @@
 public enum OnDamage: String, Sendable, CaseIterable {
     /// Throws an error with the code `corrupt`, which names the damaged indexes.
     ///
-    /// To find them, SQLite's own check reads the whole original.
+    /// To find the damaged indexes, SQLite's own check reads the whole original.
     case refuse
     /// Rebuilds the copy's indexes from the rows. The copy has its own free list and pointer map. The report lists the
     /// damaged indexes.
@@ -22,9 +22,9 @@ public enum OnDamage: String, Sendable, CaseIterable {
     /// with every row that the damaged file still contains.
     ///
     /// Encryption and opening do this; other conversions behave as with ``rebuildIndexes``. The report lists what is
-    /// lost. If the key opens no page of the file, the error is that of a wrong key, and nothing is changed. The same
-    /// applies if no table definition can be read, and, with the code `corrupt`, if a definition cannot be read
-    /// although every page is undamaged. A file that was plaintext stays plaintext under its new name, and the app
-    /// should delete it.
+    /// lost. If the key opens no page of the file, the error is that of a wrong key. The error has the code `corrupt`
+    /// if no table definition can be read, or if a definition cannot be read although every page is undamaged. Nothing
+    /// is changed in these cases. A file that was plaintext stays plaintext under its new name, and the app should
+    /// delete it.
     case recover
 }

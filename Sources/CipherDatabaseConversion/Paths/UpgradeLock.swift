@@ -21,7 +21,7 @@ package import CipherSystemFiles
 package final class UpgradeLock: @unchecked Sendable {
     /// How long further jobs may join.
     private let turn: Duration
-    /// How long the lock then stays free.
+    /// How long the lock stays free after a turn.
     ///
     /// Other processes try to take it every hundredth of a second.
     private static let gap = Duration.milliseconds(30)

@@ -28,13 +28,13 @@ package enum Leftovers {
         }
     }
 
-    /// Returns the log or journal to a damaged database, if an in-place recovery was interrupted after it had set that
-    /// file aside.
+    /// Puts back the log or journal of a damaged database, if an in-place recovery was interrupted after it had set
+    /// that file aside.
     ///
     /// This must happen before anything reads the database, because the content of the database is complete only with
     /// these files.
     ///
-    /// - Returns: Warnings about files that could not be returned.
+    /// - Returns: Warnings about files that could not be put back.
     @discardableResult
     package static func putBackSidecars(_ paths: DatabasePaths) throws -> [String] {
         guard try FileSystem.exists(paths.attempt) else { return [] }

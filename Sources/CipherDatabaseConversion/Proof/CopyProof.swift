@@ -150,7 +150,7 @@ package struct CopyProof {
             try records.work(advance)
             try recordHelper?.wait()
             try records.settle(pair, advance)
-            // This is counted before the second worker starts, because that worker settles them.
+            // Tables and indexes are counted before the second worker starts, because that worker settles them.
             outcome.comparedBySQL = plan.unsettled
             if outcome.comparedBySQL > 0 { rowHelper = self.rowHelper(plan, progress) }
         }
@@ -249,7 +249,7 @@ package struct CopyProof {
             tables.append((try row.get(at: 0), try row.get(at: 1), mayLackRowID))
             if row.holds("check", at: 2) || row.holds("strict", at: 2) { plan.constrained.append(try row.get(at: 0)) }
         }
-        // These are read once, because the schema table has no index.
+        // The root pages are read once, because the schema table has no index.
         var roots: [SchemaName: Int64] = [:]
         try connection.forEachRow("SELECT name, rootpage FROM sqlite_master WHERE type = 'index'") {
             roots[try $0.get(at: 0)] = try $0.get(at: 1)

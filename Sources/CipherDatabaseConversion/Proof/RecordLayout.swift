@@ -12,7 +12,7 @@ struct RecordLayout: Sendable {
     let indexes: [[Field]]
     /// The columns that are declared NOT NULL: their positions among the stored columns and in the record.
     let notNull: [(number: Int, field: Int)]
-    /// The number of leading values of a record that contain all of these.
+    /// The number of leading values of a record that include every value to examine.
     let fieldCount: Int
     /// The key of a WITHOUT ROWID table, in the order of its records; `nil` if rows have rowids.
     let key: IndexLayout?

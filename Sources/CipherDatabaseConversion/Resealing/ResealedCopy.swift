@@ -124,7 +124,7 @@ final class ResealedCopy: CopyMadeAhead {
     private struct Workers {
         let sealing: SealedPages
         let source: EncryptedPages<PageWindow>
-        /// These share no key object with the sealer.
+        /// The readers of both files share no key object with the sealer.
         let original: EncryptedPages<PageWindow>
         let copied: EncryptedPages<PageWindow>
         let disk: DescriptorFile
@@ -259,7 +259,7 @@ final class ResealedCopy: CopyMadeAhead {
         return FinishedCopy(key: try keys.building.wait(), tables: tables ?? 0)
     }
 
-    /// The header may refer to a log, which is the database's and is not read here.
+    /// Opens the copy without a log: its header may refer to one, but that log is the database's.
     private func connect(_ key: CipherKey) throws -> Connection {
         let file = try present()
         return try ConnectionProfile.proving(file.size()).with(key: key, format: source.settings)

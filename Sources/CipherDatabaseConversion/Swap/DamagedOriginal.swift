@@ -102,9 +102,9 @@ package struct DamagedOriginal {
 
     // MARK: Undoing
 
-    /// Returns the log and journal to a damaged file that still has the database's name, and removes its second name.
+    /// Puts back the log and journal of a damaged file that still has the database's name, and removes its second name.
     ///
-    /// - Returns: Warnings about files that could not be returned because another program's file has their name.
+    /// - Returns: Warnings about files that could not be put back because another program's file has their name.
     static func putBack(_ record: AttemptRecord, _ folder: Folder, _ paths: DatabasePaths) throws -> [String] {
         guard let number = record.keptAs, let inode = record.original,
             try folder.status(paths.name)?.identity.inode == inode

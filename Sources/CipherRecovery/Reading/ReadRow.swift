@@ -10,7 +10,7 @@ package struct ReadRow {
         case apart(Reason, tables: [Int])
     }
 
-    /// The reason for which a row is in no table.
+    /// The reason why a row is in no table.
     package enum Reason: String, Sendable, CaseIterable {
         /// It is not known which table the row belongs to or whether it was deleted, or another row has its rowid or
         /// key.

@@ -3,7 +3,7 @@ internal import CipherSQLiteFormat
 
 /// The table of the rows that belong to no table, created when the first such row is added.
 ///
-/// Each row is numbered in reading order and holds the recovered row's page, the reason for which it was set aside, the
+/// Each row is numbered in reading order and holds the recovered row's page, the reason why it was set aside, the
 /// tables that it fits, its rowid and the values of its record.
 struct ApartTable {
     let name: SchemaName

@@ -21,7 +21,7 @@ extension Plan {
         public var column: String?
         /// The number of rows of the table, or values of the column, that the change concerns, if they were counted.
         public var rows: Int?
-        /// The reason for which the change is not made.
+        /// The reason why the change is not made.
         public var reason: String
 
         /// Creates a withheld change.

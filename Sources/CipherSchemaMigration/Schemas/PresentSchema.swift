@@ -20,7 +20,7 @@ struct PresentSchema {
         var isOutdated = false
         /// Whether a rebuild still finds the columns under their old names.
         var keepsOldColumns = false
-        /// The reason for which the table stays even if tables that the schema does not name are dropped.
+        /// The reason why the table stays even if tables that the schema does not name are dropped.
         var reasonToKeep: String?
         /// The columns that stay even if columns that the schema does not name are dropped, with the reasons.
         var keptColumns: [SQLName: String] = [:]

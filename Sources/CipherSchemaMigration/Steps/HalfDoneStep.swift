@@ -15,7 +15,7 @@ struct HalfDoneStep {
 
     /// The result for a step's statements.
     struct Answer {
-        /// The reasons for which statements are left out, by index.
+        /// The reasons why statements are left out, by index.
         var skipped: [Int: String] = [:]
     }
 

@@ -49,8 +49,8 @@ public struct MigrationSteps: Sendable {
     public var updates: [Update]
     /// SQL that every launch runs, after the updates.
     public var everyLaunch: [String]
-    /// The statements that may run again if it is unknown whether they ran, by their places, such as
-    /// `sql_update_3.plist[1]`.
+    /// The places, such as `sql_update_3.plist[1]`, of the statements that may run again if it is unknown whether they
+    /// ran.
     public var repeatable: Set<String>
     /// The names of the baseline and of the work of every launch in errors.
     package var names = (baseline: "baseline", everyLaunch: "every launch")

@@ -145,7 +145,7 @@ public struct Configuration: Sendable {
     public enum EncryptionTime: String, Sendable, CaseIterable {
         /// Before the store opens: opening takes as long as the encryption.
         case beforeOpening
-        /// While the store is open, on a thread in the background: ``EncryptedStore/conversion``.
+        /// While the store is open, on a background thread; see ``EncryptedStore/conversion``.
         case whileOpen
     }
 

@@ -78,7 +78,7 @@ extension RecordedVersion {
             guard !column.isEmpty, !column.utf8.contains(0) else {
                 throw node.failure("a column name is empty or contains a NUL character")
             }
-            // Numbers are compared as text, like in the app's own statement: `where id = '1'`.
+            // Numbers are compared as text, as in the app's own statement: `where id = '1'`.
             if case .integer(let number) = value.value {
                 filter[column] = String(number)
             } else {

@@ -24,7 +24,7 @@ final class QueuesEnd: Awaitable {
     }
 }
 
-/// A turn in the queue.
+/// The wait for a turn in the queue.
 extension ConnectionQueue: Awaitable {
     /// Whether the closures on all its connections are stuck, or the job for which the queue is held is stuck.
     func isStuck(_ seen: [any Awaitable]) -> Bool {

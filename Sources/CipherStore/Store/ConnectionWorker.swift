@@ -48,7 +48,7 @@ final class ConnectionWorker: @unchecked Sendable {
             connection.claim()
             defer { connection.takeBack() }
             let deliver = job.run(on: connection)
-            // Closing a connection that could not roll back rolls back; the next job opens another connection.
+            // If a rollback failed, closing the connection rolls back; the next job opens another connection.
             if connection.isInTransaction || job.spendsConnection { closeConnection() }
             return deliver
         } catch {

@@ -24,8 +24,8 @@ extension EncryptedStore {
 
     /// Notifies observers of other connections' commits after a file has changed.
     ///
-    /// A file is written before its commit becomes visible, and nothing signals when it does. However, the other writer
-    /// holds the lock until then, so this waits for the lock.
+    /// A file is written before its commit becomes visible, and nothing signals when the commit does. However, the
+    /// other writer holds the lock until then, so this method waits for the lock.
     ///
     /// - Parameter files: A watch to begin now, because the writer has created the log by then.
     private func lookForOthers(beginning files: FileWatch? = nil, _ finished: @escaping @Sendable () -> Void) {

@@ -77,7 +77,7 @@ extension EncryptedStore {
         }
     }
 
-    /// The number of times that other calls must wait while this waits for reads that do not end.
+    /// The number of times that other calls must wait while the key change waits for reads that do not end.
     private static let triesToSwitch = 3
 
     /// Copies everything that can be copied while the store stays in use.

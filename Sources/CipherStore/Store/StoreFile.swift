@@ -51,7 +51,7 @@ package final class StoreFile: @unchecked Sendable {
             self.fileKey = fileKey
             switch result {
             case .success: identity = nil
-            // If the file was not open for some time, it may be the same file, or another program's. If it was open,
+            // If the file was not open for some time, the name may now lead to another program's file. If it was open,
             // its log may be one that only an open connection can read.
             case .failure: isDoubtful = isDoubtful || !isHeld()
             }

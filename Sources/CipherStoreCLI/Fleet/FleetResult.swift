@@ -9,7 +9,7 @@ struct FleetResult: Encodable, Sendable {
     let kind: FileResult
     /// The outcome that the same command reports for a single file, or `failed`, `damaged`, `skipped`, `left`.
     let outcome: String
-    /// The reason for which the file was skipped.
+    /// The reason why the file was skipped.
     let reason: String?
     let failure: FailureReport?
     /// The report that the same command prints for a single file with `--json`.

@@ -44,7 +44,7 @@ struct ReportEntry: Codable, Sendable {
     /// The wall time that the file took, in seconds.
     let seconds: Double
     let error: Failure?
-    /// The reason for which the file was skipped.
+    /// The reason why the file was skipped.
     let reason: String?
     let warnings: [String]?
     /// Whether the file is plaintext although an encrypted one was expected.

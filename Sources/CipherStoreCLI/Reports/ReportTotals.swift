@@ -60,7 +60,8 @@ struct ReportTotals: Encodable, Sendable {
     /// was not searched.
     var missing: [String]?
     var vanished: [String]?
-    /// The number of files that took up to each of ``Histogram/limits`` seconds; the last is of those that took longer.
+    /// The number of files in each class of durations: one class for each of ``Histogram/limits``, and a last one for
+    /// longer durations.
     private(set) var durations: [Int]
 
     /// The number of slowest files to report.

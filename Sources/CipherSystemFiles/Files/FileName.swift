@@ -1,6 +1,6 @@
 /// The rules for names of files in a folder that is specified elsewhere.
 package enum FileName {
-    /// Returns the reason for which `name` is not a bare file name; `nil` if it is one.
+    /// Returns the reason why `name` is not a bare file name; `nil` if it is one.
     package static func fault(of name: String) -> String? {
         if name.isEmpty { return "is empty" }
         if name.utf8.contains(0) { return "contains a NUL character" }
