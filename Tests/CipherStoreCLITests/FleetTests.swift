@@ -49,7 +49,7 @@ import Testing
         #expect(try fixture.run("verify").status == 0)
     }
 
-    @Test("A held, a damaged and a foreign file fail separately, stay unchanged, and are counted in the exit status")
+    @Test("Locked, damaged and foreign files fail separately, stay unchanged, and are counted in the exit status")
     func failures() throws {
         let fixture = try Fixture()
         for name in ["a.db", "damaged.db", "held.db", "z.db"] { try fixture.make(name) }

@@ -249,7 +249,7 @@ struct OpenEncryptionTests {
         "PRAGMA page_size = 1024; "
         + (0..<60).map { "CREATE TABLE t\($0)(a TEXT NOT NULL, b DEFAULT 'one');" }.joined()
 
-    @Test("A schema that is changed besides its first page is in the copy", arguments: [1, 2])
+    @Test("A schema change that leaves the schema's first page unchanged is in the copy", arguments: [1, 2])
     func schemaInPlace(round: Int) throws {
         let subject = try Subject(Self.manyTables)
         let (before, after, _) = try subject.encrypt { number, app in
@@ -258,7 +258,7 @@ struct OpenEncryptionTests {
         #expect(after == before, "\(after.differences(from: before))")
     }
 
-    @Test("A schema that is changed besides its first page behind the last round puts the last step off")
+    @Test("A schema change after the last round that leaves the first page unchanged postpones the last step")
     func schemaInPlaceAtLast() throws {
         let subject = try Subject(Self.manyTables)
         let encryption = try subject.prepared()
@@ -290,7 +290,7 @@ struct OpenEncryptionTests {
         #expect(after == before, "\(after.differences(from: before))")
     }
 
-    @Test("A value that is longer than the database was is in the copy")
+    @Test("A value longer than the whole database was before is in the copy")
     func longValue() throws {
         let subject = try Subject("CREATE TABLE t(a); INSERT INTO t VALUES (1)")
         let (before, after, _) = try subject.encrypt { number, app in
@@ -299,7 +299,7 @@ struct OpenEncryptionTests {
         #expect(after == before, "\(after.differences(from: before).map { $0.prefix(100) })")
     }
 
-    @Test("Where much was written behind the last round, the last step is put off, and the copy is kept")
+    @Test("If much was written after the last round, the last step is postponed, and the copy is kept")
     func largeDelta() throws {
         let subject = try Subject("CREATE TABLE t(a); INSERT INTO t VALUES (1)")
         let encryption = try OpenEncryption(
@@ -322,7 +322,7 @@ struct OpenEncryptionTests {
         #expect(try subject.folder.names == ["app.db"])
     }
 
-    @Test("Where another file takes the database's place, it ends, and does not wait for the former one")
+    @Test("If another file takes the database's place, the encryption ends without waiting for the former file")
     func replaced() throws {
         let subject = try Subject("CREATE TABLE t(a)")
         let encryption = try OpenEncryption(

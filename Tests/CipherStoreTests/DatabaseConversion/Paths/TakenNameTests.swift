@@ -172,7 +172,7 @@ struct TakenNameTests {
         }
     }
 
-    @Test("The table of mounts shows a file that is mounted by itself, whatever its name")
+    @Test("The mount table shows a single file that is mounted, whatever its name")
     func mountPoints() {
         let table = """
             22 1 0:20 / / rw,relatime shared:1 - overlay overlay rw

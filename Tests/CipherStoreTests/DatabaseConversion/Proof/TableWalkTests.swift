@@ -59,7 +59,7 @@ struct TableWalkTests {
         ("INSERT INTO t VALUES (1, zeroblob(4200000))", "rows in the copy"),
     ]
 
-    @Test("A difference in a row of long values or next to one is found and named", arguments: differences)
+    @Test("A difference in a row of long values, or in a row next to one, is found and named", arguments: differences)
     func differs(change: String, told: String) throws {
         let (pair, original, copy) = try pair(change)
         defer { pair.close() }

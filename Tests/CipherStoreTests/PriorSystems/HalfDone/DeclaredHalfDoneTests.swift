@@ -81,7 +81,7 @@ struct DeclaredHalfDoneTests {
         #expect(report.warnings.isEmpty)
     }
 
-    @Test("A half-done declared upgrade known to the app's closure is no fresh install")
+    @Test("A half-done declared upgrade whose version the app's closure knows is no fresh install")
     func asksClosure() throws {
         let report = try open(try TemporaryFolder(), Self.configuration(.custom { _ in 24 }))
         #expect(report.migration.event == .adopted)
@@ -89,7 +89,7 @@ struct DeclaredHalfDoneTests {
     }
 
     @Test(
-        "A half-done declared upgrade with a list newer than the database is repaired by its actual schema",
+        "A half-done declared upgrade whose property list is newer than the database is repaired by its actual schema",
         arguments: [24, 25, 26])
     func repairsOlderDatabase(version: Int) throws {
         let folder = try folder(recording: version)
@@ -104,7 +104,7 @@ struct DeclaredHalfDoneTests {
         #expect(rows == ["57none"])
     }
 
-    @Test("A half-done declared upgrade with a list newer than a plaintext file is refused until accepted")
+    @Test("A half-done declared upgrade whose property list is newer than the plaintext file is refused until accepted")
     func refusesNewerList() throws {
         let folder = try folder(recording: 25)
         try make(
@@ -120,7 +120,7 @@ struct DeclaredHalfDoneTests {
     }
 
     @Test(
-        "A half-done declared upgrade with a list newer than the app is a downgrade",
+        "A half-done declared upgrade whose property list is newer than the app is a downgrade",
         arguments: [true, false])
     func refusesDowngrade(exists: Bool) throws {
         let folder = try folder(recording: 27)

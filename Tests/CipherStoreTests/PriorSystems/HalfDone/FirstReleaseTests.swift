@@ -130,7 +130,8 @@ struct FirstReleaseTests {
     }
 
     @Test(
-        "A kept list above the app's version is a downgrade, whatever the database contains", arguments: [1, 24, 26])
+        "A kept property list newer than the app is a downgrade, whatever the database contains",
+        arguments: [1, 24, 26])
     func refusesNewerList(version: Int) throws {
         let fixture = try fixture(Self.declared(version, keptVersion: 27))
         let before = try fixture.digest()

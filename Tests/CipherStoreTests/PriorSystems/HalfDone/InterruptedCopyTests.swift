@@ -72,7 +72,7 @@ struct InterruptedCopyTests {
         #expect(try fixture.digest() == before)
     }
 
-    @Test("The copy is used without encryption too")
+    @Test("The copy is also used if encryption is off")
     func takesCopyPlain() throws {
         var fixture = fixture
         fixture.configuration.encryption.isEnabled = false

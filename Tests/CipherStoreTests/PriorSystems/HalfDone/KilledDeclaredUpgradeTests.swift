@@ -174,7 +174,7 @@ struct KilledDeclaredUpgradeTests {
     }
 
     @Test(
-        "After a kill before the kept list is complete, the app must state the version, and a later release does",
+        "After a kill before the kept property list is complete, opening is refused until a release states the version",
         arguments: [false, true], [KeptList.missing, .cut(0), .cut(20), .cut(130)])
     func asks(isEncrypted: Bool, list: KeptList) throws {
         let states = try states(
@@ -250,7 +250,7 @@ struct KilledDeclaredUpgradeTests {
     }
 
     @Test(
-        "A kept list newer than the app is refused in every state, and a later release of its version continues",
+        "A kept property list newer than the app is refused in every state, and a release of its version continues",
         arguments: [false, true])
     func refusesNewer(isEncrypted: Bool) throws {
         let states =

@@ -82,7 +82,7 @@ struct TemplateRefusalTests {
         return fixture
     }
 
-    @Test("An unusable template refuses the upgrade of a legacy file", arguments: Fault.all)
+    @Test("An unusable template prevents the upgrade of a legacy file", arguments: Fault.all)
     func refusesLegacy(fault: Fault) throws {
         let shop = try TemporaryFolder()
         let fixture = try fixture(fault, shop)
@@ -97,7 +97,7 @@ struct TemplateRefusalTests {
         #expect(try fixture.digest() == before)
     }
 
-    @Test("An unusable template refuses a fresh install", arguments: Fault.all)
+    @Test("An unusable template prevents a fresh install", arguments: Fault.all)
     func refusesFresh(fault: Fault) throws {
         let shop = try TemporaryFolder()
         let fixture = try fixture(fault, shop)
@@ -105,7 +105,7 @@ struct TemplateRefusalTests {
         #expect(try fixture.folder.names == [])
     }
 
-    @Test("An unusable template refuses an encrypted database", arguments: Fault.all)
+    @Test("An unusable template prevents the opening of an encrypted database", arguments: Fault.all)
     func refusesEncrypted(fault: Fault) throws {
         let shop = try TemporaryFolder()
         var fixture = try PriorFixture("Template/NoteStore.json")

@@ -165,7 +165,7 @@ struct TemplateTests {
         #expect(count > 6)
     }
 
-    @Test("A row that does not fit the template refuses the upgrade, and the user's file stays unchanged")
+    @Test("A row that does not fit the template prevents the upgrade, and the user's file stays unchanged")
     func refusesUnfittingRows() throws {
         var fixture = fixture
         let file = try LegacyFile(named: "own.db") { connection in

@@ -123,7 +123,9 @@ struct LostConstraintTests {
 
     // MARK: The policy
 
-    @Test("A constraint that the schema does not declare refuses the migration under refuse", arguments: losses)
+    @Test(
+        "A constraint that the schema does not declare prevents the migration under the policy refuse",
+        arguments: losses)
     func refuses(change: Change) throws {
         let fixture = try fixture(change)
         let before = try fixture.bytes()
@@ -134,8 +136,8 @@ struct LostConstraintTests {
     }
 
     @Test(
-        "A constraint that the schema does not declare is removed otherwise, and the plan names it", arguments: losses,
-        [DestructiveChanges.withhold, .allow])
+        "A constraint that the schema does not declare is removed under other policies, and the plan names it",
+        arguments: losses, [DestructiveChanges.withhold, .allow])
     func removes(change: Change, policy: DestructiveChanges) throws {
         let fixture = try fixture(change)
         let report = try fixture.launch(source(change, policy))

@@ -63,7 +63,7 @@ struct LostIndexTests {
         #expect(try fixture.launch(source(change)).applied.isEmpty)
     }
 
-    @Test("An index that the schema would remove refuses the migration under refuse", arguments: losses)
+    @Test("An index that the schema would remove prevents the migration under the policy refuse", arguments: losses)
     func refuses(change: Change) throws {
         let fixture = try fixture(change)
         let before = try fixture.bytes()
@@ -74,8 +74,8 @@ struct LostIndexTests {
     }
 
     @Test(
-        "Otherwise, an index that the schema would remove is replaced, and the plan names it", arguments: losses,
-        [DestructiveChanges.withhold, .allow])
+        "Under other policies, an index that the schema would remove is replaced, and the plan names it",
+        arguments: losses, [DestructiveChanges.withhold, .allow])
     func replacesLost(change: Change, policy: DestructiveChanges) throws {
         guard policy == .allow || change.withheld == nil else { return }
         let fixture = try fixture(change)

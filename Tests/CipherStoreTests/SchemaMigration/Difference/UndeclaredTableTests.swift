@@ -114,7 +114,7 @@ struct UndeclaredTableTests {
     ]
 
     @Test(
-        "An undeclared table is kept even then if a remaining object needs it", arguments: kept)
+        "An undeclared table is kept under every policy if a remaining object needs it", arguments: kept)
     func keepsWhatIsNeeded(kept: Kept) throws {
         let fixture = try MigrationFixture(.init(isEncrypted: true, journalMode: "DELETE"), kept.script)
         let tables = try fixture.with {

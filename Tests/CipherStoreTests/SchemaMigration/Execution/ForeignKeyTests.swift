@@ -53,7 +53,7 @@ struct ForeignKeyTests {
             try fixture.launch(configuration, recorded: 1).applied.map(\.kind) == [.addColumn, .createTable, .stamp])
     }
 
-    @Test("Foreign keys that can be checked only after a migration do not prevent it either")
+    @Test("Foreign keys that can be checked only after a migration do not prevent it")
     func toleratesNewlyCheckable() throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.old[3])
         let source = OnceSource(sql: "CREATE UNIQUE INDEX b_y ON b(y)")

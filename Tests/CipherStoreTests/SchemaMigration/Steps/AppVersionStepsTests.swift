@@ -25,7 +25,7 @@ struct AppVersionStepsTests {
     // MARK: The whole way
 
     @Test(
-        "An app with steps by app version is encrypted and current from every older version and from those between",
+        "An app with steps by app version is encrypted and migrated from every older version, with or without a step",
         arguments: [("1.0.0", 0), ("1.0", 0), ("1.2.0", 1), ("1.5.7", 1), ("1.9.2", 2), ("1.9.10", 2)])
     func migrates(version: String, count: Int) throws {
         let fixture = try fixture(version, updates: Array(Self.all.prefix(count)))
@@ -79,7 +79,7 @@ struct AppVersionStepsTests {
     // MARK: Half-done states
 
     @Test(
-        "An app with steps by app version is of unknown version if it has tables and no record",
+        "An app with steps by app version is refused if its database has tables and no version record",
         arguments: [true, false])
     func refusesUnknown(hasTable: Bool) throws {
         var fixture = try fixture("1.2.0", updates: ["1.2.0"])
@@ -246,7 +246,7 @@ struct AppVersionStepsTests {
     }
 
     @Test(
-        "An app with steps by app version whose file cannot be opened is no first install",
+        "An app with steps by app version whose file cannot be opened is not treated as a first install",
         arguments: ["not a database, not at all", "SQLite format 3\0"])
     func refusesDamage(start: String) throws {
         let fixture = try StepsFixture(example: Self.example)

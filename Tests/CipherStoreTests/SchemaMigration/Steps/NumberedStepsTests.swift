@@ -27,7 +27,7 @@ struct NumberedStepsTests {
     // MARK: The whole way
 
     @Test(
-        "An app with numbered steps is encrypted and current from every older version, with its rows",
+        "An app with numbered steps is encrypted and migrated from every older version, and keeps its rows",
         arguments: [1, 2, 3])
     func migrates(version: Int) throws {
         let fixture = try fixture(version: version)

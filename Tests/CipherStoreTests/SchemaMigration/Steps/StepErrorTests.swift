@@ -66,7 +66,7 @@ struct StepErrorTests {
         #expect(error?.description.contains(expected) == true, "\(error?.description ?? "no error")")
     }
 
-    @Test("Steps in Swift that are unusable are named too")
+    @Test("Steps in Swift that are unusable are named")
     func swift() throws {
         func refusal(_ steps: MigrationSteps, _ version: SchemaVersion) throws -> String? {
             let fixture = try MigrationFixture()
@@ -169,7 +169,7 @@ struct StepErrorTests {
     }
 
     @Test(
-        "Steps in Swift must not leave the transaction either, and can nest transactions",
+        "Steps in Swift must not leave the transaction, and can nest transactions",
         arguments: ["COMMIT", "ROLLBACK", "ATTACH ':memory:' AS x"])
     func swiftLeavesTransaction(sql: String) throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), "PRAGMA user_version = 1")

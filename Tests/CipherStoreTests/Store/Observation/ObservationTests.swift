@@ -244,7 +244,7 @@ struct ObservationTests {
         #expect(try await task.value)
     }
 
-    @Test("Closing the store ends waiting and later observations with closed")
+    @Test("Closing the store ends waiting and later observations with the error closed")
     func closing() async throws {
         let store = try await open()
         let seen = Gate()

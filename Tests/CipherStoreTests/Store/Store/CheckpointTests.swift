@@ -115,7 +115,7 @@ struct CheckpointTests {
         await store.close()
     }
 
-    @Test("A requested checkpoint returns false while another connection writes, and throws when closed")
+    @Test("A requested checkpoint returns false while another connection writes, and throws once the store is closed")
     func refused() async throws {
         var fixture = StoreFixture(folder)
         fixture.options.busyTimeout = .zero

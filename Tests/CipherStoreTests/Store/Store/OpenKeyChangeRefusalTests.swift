@@ -157,7 +157,7 @@ struct OpenKeyChangeRefusalTests {
         try await checkUnchanged(store)
     }
 
-    @Test("A read that does not end is waited for as long as for a lock, and then everything continues")
+    @Test("A key change waits for an endless read only as long as for a lock, and then everything continues")
     func longRead() async throws {
         let store = try await open()
         let (isReading, ends) = (Gate(), Gate())

@@ -138,7 +138,7 @@ struct OpenKeyChangeTests {
     }
 
     @Test(
-        "If eight tasks write while the key changes, no acknowledged row is lost, and observers see the last")
+        "If eight tasks write while the key changes, no acknowledged row is lost, and observers see the last row")
     func underLoad() async throws {
         let store = try await openFilled()
         let (isDone, written) = (Gate(), Gate())
@@ -268,7 +268,7 @@ struct OpenKeyChangeTests {
     }
 
     @Test(
-        "A page of zeros and a free page that cannot be decrypted do not prevent a change of the key",
+        "A page of zeros and a free page that cannot be decrypted do not prevent a key change",
         arguments: [UInt8(0), 0xa5], [true, false])
     func unusualPages(byte: UInt8, isMeanwhile: Bool) async throws {
         let store = try await openFilled()

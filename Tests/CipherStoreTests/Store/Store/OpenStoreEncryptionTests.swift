@@ -71,7 +71,7 @@ struct OpenStoreEncryptionTests {
         await opened.close()
     }
 
-    @Test("If eight tasks write during the conversion, no acknowledged row is lost, and observers see the last")
+    @Test("If eight tasks write during the conversion, no acknowledged row is lost, and observers see the last row")
     func underLoad() async throws {
         let (store, conversion, gate) = try await opening.openHeld()
         let (isDone, written) = (Gate(), Gate())
@@ -235,7 +235,7 @@ struct OpenStoreEncryptionTests {
         try await opening.check(store, isEncrypted: true, bodies: ["old"])
     }
 
-    @Test("A backup that runs puts the last step off, and costs no copy")
+    @Test("A running backup postpones the last step, and the copy is kept")
     func runningBackup() async throws {
         let (isPostponed, isBackingUp, mayGoOn, copies) = (Gate(), Gate(), Gate(), Gate())
         let (store, conversion, gate) = try await opening.openHeld {
@@ -264,7 +264,7 @@ struct OpenStoreEncryptionTests {
         try await opening.check(store, isEncrypted: true, bodies: ["old"])
     }
 
-    @Test("A log that a read keeps costs no copy, however long it is")
+    @Test("A long log that a running read preserves does not cause another copy")
     func longLog() async throws {
         let (isPostponed, isReading, mayEnd, copies) = (Gate(), Gate(), Gate(), Gate())
         let (store, conversion, gate) = try await opening.openHeld {
@@ -292,7 +292,7 @@ struct OpenStoreEncryptionTests {
         try await opening.check(store, isEncrypted: true, bodies: ["old"])
     }
 
-    @Test("Two stores of one process keep each other from encrypting, and both go on")
+    @Test("Two stores of one process prevent each other's encryption, and both continue")
     func twoStores() async throws {
         let (store, conversion, gate) = try await opening.openHeld()
         let other = try await fixture.open()

@@ -103,7 +103,7 @@ struct OpenStoreEncryptionTroubleTests {
         try await opening.check(store, isEncrypted: isEncrypted, bodies: ["old", "meanwhile"])
     }
 
-    @Test("A log that reads keep from restarting ends the copy, and a new one is made once they have ended")
+    @Test("If reads prevent a long log from restarting, the copy ends, and a new one is made after the reads")
     func longLog() async throws {
         let (isPostponed, isTooLong, mayEnd, isReading) = (Gate(), Gate(), Gate(), Gate())
         let (store, conversion, gate) = try await opening.openHeld {

@@ -107,7 +107,7 @@ struct SuspensionTests {
         }
     #endif
 
-    @Test("A time limit ends a backup with suspended, and nothing is left of it")
+    @Test("A time limit ends a backup with the error suspended, and nothing is left of it")
     func backupLimit() async throws {
         let store = try await open(readers: 1)
         try await store.insert("one")
@@ -156,7 +156,7 @@ struct SuspensionTests {
 
     // MARK: What is asked meanwhile
 
-    @Test("A call to a suspended store fails with suspended, and a resumed store works again")
+    @Test("A call to a suspended store fails with the error suspended, and a resumed store works again")
     func refused() async throws {
         let store = try await open()
         try await store.insert("before")
