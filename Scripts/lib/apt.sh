@@ -1,5 +1,5 @@
-# apt with package lists of its own, so that the machine's lists and sources stay as they are.
-# Shared by Scripts/setup and Scripts/engine, which source it after common.sh.
+# Runs apt with separate package lists, so that the machine's lists and sources stay unchanged.
+# Shared by the scripts that use Debian's packages, which source it after common.sh.
 
 # The command that private_apt runs apt-get through: nothing, or sudo.
 through=()

@@ -1,12 +1,12 @@
 // swift Scripts/lib/blocks.swift FOLDER DOCUMENT…
-// Takes the code blocks out of Markdown documents, as they stand, and writes into FOLDER
-//   NAME.session      a bash script that runs a document's `sh` blocks in order, writes its files before, and compares what is
-//                     printed with the `console` block below: `…` stands for anything
-//   Blocks/*.swift    the document's other Swift blocks, each a function, and a main program that calls them
-// A comment in the line above a block says what it is, where that is not plain:
-//   <!-- file: PATH -->      the file PATH of the document's folder
-//   <!-- declarations -->    Swift at the level of a file: other blocks of the document may use it
-//   <!-- not run: WHY -->    compiled, if it is Swift, and not run
+// Extracts the code blocks of Markdown documents, unchanged, and writes these files into FOLDER:
+//   NAME.session      a bash script that creates the document's files, runs its `sh` blocks in order, and compares the
+//                     output of each with the `console` block below it; `…` stands for anything
+//   Blocks/*.swift    the document's other Swift blocks, each as a function, and a main program that calls them
+// A comment in the line above a block specifies its kind, if that is not obvious:
+//   <!-- file: PATH -->      the file PATH in the document's folder
+//   <!-- declarations -->    Swift declarations at file level, which other blocks of the document may use
+//   <!-- not run: WHY -->    not run; compiled if it is Swift
 import Foundation
 
 struct Block {

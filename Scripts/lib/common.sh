@@ -1,5 +1,5 @@
-# Shared by the scripts next door. Sourced, so it only defines functions.
-# Callers set $me, the name their messages start with.
+# Functions for the other scripts, which source this file.
+# Callers set $me, the name with which their messages begin.
 
 say() { printf '%s: %s\n' "$me" "$*" >&2; }
 

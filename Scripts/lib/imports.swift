@@ -1,6 +1,6 @@
-// Prints which target imports which, and which folder of a target uses types of which other folder, and fails where
-// an import is not declared in the manifest, a declared dependency is not imported, or folders of a target use each other.
-// The folders of tests are those of what they test, and are not looked at.
+// Prints the imports of each target, and which folders of a target use types of its other folders. Fails if an import
+// is not declared in the manifest, if a declared dependency is not imported, or if folders of a target use each other.
+// The folders of tests mirror those of the tested targets, and are not checked.
 //
 //   swift package dump-package | swift Scripts/lib/imports.swift
 import Foundation

@@ -1,4 +1,4 @@
-# The oracle of Tests/Oracle, for the scripts that run it. Sourced from the repository's root.
+# Functions for scripts that run the oracle in Tests/Oracle, and that source this file in the repository's root.
 
 # Whether the oracle's SQLCipher is there, installing it where it is not.
 have_oracle() {

@@ -1,4 +1,4 @@
-// Lists the public symbols of symbol graphs that have no documentation comment, and fails where there is one.
+// Lists the public symbols in symbol graphs that have no documentation comment, and fails if there are any.
 //
 // Usage: swift undocumented.swift FILE…
 
