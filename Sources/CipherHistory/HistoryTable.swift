@@ -160,7 +160,7 @@ package enum HistoryTable {
 
     /// Adds an entry, and creates the table if it does not exist.
     ///
-    /// This is atomic, and part of the caller's transaction if one is open.
+    /// The addition is atomic, and part of the caller's transaction if one is open.
     ///
     /// - Parameter record: The schema as text, for an event that records a version.
     package static func append(

@@ -329,7 +329,7 @@ final class FollowingCopy: CopyMadeAhead {
     ) throws -> TreeMap {
         isBroken = true
         guard var map = former.map else { throw SchemaChanged() }
-        // This comes first: if the trees have moved, the map is invalid.
+        // The schema is checked first: if the trees have moved, the map is invalid.
         if map.holdsSchema(written) {
             let isSame = try Self.damageIsChange { try Self.schema(snapshot) == former.schema }
             guard isSame, try CopiedHeader.hasLayout(writer) else { throw SchemaChanged() }

@@ -270,8 +270,8 @@ package struct Inspector {
 
     /// Detects a truncated file: some of the database's pages are neither in the file nor in its log.
     ///
-    /// This is checked before anything is opened for writing: a checkpoint would extend the file to its former length,
-    /// with empty space in place of the lost pages.
+    /// The length is checked before anything is opened for writing: a checkpoint would extend the file to its former
+    /// length, with empty space in place of the lost pages.
     private func checkLength(_ connection: Connection) throws {
         // The header, the length and the log are consistent only within a read transaction. During the transaction, no
         // writer changes the file, no checkpoint moves frames that the transaction sees out of the log, and no log

@@ -104,7 +104,7 @@ package enum SidecarScan {
         /// Does the same as ``look(forPlaintext:of:)``, but only for the frames that SQLite reads.
         ///
         /// A killed process leaves frames of an unfinished transaction, and a power loss leaves frames whose page never
-        /// reached the disk. Checksums reveal the latter, but checking those means reading the whole log, so this is
+        /// reached the disk. Checksums reveal the lost pages, but checking them means reading the whole log, so it is
         /// done only if the first result requires it.
         func whole(forPlaintext wantPlaintext: Bool, of database: DatabaseFile?) throws -> Finding {
             let finding = try look(forPlaintext: wantPlaintext, of: database)

@@ -102,8 +102,8 @@ package struct Attempts {
         let connection = try Self.connection(paths, key, busyTimeout: options.busyTimeout)
         defer { connection.close() }
         let isWriteAheadLog = try connection.transaction(.deferred) {
-            // This takes a read lock, under which no other connection can leave WAL mode, and rolls back a journal that
-            // is still hot.
+            // Reading takes a read lock, under which no other connection can leave WAL mode, and rolls back a journal
+            // that is still hot.
             try connection.proveReadable()
             guard try connection.value(String.self, "PRAGMA journal_mode") == "wal" else { return false }
             try FileSystem.removeIfPresent(paths.journal)

@@ -30,7 +30,7 @@ package struct Preflight {
     ///
     /// - Parameter content: The number of bytes to copy; `nil` for the size of the file with its log.
     package func checkFiles(_ folder: Folder, copying content: Int64? = nil) throws -> FileSystem.Status {
-        // This refuses a link that has replaced the file that a search found.
+        // Reading the status refuses a link that has replaced the file that a search found.
         _ = try paths.status()
         guard let status = try folder.status(paths.name) else {
             throw StoreError.missingFile(paths.database)
@@ -42,7 +42,7 @@ package struct Preflight {
         }
         try Self.checkNames(folder, paths)
         try checkMount(folder, status)
-        // This is checked first, because write access alone would not help.
+        // The owner is checked first, because write access alone would not help.
         guard FileSystem.canTakeOwner(status) else {
             throw StoreError(
                 .permission, path: paths.database,

@@ -15,7 +15,7 @@ internal import CipherSQLiteFormat
 ///
 /// Damage to the copy is an error. Differences, and parts of the original that cannot be read, are left to SQL: equal
 /// values may have different bytes, and the comparison with SQL names the difference.
-// This is a structure because, in a class, each access to state that changes with every row would be checked for
+// The worker is a structure because, in a class, each access to state that changes with every row would be checked for
 // exclusivity.
 struct RecordWorker {
     /// A unit of work.
@@ -350,7 +350,7 @@ private struct Sampler {
     mutating func takes() -> Bool {
         skipped -= 1
         guard skipped < 0 else { return false }
-        // This makes the mean distance 100.
+        // This range makes the mean distance 100.
         skipped = Int.random(in: 0..<199)
         return true
     }
@@ -373,7 +373,7 @@ extension RecordValue {
         case .null: "NULL"
         case .integer(let number): "\(number)"
         case .real(let number): "\(number)"
-        // This is written out because SQLite assumes that a blob bound for a text is UTF-8, whatever the database's
+        // The text is written out because SQLite assumes that a blob bound for a text is UTF-8, whatever the database's
         // encoding is.
         case .text(let bytes): SQL(text: "CAST(x'\(Self.hex(bytes))' AS TEXT)")
         case .blob(let bytes): "\(Array(bytes))"

@@ -59,7 +59,7 @@ package struct DatabaseRecovery {
         targetProvider = self.provider
         self.template = template
         self.options = options
-        // This is one of CipherStore's own names: it is not part of any schema comparison, and is not dropped as
+        // The name is one of CipherStore's own: the table is not part of any schema comparison, and is not dropped as
         // undeclared.
         apart = "cipherstore_lost_and_found"
     }

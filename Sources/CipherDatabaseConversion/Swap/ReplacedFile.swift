@@ -109,8 +109,7 @@ package final class ReplacedFile {
         }
         switch hold {
         case .lease(let file):
-            // This is checked last: every process that was about to open the old file has been stopped by the lease by
-            // now.
+            // The lease is checked last: by now, it has stopped every process that was about to open the old file.
             guard !file.isWhole else { return warnings }
             file.endLease()
             KeptFiles.shared.keep(file)

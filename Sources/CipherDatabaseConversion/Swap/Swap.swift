@@ -19,7 +19,7 @@ struct Swap {
     func applyMetadata() throws -> [String] {
         let status = try current()
         try copy.setOwner(status.owner, status.group)
-        // This is released at once: a lease of the file requires that its holder has the only descriptor.
+        // The pinned file is released at once: a lease of the file requires that its holder has the only descriptor.
         let pinned = try PinnedFile(paths.name, in: folder)
         guard pinned.status.identity == original else { throw replacedMeanwhile() }
         let refused = try copy.copyAttributes(of: pinned)
@@ -134,7 +134,7 @@ struct Swap {
                 "the old file \(copyName) could not be removed (CipherStore will try again at the next launch): "
                     + "\(error)")
         }
-        // This is last: by now no process can reach the old file by a name.
+        // The old file is ended last: by now no process can reach it by a name.
         return warnings + old.end(overwriting: isDurable && otherNames == 0 && !isKept)
     }
 

@@ -33,7 +33,7 @@ extension ReadingRun {
         freePages.leaves = list.leaves
         missing.subtract(list.trunks + list.leaves)
         var known = list.trunks.count + list.leaves.count + missing.count
-        // This adds the pages that a lost trunk led to, and the whole list if the header claims that it is empty.
+        // The search adds the pages that a lost trunk led to, and the whole list if the header claims that it is empty.
         let found = try findTrunks()
         freePages.leaves += found.leaves
         known += found.trunks.subtracting(missing).count + found.leaves.count

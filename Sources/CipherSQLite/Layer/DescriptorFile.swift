@@ -38,8 +38,8 @@ package final class DescriptorFile: Sendable {
 
     /// Returns this file with the system beginning to write bytes to the disk as soon as they are written.
     ///
-    /// If an app commits to other files meanwhile, each of its syncs would otherwise wait for ever more bytes of this
-    /// file. Use the result only as long as this object exists.
+    /// If an app commits to other files meanwhile, each of its syncs would otherwise wait for more and more bytes of
+    /// this file. Use the result only as long as this object exists.
     package var writingEarly: DescriptorFile {
         DescriptorFile(descriptor: descriptor, path: path, closesDescriptor: false, writesEarly: true)
     }

@@ -80,7 +80,7 @@ package struct DanglingObjects {
     private mutating func compile(
         _ statement: String, _ sql: SQL, _ subject: (kind: String, name: String), _ connection: Connection
     ) throws {
-        // This is not a cached statement of the connection, because that was compiled before the migration.
+        // No cached statement of the connection is used, because it was compiled before the migration.
         try noting(subject, statement) { _ = try Statement(sql, on: connection) }
     }
 

@@ -145,7 +145,7 @@ package struct StoreOpening {
         let inspector = options.inspector(paths)
         let resolved = try resolver.resolve(inspector, rollsBackJournal: true) { connection, facts, file in
             guard facts.surface != .missing || mayCreate else { throw StoreError.missingFile(paths.database) }
-            // This is decided before anything is written: a file that this app may not open stays as it is.
+            // The step is decided before anything is written: a file that this app may not open stays as it is.
             let step = try resolver.step(for: facts, inspector)
             return (step, try file.flatMap { _ in try emptiness(connection, recorded: facts.recorded) })
         }
@@ -183,7 +183,7 @@ package struct StoreOpening {
     private func openToEncryptLater() throws -> Opened {
         let attempts = Attempts(paths: paths, options: options)
         try attempts.check()
-        // This happens before any connection is closed, because closing the last one would remove the log.
+        // The log is preserved before any connection is closed, because closing the last one would remove it.
         let keeper = try attempts.keepLog()
         var opened = try openPlaintext(warnings: attempts.giveBackJournalMode())
         opened.isEncryptedLater = true

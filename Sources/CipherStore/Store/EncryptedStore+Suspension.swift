@@ -70,7 +70,7 @@ extension EncryptedStore {
         guard let limit else { return }
         DispatchQueue.global().asyncAfter(deadline: .now() + max(0, limit.inSeconds)) {
             [suspension, readers, writer, backups] in
-            // This runs under the lock so that the store is not resumed in between.
+            // The interruption runs under the lock so that the store is not resumed in between.
             suspension.withLock { if writer.isSuspended(writing) { backups.interrupt() } }
             readers.interrupt(reading)
             writer.interrupt(writing)

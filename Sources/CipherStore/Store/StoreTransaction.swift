@@ -53,7 +53,7 @@ package enum StoreTransaction: Sendable {
             switch self {
             case .read, .readOnWriter, .outside, .perStatement: try connection.execute("ROLLBACK")
             case .write:
-                // This is done before COMMIT, because COMMIT itself would be recorded as a write.
+                // The writes are taken before COMMIT, because COMMIT itself would be recorded as a write.
                 let writes = connection.takeWrites()
                 try connection.execute("COMMIT")
                 changes.committed(writes)
