@@ -25,7 +25,7 @@ public struct Engine: Sendable {
     /// Whether a log can be read without its index.
     package var readsLogWithoutIndex: Bool { sqliteVersionNumber >= 3_022_000 }
     /// Whether SQLite reports a table of which a query reads no column; engines before SQLite 3.19 do not.
-    package var tellsOfCountedTables: Bool { sqliteVersionNumber >= 3_026_000 }
+    package var tellsOfCountedTables: Bool { sqliteVersionNumber >= 3_019_000 }
     package var hasUpsert: Bool { sqliteVersionNumber >= 3_024_000 }
     /// Whether a single table can be checked.
     package var checksTables: Bool { sqliteVersionNumber >= 3_033_000 }
