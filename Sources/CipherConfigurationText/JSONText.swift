@@ -88,7 +88,7 @@ struct JSONText {
         case "": throw text.fault("a value is missing", at: path)
         default:
             guard word.wholeMatch(of: /-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/) != nil else {
-                throw text.fault("this is not a valid number, string, true, false or null", at: path, position: start)
+                throw text.fault("this value is not a number, string, true, false or null", at: path, position: start)
             }
             guard let number = ConfigurationValue(number: word) else {
                 throw text.failure(.unfitNumber, at: path, position: start)
@@ -138,7 +138,7 @@ struct JSONText {
         }
         text.skip()
         guard let byte = text.next, let scalar = Self.escapes[byte] else {
-            throw text.fault("this is not a valid escape sequence", at: path, position: start)
+            throw text.fault("a string contains an invalid escape sequence", at: path, position: start)
         }
         text.skip()
         return scalar

@@ -48,8 +48,8 @@ extension StoreError {
         case .derivationFailed:
             self.init(
                 .keyUnavailable, path: path,
-                "libcrypto could not derive a key from the passphrase that \(origin) provided",
-                advice: "check that the installed libcrypto allows PBKDF2")
+                "the cryptographic library could not derive a key from the passphrase that \(origin) provided",
+                advice: "check that the cryptographic library allows PBKDF2")
         }
     }
 }

@@ -65,7 +65,8 @@ public struct Row: ~Copyable {
         guard let index = names.firstIndex(where: { TableAccess.folded($0) == folded }) else {
             throw DatabaseError(
                 extendedCode: DatabaseError.mismatch,
-                message: "the query has no column \(name); it has \(names.joined(separator: ", "))", sql: statement.sql)
+                message: "the query has no column \(name); its columns are \(names.joined(separator: ", "))",
+                sql: statement.sql)
         }
         return index
     }

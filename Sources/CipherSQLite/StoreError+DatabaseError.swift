@@ -53,7 +53,7 @@ extension StoreError {
         let cause = FailureCause(error, path: path, writerVersion: writerVersion)
         switch (work, cause) {
         case (.migration(let action), _):
-            self = cause.ofMigration(path, "the schema migration failed at \(action)", error)
+            self = cause.ofMigration(path, "the schema migration failed during \(action)", error)
         case (.conversion, .interrupted):
             self = .cancelled(path)
         case (.conversion, .constraint):
@@ -130,8 +130,9 @@ private enum FailureCause {
         case .newerSchema(let version):
             failure(
                 .engineTooOld,
-                "the schema was written by SQLite \(version) and needs a newer engine than "
-                    + "SQLite \(Engine.current.sqliteVersion)", "link SQLCipher 4")
+                "SQLite \(Engine.current.sqliteVersion) cannot read the schema, and the file was last written by "
+                    + "SQLite \(version / 1_000_000).\(version / 1_000 % 1_000).\(version % 1_000)",
+                "link a newer SQLCipher")
         // On a damaged page, old engines find a record with a value beyond SQLite's limit.
         case .damaged, .tooBig: .damaged(path, "the database is damaged", changed: nil, underlying: error)
         case .busy:

@@ -50,8 +50,8 @@ struct IndexTree {
             guard let found = try tree.otherWidth(than: width, pages) else { continue }
             throw StoreError.damaged(
                 path,
-                "index \(tree.state.name) of table \(tree.table) contains records with \(found) values instead of "
-                    + "\(width): these records may be rows of a table")
+                "index \(tree.state.name) of table \(tree.table) contains records with \(found) "
+                    + "value\(found == 1 ? "" : "s") instead of \(width): these records may be rows of a table")
         }
     }
 

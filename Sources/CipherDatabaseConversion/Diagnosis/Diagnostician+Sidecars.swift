@@ -118,10 +118,10 @@ extension Diagnostician {
 
     mutating func addForeignSidecar() {
         let isLog = (try? SidecarScan.isForeign(paths.wal)) == true
+        let ending = isLog ? "-wal" : "-journal"
         diagnosis.add(
-            isLog ? .staleLog : .staleJournal,
-            "the file at the path of the database's \(isLog ? "-wal" : "-journal") was not written by SQLite",
-            "move that file elsewhere")
+            isLog ? .staleLog : .staleJournal, "the \(ending) next to the file was not written by SQLite",
+            "move the \(ending) elsewhere")
     }
 
     mutating func addHotJournal() {

@@ -151,8 +151,8 @@ package struct Diagnostician {
         } else if probe.size < 512 {
             diagnosis.add(
                 .truncated,
-                "the file has \(probe.size) bytes, which is less than the smallest page size (512 bytes): it is "
-                    + "truncated, or it is not a database",
+                "the file has \(probe.size) byte\(probe.size == 1 ? "" : "s"), which is less than the smallest page "
+                    + "size (512 bytes): it is truncated, or it is not a database",
                 StoreError.damageAdvice)
         } else if probe.hasPlaintextHeader, hasKey {
             addSaltMissing(isKeyRight: false)
@@ -188,7 +188,8 @@ extension ContentKind {
 
 extension Diagnosis {
     mutating func addTruncated(pages: Int, pageSize: Int, _ size: Int64) {
-        let wanted = pages == 0 ? "" : ", but its header declares \(pages) pages of \(pageSize) bytes"
+        let wanted =
+            pages == 0 ? "" : ", but its header declares \(pages) page\(pages == 1 ? "" : "s") of \(pageSize) bytes"
         add(.truncated, "the file is truncated: it has \(size) bytes\(wanted)", StoreError.damageAdvice)
     }
 }

@@ -185,7 +185,7 @@ package struct Inspector {
             paths,
             "the -wal or -journal next to the file belongs to another copy of the database, and SQLite would overwrite "
                 + "the file with pages from that copy",
-            "sidecar")
+            "-wal or -journal")
     }
 
     package func needsRecovery() -> StoreError {
@@ -293,7 +293,8 @@ package struct Inspector {
 
     private func cutOff(_ pages: Int, _ pageSize: Int) -> StoreError {
         .damaged(
-            paths.database, "the file is truncated: its header declares \(pages) pages of \(pageSize) bytes")
+            paths.database,
+            "the file is truncated: its header declares \(pages) page\(pages == 1 ? "" : "s") of \(pageSize) bytes")
     }
 
     private func facts(

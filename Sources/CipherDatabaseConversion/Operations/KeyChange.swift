@@ -86,7 +86,7 @@ package struct KeyChange {
                 "the previous key was not discarded (CipherStore will notify the key provider again when the database "
                 + "is next opened): \(error)"
         } catch {
-            return "the previous key was not discarded: the key provider failed with \(type(of: error))"
+            return "the previous key was not discarded: the key provider threw an error of type \(type(of: error))"
         }
     }
 

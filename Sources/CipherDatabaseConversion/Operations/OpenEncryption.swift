@@ -177,12 +177,9 @@ package final class OpenEncryption: @unchecked Sendable {
     /// - Throws: ``StoreError`` with the code `busy` if another process is known to have the file open.
     package func checkUse() throws {
         guard let status = try FileSystem.status(paths.database) else { throw StoreError.missingFile(paths.database) }
-        guard case .others(let processes) = OriginalFile(paths.database, status).otherUsers(), !processes.isEmpty else {
-            return
-        }
-        throw StoreError.busy(
-            paths.database, "another process has the database open: \(processes.joined(separator: ", "))",
-            retry: .afterEndingProgram)
+        let users = OriginalFile(paths.database, status).otherUsers()
+        guard users != .others([]) else { return }
+        throw StoreError.busy(paths.database, users.busy(paths.database).detail, retry: .afterEndingProgram)
     }
 
     /// Restores WAL mode if an abandoned last step could not, because another process was using the file.

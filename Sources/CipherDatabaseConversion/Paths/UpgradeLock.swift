@@ -116,12 +116,12 @@ package final class UpgradeLock: @unchecked Sendable {
 
     private func lockFolder(_ folder: String) throws -> Int32? {
         let descriptor = folder.withSystemPath { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        guard descriptor >= 0 else { throw FileSystem.failure("be opened for locking", folder) }
+        guard descriptor >= 0 else { throw FileSystem.failure("be opened for locking", folder, of: "folder") }
         guard flock(descriptor, LOCK_EX | LOCK_NB) != 0 else { return descriptor }
         let reason = errno
         close(descriptor)
         guard reason == EWOULDBLOCK || reason == EINTR else {
-            throw FileSystem.failure("be locked", folder, reason)
+            throw FileSystem.failure("be locked", folder, reason, of: "folder")
         }
         return nil
     }
@@ -147,10 +147,9 @@ package final class UpgradeLock: @unchecked Sendable {
     private func waitsForItself(_ paths: DatabasePaths) -> StoreError {
         StoreError(
             .misuse, path: paths.database,
-            "a key provider or hook tried to open or convert the database while the operation that had called the "
-                + "provider or hook was still in progress",
+            "a key provider or hook tried to open or convert the database during the operation that called it",
             advice: "in the provider, only return the key; in the hook, use only the connection that is passed to it; "
-                + "open the file only after the operation has ended")
+                + "open the database only after the operation has ended")
     }
 
     private func busy(_ paths: DatabasePaths) -> StoreError {

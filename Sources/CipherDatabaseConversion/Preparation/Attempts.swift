@@ -39,7 +39,8 @@ package struct Attempts {
         guard let maximum = options.maximumAttempts, let last, last.attempts >= maximum else { return last }
         throw StoreError(
             .repeatedFailure, path: paths.database,
-            "the conversion of the file was started \(last.attempts) times but never finished",
+            "the conversion of the file was started \(last.attempts == 1 ? "once" : "\(last.attempts) times") "
+                + "but never finished",
             advice: "run the conversion from the command line, or remove \(paths.attemptName) to allow new attempts")
     }
 

@@ -81,14 +81,14 @@ package enum Leftovers {
         guard isOurs else {
             disclaim(record, folder, paths)
             return [
-                "an interrupted run left \(folder.path(of: name)), which may contain another program's data, or the "
-                    + "database in plaintext: compare it with the database, and then move it elsewhere or delete it"
+                "an interrupted run left behind \(folder.path(of: name)), which may contain another program's data, or "
+                    + "the database in plaintext: compare this file with the database, and then move or delete it"
             ]
         }
         if database == record.copy, try !DamagedOriginal.isKept(name, record, folder, paths) {
             return [
-                "\(folder.path(of: name)) is the damaged database, but another program has created a file with the "
-                    + "name under which it was to be kept: move the other program's file elsewhere"
+                "\(folder.path(of: name)) is the damaged database; it could not be given its final name, because "
+                    + "another program has created a file with that name: move the other program's file elsewhere"
             ]
         }
         try folder.removeIfPresent(name)

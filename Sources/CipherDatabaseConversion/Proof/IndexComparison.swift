@@ -102,7 +102,7 @@ final class IndexComparison: @unchecked Sendable {
     func damage(_ rows: Fingerprints) -> String? {
         let (entries, isOrdered) = lock.withLock { (self.entries, self.isOrdered) }
         if entries.count != rows.count {
-            return "index \(layout.name) has \(entries.count) entries for \(rows.count) rows"
+            return "the number of entries in index \(layout.name) is \(entries.count) instead of \(rows.count)"
         }
         if entries != rows { return "index \(layout.name) has entries that match no row of table \(layout.table)" }
         return isOrdered ? nil : "index \(layout.name) has entries that are out of order or not unique"

@@ -162,10 +162,12 @@ final class RecordProof: @unchecked Sendable {
             try pair.copy.value(Int.self, "PRAGMA auto_vacuum") == 0
         else { return }
         let lockPages = PageGeometry.lockPage(pages.geometry.pageSize) <= pages.pageCount ? 1 : 0
-        guard claims.count + lockPages == Int(pages.pageCount) else {
+        let unclaimed = Int(pages.pageCount) - lockPages - claims.count
+        guard unclaimed == 0 else {
             throw StoreError.proof(
                 original.path,
-                "\(Int(pages.pageCount) - lockPages - claims.count) pages of the copy are not part of any b-tree")
+                "\(unclaimed) \(unclaimed == 1 ? "page of the copy is" : "pages of the copy are") not part of any "
+                    + "b-tree")
         }
     }
 }

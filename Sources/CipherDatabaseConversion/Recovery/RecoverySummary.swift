@@ -89,9 +89,9 @@ struct RecoverySummary {
                 hasTemplate
                     ? "pages of the schema are damaged; the missing definitions were taken from the template or the "
                         + "configuration"
-                    : "pages of the schema are damaged; rows of tables whose definitions are lost are in "
-                        + "lost_and_found. To assign them to their tables, recover again with a configuration or a "
-                        + "template (an undamaged database with the same schema)")
+                    : "pages of the schema are damaged; rows of tables whose definitions are lost are in the table "
+                        + "\(recovered.apartName). To assign these rows to their tables, recover again with a "
+                        + "configuration or a template (an undamaged database with the same schema)")
         }
         if findings.isFreeListDamaged { notes.append("the list of free pages is damaged") }
         for rejected in forms.rejected {

@@ -54,14 +54,15 @@ package final class RecoveryProof {
             let count = try connection.value(Int.self, "SELECT count(*) FROM \(table.name)") ?? 0
             guard count == recovered.counts[number] else {
                 throw Difference(
-                    detail: "table \(table.name) has \(count) rows, but \(recovered.counts[number]) were recovered")
+                    detail:
+                        "the number of rows in table \(table.name) is \(count) instead of \(recovered.counts[number])")
             }
         }
         guard apartRows == recovered.apartRows else {
             throw Difference(
                 detail:
-                    "the second pass found \(apartRows) rows without a table, but the first pass found "
-                    + "\(recovered.apartRows)"
+                    "the number of rows without a table was \(recovered.apartRows) in the first pass, but "
+                    + "\(apartRows) in the second"
             )
         }
     }

@@ -61,7 +61,7 @@ struct TableDifference {
         noteLosses(in: target)
         let kept = survivors.filter { $0.type != "index" || !isLost($0) }
         for index in survivors where !kept.contains(index) {
-            reasons.append("the index \(index.name) is dropped with it")
+            reasons.append("the index \(index.name) uses a dropped column and is also dropped")
             if index.isUniqueIndex { findings.append(.loss(ofIndex: index)) }
         }
         findings += try check.duplicates(kept)

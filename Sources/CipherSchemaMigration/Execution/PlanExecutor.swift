@@ -79,7 +79,7 @@ struct PlanExecutor {
             _ note: @escaping (StatementAction) -> Void, _ compiled: (([UInt8]) throws -> Void)?
         ) throws {
             try StepGuard(allowsSavepoints: operation.kind == .swift, observe: note)
-                .guarding(connection, operation.subject, compiled: compiled) { try runFreely(operation) }
+                .guarding(connection, operation.place, compiled: compiled) { try runFreely(operation) }
         }
         guard let counter else {
             try run({ _ in }, nil)
@@ -101,7 +101,8 @@ struct PlanExecutor {
             // Only the type is reported, because the description of an app's error may contain values.
             throw StoreError.unreachable(
                 connection.path,
-                "the schema migration failed at \(operation.title): \(action.name) threw \(type(of: error))",
+                "the schema migration failed during \(operation.title): the app's code threw an error of type "
+                    + "\(type(of: error))",
                 correct: .step)
         }
     }

@@ -42,7 +42,7 @@ extension StepEffectCounter {
                 guard left > 0 else { return nil }
                 let loss = Plan.Finding(
                     .losesData, table: held.table, count: left,
-                    message: "\(held.operation.subject) leaves \(Self.rows(left)) of \(held.table) only in the "
+                    message: "\(held.operation.place) leaves \(Self.rows(left)) of \(held.table) only in the "
                         + "temporary table \(count.table), which is deleted when the connection closes")
                 return (held.operation.step, loss)
             }
@@ -51,7 +51,7 @@ extension StepEffectCounter {
     func losses(
         of name: TableRowCounts.Name, _ before: TableRowCounts, _ after: TableRowCounts?, _ operation: Plan.Operation
     ) throws -> [Plan.Finding] {
-        let place = operation.subject
+        let place = operation.place
         func finding(
             _ severity: Plan.Finding.Severity, column: String? = nil, _ count: Int, _ message: String
         ) -> Plan.Finding {

@@ -166,7 +166,8 @@ package struct SchemaMigrator {
     package func rehearse(_ connection: Connection, recorded: () throws -> SchemaVersion?) throws -> Plan {
         var plan = try applying(connection) { try applyLocked(connection, recorded, isRehearsal: true).plan }
         if let swift = plan.firstSwift {
-            plan.notes.append("the migration was rehearsed only up to \(swift), because Swift code is not rehearsed")
+            plan.notes.append(
+                "the migration was rehearsed only up to the step \"\(swift)\", because Swift code is not rehearsed")
         } else {
             plan.isRehearsed = true
         }

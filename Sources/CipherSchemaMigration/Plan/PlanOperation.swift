@@ -116,6 +116,9 @@ extension Plan {
             object ?? [table, column].compactMap { $0 }.joined(separator: ".")
         }
 
+        /// The subject as part of a sentence: the app may give its Swift code any phrase as a name.
+        package var place: String { kind == .swift ? "the step \"\(subject)\"" : subject }
+
         /// The kind and the subject, such as `addColumn chat.draft`.
         package var title: String {
             subject.isEmpty ? kind.rawValue : "\(kind.rawValue) \(subject)"

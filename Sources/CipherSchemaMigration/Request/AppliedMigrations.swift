@@ -82,8 +82,8 @@ extension RecordedVersion.AppliedMigrations {
         }
         throw StoreError.downgrade(
             databasePath,
-            "\(table) contains all \(count) migrations up to \"\(identifiers[count - 1])\" and also \(others)",
-            orElse: "add them to recordedVersion.identifiers if this app supports them")
+            "\(table) contains all listed migrations, up to \"\(identifiers[count - 1])\", and also \(others)",
+            orElse: "add the unlisted migrations to recordedVersion.identifiers if this app supports them")
     }
 
     /// Returns the migrations that are applied, and the number of applied migrations that the list lacks.

@@ -69,7 +69,7 @@ package struct WantedSchema {
             try connection.execute(SQL(text: sql))
             try addObjects(after: last, at: place)
         } catch let error as DatabaseError {
-            throw StoreError.unusable(place, "SQLite refuses it", underlying: error)
+            throw StoreError.unusable(place, "SQLite rejects it", underlying: error)
         }
     }
 

@@ -14,7 +14,7 @@ struct ConfigurationSection {
             throw node.failure(
                 "unknown key \"\(ConfigurationNode.shown(name))\"",
                 advice: suggestion.map { "did you mean \"\($0)\"?" }
-                    ?? "known keys are \(keys.joined(separator: ", "))")
+                    ?? "the known keys are \(keys.joined(separator: ", "))")
         }
         self.node = node
         self.entries = Dictionary(uniqueKeysWithValues: entries.map { ($0.name, $0.node) })

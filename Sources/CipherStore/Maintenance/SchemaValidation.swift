@@ -103,7 +103,7 @@ extension StoreOpening {
         return (found < wanted ? [pending] : [])
             + (try BackfillTable.entries(connection)).filter { !$0.isFinished }.map { entry in
                 "the backfill \(entry.name) of \(entry.table) \(entry.failure == nil ? "is unfinished" : "failed"); "
-                    + "\(entry.done) rows have been processed"
+                    + "\(entry.done) \(entry.done == 1 ? "row has" : "rows have") been processed"
             }
     }
 

@@ -125,7 +125,8 @@ extension BackfillTable.Entry {
     var historyItem: StoreHistory.Item {
         StoreHistory.Item(
             kind: .backfill, state: isFinished ? .applied : failure == nil ? .pending : .failed, name: name,
-            detail: "\(done) rows of \(table)" + (failure.map { "; the next batch failed: \($0)" } ?? ""),
+            detail: "\(done) row\(done == 1 ? "" : "s") of \(table)"
+                + (failure.map { "; the next batch failed: \($0)" } ?? ""),
             date: updatedAt)
     }
 }

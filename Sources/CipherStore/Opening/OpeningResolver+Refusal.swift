@@ -24,8 +24,8 @@ extension OpeningResolver {
                     + "encryption.sinceVersion, every file has been encrypted since version \(threshold): the file was "
                     + "replaced or restored from a backup",
                 advice: "check where the file came from; to accept it, set encryption.unexpectedPlaintext to "
-                    + "\"encrypt\"; also check encryption.sinceVersion, which must be the first version of the "
-                    + "app that never wrote a plaintext database (omit this key in the first release that encrypts)")
+                    + "\"encrypt\"; also check encryption.sinceVersion, which must be the first version of the app "
+                    + "that never wrote a plaintext database (omit sinceVersion in the first release that encrypts)")
         case .encryptionDisabled:
             return StoreError(
                 .encryptionDisabled, path: paths.database,

@@ -59,7 +59,8 @@ extension StoreEvent: CustomStringConvertible {
         case .stage(let stage): "upgrade: \(stage.rawValue)"
         case .opened(let report):
             "\(report.outcome.rawValue), version \(report.migration.from.map { "\($0) to " } ?? "")\(report.migration.to)"
-        case .encrypted(let report): "the database (\(report.rows) rows) was encrypted while it was open"
+        case .encrypted(let report):
+            "the database (\(report.rows) row\(report.rows == 1 ? "" : "s")) was encrypted while it was open"
         case .encryptionPostponed(let error): "the database is not encrypted yet: \(error)"
         case .encryptionFailed(let error): "the database could not be encrypted and stays plaintext: \(error)"
         case .warning(let warning): "warning: \(warning)"

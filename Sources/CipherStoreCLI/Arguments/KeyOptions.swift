@@ -115,9 +115,10 @@ struct KeyOptions: Sendable {
             let text = try? source.keyText(database: ""),
             (try? CipherKey(text: text))?.isBareDigits == true
         else { return }
+        let origin = (invocation[file] ?? invocation[environment]).map { "\($0): " } ?? ""
         Output.complain(
-            "warning: \(invocation[file] ?? invocation[environment] ?? named): the key consists of hex digits "
-                + "without x'…', so it is used as a passphrase; for a raw key, write x'…' around the digits")
+            "warning: \(origin)\(named) consists of hex digits without x'…', so it is used as a passphrase; for a raw "
+                + "key, write x'…' around the digits")
     }
 
     /// Requests the key that all files of a fleet share, so that a missing key ends the run before it begins.

@@ -155,13 +155,13 @@ package enum FileSystem {
             try syncFolder(of: path)
             return
         }
-        guard errno == EEXIST else { throw failure("be created", path) }
+        guard errno == EEXIST else { throw failure("be created", path, of: "folder") }
     }
 
     /// Removes a folder if it is empty.
     package static func removeFolderIfEmpty(_ path: String) throws {
         guard path.withSystemPath({ rmdir($0) }) != 0, ![ENOENT, ENOTEMPTY, EEXIST].contains(errno) else { return }
-        throw failure("be removed", path)
+        throw failure("be removed", path, of: "folder")
     }
 
     /// Writes all bytes at the descriptor's position.
@@ -239,7 +239,7 @@ package enum FileSystem {
     package static func freeSpace(_ folder: String) throws -> (disk: Int64, fileSizeLimit: Int64?) {
         var status = statvfs()
         guard folder.withSystemPath({ statvfs($0, &status) }) == 0 else {
-            throw failure("be checked for free space", folder)
+            throw failure("be checked for free space", folder, of: "folder")
         }
         let (bytes, overflow) = Int64(clamping: status.f_bavail)
             .multipliedReportingOverflow(by: Int64(clamping: status.f_frsize))
@@ -268,16 +268,19 @@ package enum FileSystem {
 
     /// Returns the error of a system call.
     ///
-    /// - Parameter access: The access that the user needs if the system refused it.
+    /// - Parameters:
+    ///   - kind: What the path refers to: a file or a folder.
+    ///   - access: The access that the user needs if the system refused it.
     package static func failure(
-        _ action: String, _ path: String, _ reason: Int32 = errno, needs access: StoreError.Access = .writeWithFolder
+        _ action: String, _ path: String, _ reason: Int32 = errno, of kind: String = "file",
+        needs access: StoreError.Access = .writeWithFolder
     ) -> StoreError {
         let text = String(cString: strerror(reason))
         switch reason {
         case ENOENT, ENOTDIR:
             return StoreError.missingFile(path)
         case EACCES, EPERM, EROFS:
-            return .permission(path, "the file could not \(action): \(text)", access)
+            return .permission(path, "the \(kind) could not \(action): \(text)", access)
         case ELOOP:
             return StoreError(
                 .notAFile, path: path,
@@ -288,9 +291,9 @@ package enum FileSystem {
                 .nameTaken, path: path, "the file name is too long for the file system",
                 advice: "choose a shorter name", changed: .nothing)
         case ENOSPC, EDQUOT, EFBIG:
-            return .noSpace(path, "the file could not \(action): \(text)")
+            return .noSpace(path, "the \(kind) could not \(action): \(text)")
         default:
-            return .disk(path, "the file could not \(action): \(text)")
+            return .disk(path, "the \(kind) could not \(action): \(text)")
         }
     }
 }

@@ -21,7 +21,7 @@ package final class Folder: Sendable {
 
     package init(_ path: String) throws {
         let descriptor = path.withSystemPath { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        guard descriptor >= 0 else { throw FileSystem.failure("be opened", path) }
+        guard descriptor >= 0 else { throw FileSystem.failure("be opened", path, of: "folder") }
         self.path = path
         self.descriptor = descriptor
     }
@@ -147,7 +147,7 @@ package final class Folder: Sendable {
     @discardableResult
     package func sync() throws -> Bool {
         if fsync(descriptor) == 0 { return true }
-        guard errno == EINVAL else { throw FileSystem.failure("be synced", path) }
+        guard errno == EINVAL else { throw FileSystem.failure("be synced", path, of: "folder") }
         return false
     }
 }

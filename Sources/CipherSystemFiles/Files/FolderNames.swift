@@ -13,7 +13,9 @@ extension FileSystem {
     ///
     /// `FileManager` would change names that are not UTF-8, or fail for the whole folder.
     package static func names(in folder: String) throws -> [String] {
-        guard let stream = folder.withSystemPath({ opendir($0) }) else { throw failure("be read", folder, needs: .read) }
+        guard let stream = folder.withSystemPath({ opendir($0) }) else {
+            throw failure("be read", folder, of: "folder", needs: .read)
+        }
         defer { closedir(stream) }
         return try names(folder) { readdir(stream) }
     }
@@ -27,7 +29,7 @@ extension FileSystem {
             let name = withUnsafeBytes(of: &entry.pointee.d_name) { Array($0.prefix { $0 != 0 }) }
             if name != Array(".".utf8), name != Array("..".utf8) { names.append(name) }
         }
-        guard errno == 0 else { throw failure("be read", folder) }
+        guard errno == 0 else { throw failure("be read", folder, of: "folder") }
         return names.sorted { $0.lexicographicallyPrecedes($1) }.map { SystemPath.text($0) }
     }
 }

@@ -21,12 +21,12 @@ package final class SearchedFolder {
     ///   `missingFile` or `inputOutput`.
     package init(_ path: String, seen: FileIdentity? = nil) throws {
         let descriptor = path.withSystemPath { open($0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
-        guard descriptor >= 0 else { throw FileSystem.failure("be read", path, needs: .read) }
+        guard descriptor >= 0 else { throw FileSystem.failure("be read", path, of: "folder", needs: .read) }
         var status = stat()
         guard fstat(descriptor, &status) == 0 else {
             let reason = errno
             close(descriptor)
-            throw FileSystem.failure("be read", path, reason)
+            throw FileSystem.failure("be read", path, reason, of: "folder")
         }
         self.path = path
         self.descriptor = descriptor
@@ -48,7 +48,7 @@ package final class SearchedFolder {
         guard copy >= 0, let stream = fdopendir(copy) else {
             let reason = errno
             if copy >= 0 { close(copy) }
-            throw FileSystem.failure("be read", path, reason)
+            throw FileSystem.failure("be read", path, reason, of: "folder")
         }
         defer { closedir(stream) }
         return try FileSystem.names(path) { readdir(stream) }

@@ -123,7 +123,8 @@ struct LostIndexTests {
         #expect(report.titles == ["rebuildTable tag"])
         #expect(
             report.applied.first?.reason
-                == "the column tag is dropped; the index by_tag is dropped with it; the index by_both is dropped with it"
+                == "the column tag is dropped; the index by_tag uses a dropped column and is also dropped; the index "
+                + "by_both uses a dropped column and is also dropped"
         )
         #expect(
             report.findings.map(\.message) == [

@@ -150,7 +150,9 @@ struct AtomicityTests {
                 try SchemaMigrator(version: 25, source: FixedSource(operations: [failing])).migrate($0) { 1 }
             }
         }
-        #expect(error?.detail == "the schema migration failed at swift step: secretive threw Secret")
+        #expect(
+            error?.detail
+                == "the schema migration failed during swift step: the app's code threw an error of type Secret")
         #expect(error?.description.contains("4711") == false)
     }
 }

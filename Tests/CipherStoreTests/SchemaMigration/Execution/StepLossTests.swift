@@ -345,7 +345,7 @@ struct StepLossTests {
         configuration.launch.upgrade = { connection, _, _ in try connection.execute("DELETE FROM tag WHERE chat = 1") }
         let error = try storeError { try fixture.launch(configuration, recorded: 1) }
         #expect(
-            error?.detail.contains("at the upgrade deletes 1 of 3 rows from tag") == true,
+            error?.detail.contains("the step \"at the upgrade\" deletes 1 of 3 rows from tag") == true,
             "\(String(describing: error))"
         )
         configuration.destructiveSteps = ["at the upgrade"]

@@ -84,7 +84,7 @@ struct LaunchHookTests {
         let before = try fixture.content()
         let error = try storeError { try fixture.launch(configuration(version: 2, failingAt: place), recorded: 1) }
         #expect(error?.code == .migration)
-        #expect(error?.detail.contains("threw Failure") == true)
+        #expect(error?.detail.contains("threw an error of type Failure") == true)
         #expect(try fixture.content() == before)
     }
 

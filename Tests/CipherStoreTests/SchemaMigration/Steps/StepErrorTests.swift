@@ -187,7 +187,7 @@ struct StepErrorTests {
             }
         }
         #expect(error?.code == .configuration)
-        #expect(error?.detail.hasPrefix("update 2 cannot run") == true)
+        #expect(error?.detail.hasPrefix("the step \"update 2\" cannot run") == true)
         #expect(try fixture.content() == before)
         struct Undo: Error {}
         let report = try launch { connection in

@@ -42,7 +42,7 @@ struct ConfigurationErrorTests {
                 "template: a configuration can have only one schema source"
             ),
             (#""dbName": "a.db", "dbVersion": 1, "dbTabels": []"#, "unknown key \"dbTabels\"; did you mean \"dbTables"),
-            (#""dbName": "a.db", "dbVersion": 1, "colour": 1"#, "unknown key \"colour\"; known keys are dbName, db"),
+            (#""dbName": "a.db", "dbVersion": 1, "colour": 1"#, "unknown key \"colour\"; the known keys are dbName, d"),
             (
                 #""dbName": "a.db", "dbVersion": 1, "destructiveChanges": "alow""#,
                 "destructiveChanges must be \"allow\" or \"withhold\" or \"refuse\", not \"alow\"; did you mean \"allow\"?"

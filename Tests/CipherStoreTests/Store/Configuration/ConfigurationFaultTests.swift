@@ -79,8 +79,8 @@ struct ConfigurationFaultTests {
                 "{\"dbTables\": [1, 2,]}",
                 "dbTables: line 1, column 20: the file is not valid JSON: there is a comma before"
             ),
-            ("{\"dbName\": a}", "dbName: line 1, column 12: the file is not valid JSON: this is not a valid number"),
-            ("{\"dbVersion\": 01}", "dbVersion: line 1, column 15: the file is not valid JSON: this is not"),
+            ("{\"dbName\": a}", "dbName: line 1, column 12: the file is not valid JSON: this value is not a number"),
+            ("{\"dbVersion\": 01}", "dbVersion: line 1, column 15: the file is not valid JSON: this value is"),
             ("{\"dbVersion\": }", "dbVersion: line 1, column 15: the file is not valid JSON: a value is missing"),
             (
                 "{\"dbName\": \"a\tb\"}",
@@ -94,7 +94,7 @@ struct ConfigurationFaultTests {
                 "{\"dbName\": \"a",
                 "line 1, column 12: the file is not valid JSON: the string that begins here is not closed"
             ),
-            ("{\"dbName\": \"\\x\"}", "line 1, column 13: the file is not valid JSON: this is not a valid escape"),
+            ("{\"dbName\": \"\\x\"}", "line 1, column 13: the file is not valid JSON: a string contains an invalid"),
             ("{\"dbName\": \"\\ud800\"}", "line 1, column 13: the file is not valid JSON: a Unicode escape sequence"),
             ("{\"dbName\": \"\\udc00\\ud800\"}", "line 1, column 13: the file is not valid JSON: a Unicode escape"),
             ("{'dbName': 1}", "line 1, column 2: the file is not valid JSON: a key in double quotes is missing"),
