@@ -167,9 +167,9 @@ extension StoreError {
         case lostDatabase = "the database is lost; another program's file has replaced it"
     }
 
-    /// Creates the error for an upgrade that the caller cancelled before its swap.
+    /// Creates the error for an operation that the caller cancelled before it changed the database.
     package static func cancelled(_ path: String) -> StoreError {
-        StoreError(.cancelled, path: path, "the upgrade was canceled", changed: .nothing)
+        StoreError(.cancelled, path: path, "the operation was canceled", changed: .nothing)
     }
 }
 

@@ -166,7 +166,8 @@ struct Conversion {
             var error = error
             if (error as? StoreError)?.code == .proofFailed, hold?.isChanged == true {
                 error = StoreError.busy(
-                    paths.database, "another program wrote to the file during the upgrade", retry: .afterEndingProgram)
+                    paths.database, "another program wrote to the file during the conversion",
+                    retry: .afterEndingProgram)
             }
             if hadLog, (try? FileSystem.size(paths.wal)) ?? 0 == 0 {
                 error = (error as? StoreError)?.afterMergingLog() ?? error

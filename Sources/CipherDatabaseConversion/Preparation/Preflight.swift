@@ -46,12 +46,12 @@ package struct Preflight {
         guard FileSystem.canTakeOwner(status) else {
             throw StoreError(
                 .permission, path: paths.database,
-                "the file belongs to another user, but the encrypted file must have the same owner",
-                advice: "run the upgrade as the owner of the file")
+                "the file belongs to another user, but the new file must have the same owner",
+                advice: "run the conversion as the owner of the file")
         }
         guard FileSystem.canWriteInFolder(paths.folder) else {
             throw StoreError.permission(
-                paths.folder, "the folder is not writable, but the upgrade must create the copy in it", .write)
+                paths.folder, "the folder is not writable, but the conversion must create the copy in it", .write)
         }
         guard FileSystem.canWrite(paths.database) else {
             throw StoreError.permission(paths.database, "the file is not writable", .write)
@@ -59,9 +59,9 @@ package struct Preflight {
         guard try FileSystem.status(paths.folder).map({ FileSystem.canTakeGroup(status, in: $0) }) != false else {
             throw StoreError(
                 .permission, path: paths.database,
-                "this user is not in the file's group, but the encrypted file must belong to the same group",
-                advice: "run the upgrade as a member of the group, or change the file's group (chgrp) to one of this "
-                    + "user's groups")
+                "this user is not in the file's group, but the new file must belong to the same group",
+                advice: "run the conversion as a member of the group, or change the file's group (chgrp) to one of "
+                    + "this user's groups")
         }
         let content = try content ?? status.size + (FileSystem.size(paths.wal) ?? 0)
         try Self.checkRoom(for: content, settings, paths, besides: keepBackup ? content : 0)
@@ -93,7 +93,7 @@ package struct Preflight {
         throw StoreError(
             .permission, path: paths.database,
             "the file itself is a mount point, so it cannot be replaced by its copy",
-            advice: "mount the file's folder instead, or run the upgrade where the file is not a mount point",
+            advice: "mount the file's folder instead, or run the conversion where the file is not a mount point",
             changed: .nothing)
     }
 

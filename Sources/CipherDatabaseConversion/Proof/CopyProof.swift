@@ -393,7 +393,7 @@ private final class ProofProgress: @unchecked Sendable {
 extension StoreError {
     static func proof(_ path: String, _ difference: String) -> StoreError {
         StoreError(
-            .proofFailed, path: path, "the encrypted copy does not match the original: \(difference)",
+            .proofFailed, path: path, "the copy does not match the original: \(difference)",
             advice: "the copy was discarded; please report this bug and include the schema", changed: .nothing)
     }
 }

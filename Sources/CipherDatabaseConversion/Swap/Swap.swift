@@ -99,7 +99,7 @@ struct Swap {
 
     private func replacedMeanwhile() -> StoreError {
         .busy(
-            paths.database, "another program opened, changed or replaced the file during the upgrade",
+            paths.database, "another program opened, changed or replaced the file during the conversion",
             retry: .afterEndingProgram)
     }
 

@@ -77,7 +77,7 @@ struct LeftoverTables {
                 .migration, path: state.connection.path,
                 "an unfinished upgrade left behind both \(leftover.name) and \(present.name), and it is unclear which "
                     + "rows are current: each table contains rows that the other lacks, or another table refers to "
-                    + "keys that identify different rows in each",
+                    + "keys that identify different rows in the two tables",
                 advice: "set tableVersions.\(table.name).leftoverRows to \"keep\" in the configuration to keep both "
                     + "tables, or merge the rows by hand", changed: .nothing)
         }

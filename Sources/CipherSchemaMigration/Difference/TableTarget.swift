@@ -66,10 +66,7 @@ struct TableTarget {
             }
         }
         throw StoreError.unreachable(
-            path,
-            "\(existing.name) cannot be changed to match the schema: "
-                + (failure?.message ?? "SQLite rejects the definition"),
-            correct: .schema, underlying: failure)
+            path, "\(existing.name) cannot be changed to match the schema", correct: .schema, underlying: failure)
     }
 
     private func text(_ kept: [TableText.Item], withConstraints: Bool) -> TableText {

@@ -113,7 +113,6 @@ package struct DanglingObjects {
             return
         }
         throw StoreError.unreachable(
-            path, "the migration would break \(first.text): \(first.error.message)", correct: .schema,
-            underlying: first.error)
+            path, "the migration would break \(first.text)", correct: .schema, underlying: first.error)
     }
 }

@@ -35,7 +35,7 @@ package enum ManualPage {
         ("DB-attempt", "the record of a current or interrupted upgrade; the next run finishes the upgrade"),
         ("DB-upgrade-*", "the copy that an upgrade builds (* is 16 random digits); the next run removes old copies"),
         ("DB-plaintext", "the plaintext original, kept with --keep-backup or because of damage; delete it by hand"),
-        ("DB-damaged", "the damaged database that recover replaced"),
+        ("DB-damaged", "the damaged database that a recovery replaced"),
         ("DB-wal, DB-shm, DB-journal", "SQLite's own files; copy and move them together with DB"),
     ]
 

@@ -109,6 +109,6 @@ package struct OriginalFile {
     }
 
     package func replaced() -> StoreError {
-        .busy(path, "another program replaced the file during the upgrade", retry: .afterEndingProgram)
+        .busy(path, "another program replaced the file during the conversion", retry: .afterEndingProgram)
     }
 }
