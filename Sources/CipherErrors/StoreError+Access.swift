@@ -4,6 +4,7 @@ extension StoreError {
         case search = "search permission (x) for each folder of the path"
         case read = "read access"
         case write = "write access"
+        case readAndWrite = "read and write access"
         case writeWithFolder = "write access to the file and its folder"
     }
 

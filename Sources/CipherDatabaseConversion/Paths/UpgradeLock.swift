@@ -116,7 +116,9 @@ package final class UpgradeLock: @unchecked Sendable {
 
     private func lockFolder(_ folder: String) throws -> Int32? {
         let descriptor = folder.withSystemPath { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        guard descriptor >= 0 else { throw FileSystem.failure("be opened for locking", folder, of: "folder") }
+        guard descriptor >= 0 else {
+            throw FileSystem.failure("be opened for locking", folder, of: "folder", needs: .readAndWrite)
+        }
         guard flock(descriptor, LOCK_EX | LOCK_NB) != 0 else { return descriptor }
         let reason = errno
         close(descriptor)

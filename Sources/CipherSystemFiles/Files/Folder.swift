@@ -21,7 +21,7 @@ package final class Folder: Sendable {
 
     package init(_ path: String) throws {
         let descriptor = path.withSystemPath { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        guard descriptor >= 0 else { throw FileSystem.failure("be opened", path, of: "folder") }
+        guard descriptor >= 0 else { throw FileSystem.failure("be opened", path, of: "folder", needs: .readAndWrite) }
         self.path = path
         self.descriptor = descriptor
     }
