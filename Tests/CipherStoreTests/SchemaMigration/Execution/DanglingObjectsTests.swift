@@ -41,6 +41,6 @@ import Testing
             try check("CREATE TABLE chat(id); CREATE TABLE other(id); \(objects)", "DROP TABLE other")
         }
         #expect(error?.code == .migration)
-        #expect(error?.detail.contains("other") == true)
+        #expect(error?.underlying?.message.contains("other") == true)
     }
 }

@@ -91,7 +91,7 @@ struct AddColumnLimitTests {
         let error = try storeError {
             try fixture.launch(.declaring(["chat": ["id": "INTEGER", "c": "VARCHAR(3)"]], version: 26))
         }
-        #expect(error?.detail.contains("chat.c") == true)
+        #expect(error?.underlying?.message.contains("chat.c") == true)
     }
 
     @Test(
