@@ -1,4 +1,4 @@
-# Shorter names for the scripts, which are all that is needed.
+# Each target runs the script of the same name.
 scripts = setup demo test bench torture kills powerloss faults durability fuzz races secrets interop sanitize lint model packaged commoncrypto docs documents examples recording compare install fleet-slurm deploy image
 .PHONY: $(scripts) uninstall
 

@@ -1,14 +1,14 @@
-/* The offline swap, as it is built: Operations/Conversion, Preparation/SourceHold, Swap/Swap, Swap/ReplacedFile.
+/* The offline swap, as implemented in Operations/Conversion, Preparation/SourceHold, Swap/Swap and Swap/ReplacedFile.
  *
- * Two launches of the app, another program with one connection, and whatever ends a process. Each `atomic` is one step:
- * a process can be killed, and the power can fail, before and after each of them. Rows are bits: a file holds the set of
- * commits that are in it. Two inodes: Original, and Copy, which each launch makes anew.
+ * The model has two launches of the app, another program with one connection, and everything that can end a process.
+ * Each `atomic` is one step: before and after each step, a process can be killed and the power can fail. Rows are bits:
+ * a file contains a set of commits. There are two inodes: Original, and Copy, which each launch makes anew.
  *
- * Scripts/model checks it, and takes out each guard (-DNO_...) and each assumption (-DWITHOUT_...) by itself.
+ * Scripts/model checks the model, and removes each guard (-DNO_...) and each assumption (-DWITHOUT_...) separately.
  */
 
 #ifndef STARTS
-#define STARTS 3 /* launches in all */
+#define STARTS 3 /* the total number of launches */
 #endif
 #ifndef KILLS
 #define KILLS 1
@@ -21,7 +21,7 @@
 #define Original 1
 #define Copy 2
 
-/* Who has a lock: None, a launch (its number and 1), or the other program. */
+/* Who has a lock: None, a launch (its number plus 1), or the other program. */
 #define Other 3
 
 mtype = {
@@ -30,28 +30,28 @@ mtype = {
     give_back, settle, retire_key, serve, serve_write, serve_commit, refuse, leave
 };
 
-/* Names: what processes see, and what is on the disk if the power fails now. */
+/* What the names refer to: as processes see them, and as they are on the disk if the power fails now. */
 byte db = Original, db_disk = Original;
 byte aside = None, aside_disk = None;    /* app.db-upgrade-TOKEN */
-byte journal = None, journal_disk = None; /* app.db-journal, hot; the inode to which it belongs */
-byte log_of = None;                      /* app.db-wal, likewise */
+byte journal = None, journal_disk = None; /* a hot app.db-journal: the inode to which it belongs */
+byte log_of = None;                      /* app.db-wal: the inode to which it belongs */
 byte log_rows;
-byte journal_rows;                       /* what a rollback leaves */
+byte journal_rows;                       /* the rows after a rollback */
 bool has_record, has_record_disk;        /* app.db-attempt */
 bool record_says_wal;
 
-/* Contents. What SQLite writes is durable when it acknowledges it. */
+/* Contents. A write is durable when SQLite acknowledges it. */
 byte rows;                               /* Original */
 bool original_is_wal, original_is_spoiled;
 byte copy_rows, copy_rows_disk;
 bool copy_is_whole, copy_is_whole_disk, copy_is_wal, copy_has_fault;
 
-/* Locks. The folder's is flock; the others are SQLite's on Original; the lease is the kernel's. */
+/* Locks. The folder's lock is from flock, the lease is from the kernel, and the others are SQLite's locks on Original. */
 byte folder_lock, reserved, exclusive, lease;
 
 byte acknowledged;
-bool app_uses_wal;                       /* the journal mode that the file had */
-bool system_tells;                       /* leases work here */
+bool app_uses_wal;                       /* the original journal mode of the file */
+bool system_tells;                       /* whether leases work here */
 bool old_key_is_gone;
 
 mtype at[2] = off;
@@ -69,7 +69,7 @@ byte other_commits;
 #define Present ((journal == db && journal != None -> journal_rows : Rows(db)) | (log_of == None -> 0 : log_rows))
 #define Reads(p) (has_open[p] && at[p] != quiesce_checkpoint)
 
-/* What Swap.commit looks at last. */
+/* What Swap.commit checks last. */
 #define sidecar (journal != None || log_of != None)
 #ifdef NO_SIDECAR_CHECK_AT_REST
 #define has_sidecar_at_rest false
@@ -88,7 +88,7 @@ byte other_commits;
 #endif
 
 hidden byte R_is_not_reached; /* fails where it is reached, for -DREACH_... */
-/* Named, for the verifier prints the name. */
+/* The invariants have names, because the verifier prints them. */
 hidden byte I1_the_name_holds_one_whole_file, I1_no_sidecar_of_another_file;
 hidden byte I2_acknowledged_rows_are_there, I3_copy_equals_original_at_the_rename, I6_no_plaintext_is_left;
 hidden byte I8_no_build_is_wasted, I7_journal_mode_is_given_back, I8_a_refusal_has_a_cause, I8_nothing_is_left_behind, K_a_key_opens_the_file;
@@ -115,7 +115,7 @@ inline sync_names() {
     has_record_disk = has_record
 }
 
-/* What the system does when a process ends. Who was told to be restarted before that is. */
+/* What the system does when a process ends. The other program was told to restart, and does so first. */
 inline end_process(p) {
     if
     :: exclusive == p + 1 && db == Copy ->
@@ -147,7 +147,7 @@ inline end_other() {
     if :: reserved == Other -> reserved = None :: else fi
 }
 
-/* The record goes last, and only once what it tells of is known to be gone: a sync that fails leaves it. */
+/* The record is removed last, and only after what it names is known to be gone: if the sync fails, the record stays. */
 inline forget() {
     if
 #ifndef NO_SYNC_BEFORE_FORGETTING
@@ -160,7 +160,7 @@ inline forget() {
 }
 
 inline sweep() {
-    /* Known by its inode; an original whose copy has its place is one of them. */
+    /* The record identifies the file by its inode. It may also be an original that the copy has replaced. */
 #ifndef NO_SWEEP
     aside = None;
 #endif
@@ -174,7 +174,8 @@ inline roll_back() {
     fi
 }
 
-/* Another program, or a builder with a fault; never the launch beside this one, which waits or finds the file converted. */
+/* The cause is another program or a fault in the builder. It is never the other launch of the app, which waits or finds the
+ * file converted. */
 inline refuse_for_cause() {
     I8_a_refusal_has_a_cause = other_is_open || other_waits_for_lease || copy_has_fault || has_changed(me) || sidecar;
     assert(I8_a_refusal_has_a_cause);
@@ -215,7 +216,7 @@ proctype Launch(byte me) {
         at[me] = quiesce_checkpoint;
         check() }
 
-    /* SourceHold: the log is brought into the file and removed while the file is locked against everybody. */
+    /* SourceHold: the log is merged into the file and removed under an exclusive lock. */
     :: atomic { at[me] == quiesce_checkpoint ->
         has_open[me] = true;
         if
@@ -232,7 +233,7 @@ proctype Launch(byte me) {
             at[me] = quiesce_mode
         fi;
         check() }
-    /* A transaction that writes the header: its journal's creation is synced, its removal is not. */
+    /* A transaction that writes the header. The creation of its journal is synced, but the removal is not. */
     :: atomic { at[me] == quiesce_mode ->
         if
         :: original_is_wal ->
@@ -263,7 +264,7 @@ proctype Launch(byte me) {
         copy_is_wal = false; copy_has_fault = false;
         at[me] = build;
         check() }
-    /* One read transaction; a builder may have a fault, which the proof is for. */
+    /* One read transaction. The builder may have a fault, which the proof must find. */
     :: atomic { at[me] == build && other_transaction < 2 ->
         copy_rows = rows;
         copy_is_whole = true;
@@ -291,7 +292,7 @@ proctype Launch(byte me) {
 #endif
         at[me] = close_all }
 
-    /* ReplacedFile: every connection closed and the lease taken, or SQLite's exclusive lock on the same descriptor. */
+    /* ReplacedFile closes every connection and takes the lease, or takes SQLite's exclusive lock on the same descriptor. */
     :: atomic { at[me] == close_all ->
         if
         :: is_proven_alone[me] ->
@@ -322,7 +323,7 @@ proctype Launch(byte me) {
 #endif
             fi
         fi }
-    /* Swap.commit: the last look, then the rename. */
+    /* Swap.commit: the last check, then the rename. */
     :: atomic { at[me] == look ->
         I8_no_build_is_wasted = is_proven_alone[me] || !(rows != rows_at_rest[me] || original_is_wal || sidecar);
         assert(I8_no_build_is_wasted);
@@ -339,7 +340,7 @@ proctype Launch(byte me) {
         at[me] = sync_rename;
         check() }
 
-    /* Swap.finish. A failed sync is told, and what depends on it is left undone. */
+    /* Swap.finish. A failed sync is reported, and what depends on it is not done. */
     :: atomic { at[me] == sync_rename ->
         if
         :: sync_names(); is_durable[me] = true
@@ -387,7 +388,7 @@ proctype Launch(byte me) {
         has_open[me] = false;
         at[me] = settle }
 
-    /* Attempts.end, also that of a later launch which finds the file converted. */
+    /* Attempts.end, also of a later launch that finds the file converted. */
     :: atomic { at[me] == settle && at[1 - me] != serve_write && at[1 - me] != serve_commit ->
         if
         :: journal == Copy -> /* played back, and synced */
@@ -413,7 +414,7 @@ proctype Launch(byte me) {
         at[me] = serve;
         check() }
 
-    /* The store writes one row: into its log, or behind a journal. SQLite syncs the folder with the first sync of either. */
+    /* The store writes one row, into its log or with a journal. SQLite syncs the folder with the first sync of either. */
     :: atomic { at[me] == serve && db == Copy && !store_wrote && journal == None ->
         store_wrote = true;
         sync_names();
@@ -442,7 +443,7 @@ proctype Launch(byte me) {
         check() }
     :: atomic { at[me] == serve -> at[me] = leave }
 
-    /* A refusal gives the file back: locks, what was made, the journal mode. */
+    /* A refusal releases the locks, removes what was made, and restores the journal mode. */
     :: atomic { at[me] == refuse ->
         if :: reserved == me + 1 -> reserved = None :: else fi;
         if :: exclusive == me + 1 -> exclusive = None :: else fi;
@@ -472,7 +473,7 @@ proctype Launch(byte me) {
     od
 }
 
-/* A program that knows SQLite's locks and nothing of ours. It cannot read the new file. */
+/* A program that knows SQLite's locks but not ours. It cannot read the new file. */
 proctype Program() {
 end:
     do
@@ -481,7 +482,7 @@ end:
         other_waits_for_lease = true }
     :: atomic { other_waits_for_lease && lease == None -> other_waits_for_lease = false; other_is_open = true }
 
-    /* SQLite takes a shared lock and looks for journal and log by name before it reads page 1. */
+    /* SQLite takes a shared lock and looks for a journal and a log by name before it reads page 1. */
     :: atomic { other_is_open && other_transaction == 0 && !other_in_wal && exclusive == None ->
         if
         :: journal != None && reserved == None ->
@@ -504,7 +505,7 @@ end:
                 other_transaction = 1
             :: !original_is_wal && reserved == None && !Reads(0) && !Reads(1) && journal == None && !app_uses_wal &&
                 db == Original ->
-                /* One that comes once the mode is recorded is lost: no row is. */
+                /* A change of the mode after the mode was recorded is lost, but no row is lost. */
                 original_is_wal = true; app_uses_wal = app_uses_wal || !has_record; other_in_wal = true
             :: skip
             fi
@@ -522,7 +523,7 @@ end:
         other_transaction = 0;
         check() }
     :: atomic { other_in_wal && other_commits < 2 ->
-        if :: log_of == None -> sync_names() :: else fi; /* SQLite does with the first sync of a log */
+        if :: log_of == None -> sync_names() :: else fi; /* SQLite does this with the first sync of a log */
         log_of = Original;
         log_rows = log_rows | (1 << other_commits);
         acknowledged = acknowledged | (1 << other_commits);

@@ -1,16 +1,17 @@
-/* The encryption while the app works (docs/ONLINE.md), as FollowingCopy and OpenEncryption do it.
+/* The encryption while the app works (docs/ONLINE.md), as implemented in FollowingCopy and OpenEncryption.
  *
- * A database in WAL mode, as far as the protocol depends on it: the file, the log's frames, its salts (a number that never
- * comes back), what is synced, what is backfilled, the readers' marks. The database has two units of conversion; a commit
- * changes one of them and gives it a new version. Two launches of the app, each of which serves and may convert, and
- * another program with a connection. Each `atomic` is one step: kill and power loss come before and after each.
+ * The model has a database in WAL mode, as far as the protocol depends on it: the file, the log's frames, its salts (a
+ * number that never repeats), what is synced, what is backfilled, and the readers' marks. The database has two units of
+ * conversion; a commit changes one of them and gives it a new version. There are two launches of the app, each of which
+ * serves and may convert, and another program with a connection. Each `atomic` is one step: a kill or a power loss can
+ * come before and after each step.
  *
- * The swap itself, with its leases, names and syncs, is offline-swap.pml's; here it is four steps.
- * Another key (-DREKEY) is the same with a page as unit, so that no frame lacks its unit. What is built of that does not read the
- * log, and is offline-swap.pml with a copy that was mostly made ahead.
+ * offline-swap.pml models the swap itself, with its leases, names and syncs; here it is four steps.
+ * A key change (-DREKEY) differs only in that a unit is a page, so that no frame lacks its unit. The implemented key change
+ * does not read the log; offline-swap.pml models it, with a copy that was mostly made ahead.
  *
- * Scripts/model checks it, and takes out each guard (-DNO_...) and each assumption (-DWITHOUT_...) by itself. It reads from here
- * what else it checks, and with which bounds a guard's absence shows.
+ * Scripts/model checks the model, and removes each guard (-DNO_...) and each assumption (-DWITHOUT_...) separately. The
+ * lines below tell it which further bounds to check, and with which bounds the removal of a guard shows.
  * live: -DALONE -DKILLS=3 -DSTARTS=5 -DPOWER_LOSSES=1 -DFRAMES=9
  * also: -DTWO_AT_ONCE -DCOMMITS=1 -DPOWER_LOSSES=0
  * also: -DREKEY -DCOMMITS=1
@@ -44,46 +45,46 @@ mtype = {
     leave_wal, close_all, look, rename, swept, back
 };
 
-/* The file that has the name: the plaintext one, or the copy. */
+/* Whether the database's name refers to the copy instead of the plaintext file. */
 bool converted;
 byte file[2];
 bool is_wal = true;
-bool was_written;                        /* since the last look, in rollback mode: the change counter tells */
+bool was_written;                        /* since the last check, in rollback mode, as the change counter shows */
 
-/* The log. Frame i belongs to a unit and holds a version; one without its unit is of a page that no map has. */
+/* The log. Frame i belongs to a unit and has a version. A frame without a unit contains a page that no map has. */
 byte salt = 1;
 byte last_frame, synced, backfilled;
 byte unit[FRAMES + 1], version[FRAMES + 1];
 bool unmapped[FRAMES + 1];
 
-byte truth[2];                           /* what was committed; a power loss may take what was never synced */
+byte truth[2];                           /* what was committed; a power loss may remove what was never synced */
 byte commits;
 
-/* The copy and, in the record, its mark: where in which log it is. There is none where the copy equals no commit. */
+/* The copy and its mark in the record: a log and a position in it. There is no mark while the copy equals no commit. */
 byte copy[2], copy_disk[2];
 byte mark_salt, mark_frame;
 bool has_mark;
-bool mark_is_of_this_start;              /* of the system: a power loss ends it */
-bool is_torn;                            /* a transaction on the copy was begun and not ended, and the copy has no journal */
+bool mark_is_of_this_start;              /* the system's start, which a power loss ends */
+bool is_torn;                            /* a transaction on the copy has not ended, and the copy has no journal */
 bool was_built, is_there = true;
-bool follows[2];                         /* a round of this run has ended, and its pin lasts */
+bool follows[2];                         /* a round of this run has ended, and its pin still exists */
 
 byte write_lock, exclusive, copy_lock, folder_lock;
-byte writers_wait;                       /* those of one launch */
-/* A log that ended while no launch could hold it, or in a gap of the switch: then a comparison is no waste. */
+byte writers_wait;                       /* the launch whose writers wait */
+/* A log ended while no launch could hold it, or in a gap of the switch. In this case, a comparison is not wasted work. */
 bool log_was_lost;
 
 mtype at[2] = off;
 byte pin_salt[2], changed[2];
-byte pin_commits[2];                     /* what PRAGMA data_version tells */
-/* Readers: of each launch the pin, and, 2 further on, the keeper. One that begins where all of the log is in the file has the
- * mark 0: it keeps everybody from backfilling, and nobody from beginning the log anew. */
+byte pin_commits[2];                     /* what PRAGMA data_version returns */
+/* Readers: the pin of each launch, and its keeper at the index plus 2. A reader that begins when all of the log is in the
+ * file has the mark 0: it prevents backfilling, but does not prevent a restart of the log. */
 bool reads[4], reads_file[4];
 byte mark[4];
 #define Keeper(p) (p + 2)
 bool other_is_connected;
 byte starts = STARTS, kills = KILLS, power_losses = POWER_LOSSES;
-/* A checkpoint that runs beside others, for -DNO_CHECKPOINT_GUARD. */
+/* A checkpoint that runs in parallel with others, for -DNO_CHECKPOINT_GUARD. */
 byte stale_last, stale_salt;
 
 hidden byte i, limit, seen;
@@ -109,7 +110,7 @@ hidden byte i, limit, seen;
 #define has_log (is_wal || last_frame > 0)
 #endif
 
-/* What connections hold the file. */
+/* Which connections have the file open. */
 #define Connected(p) (at[p] != off && at[p] != open_store && at[p] != close_all && at[p] != look && at[p] != rename && at[p] != swept)
 #define others_connected (other_is_connected || Connected(1 - me))
 #define holds(r) (reads[r] && !reads_file[r])
@@ -135,7 +136,7 @@ inline newest(u, last) {
     }
 }
 
-/* What whoever begins to read now sees: the file alone where all of the log is in it, or is thought to be. */
+/* What a reader that begins now sees: only the file, if all of the log is in the file or is believed to be. */
 inline present(u) {
     if
     :: backfilled == last_frame -> seen = file[u]
@@ -170,7 +171,7 @@ inline clear_log() {
         last_frame = 0;
         synced = 0;
         backfilled = 0;
-        /* Another number than any that somebody remembers. */
+        /* A number that nobody remembers. */
         i = 1;
         do
         :: i == salt || i == mark_salt || i == pin_salt[0] || i == pin_salt[1] || i == stale_salt -> i++
@@ -217,7 +218,7 @@ inline backfill(upto) {
     }
 }
 
-/* The last close in WAL mode, and leaving it: all is brought into the file, the log is deleted. */
+/* The last close in WAL mode, and the end of WAL mode: all of the log is copied into the file, and the log is deleted. */
 inline end_log() {
     backfill(last_frame);
     clear_log()
@@ -259,14 +260,14 @@ inline end_process(p) {
     at[p] = off
 }
 
-/* A kill. A launch that outlives it does not keep the log, and neither does the next one where all of it is in the file: a
- * checkpoint when nothing was committed since the last pin. */
+/* A kill. A launch that survives it does not keep the log. The next launch does not keep it either if all of the log is in
+ * the file, after a checkpoint when nothing was committed since the last pin. */
 inline end_launch(p) {
     log_was_lost = log_was_lost || (copy_lock == p + 1 && (Connected(1 - p) || backfilled == last_frame || mark_salt != salt));
     end_process(p)
 }
 
-/* A close without a kill removes the copy; the last one ends the log. */
+/* A close without a kill removes the copy. The last close ends the log. */
 inline quit(p) {
     if
     :: copy_lock == p + 1 -> has_mark = false; was_built = false
@@ -281,9 +282,9 @@ inline quit(p) {
     fi
 }
 
-/* The units that frames change which are not in the copy. A run that follows has a pin since the last round: a log that began
- * anew since holds all of what came after. Another run trusts the mark, if the log is the one it names; else each unit is
- * compared, and copied where it differs. */
+/* Finds the units that were changed by frames that are not in the copy. A run that follows has had a pin since the last
+ * round, so a log that was restarted since then contains all later changes. Another run trusts the mark if it names this
+ * log. Otherwise each unit is compared, and is copied if it differs. */
 inline find_changes(p, log_salt, last) {
     i = mark_frame + 1;
     if
@@ -332,7 +333,7 @@ inline apply(p, u) {
     fi
 }
 
-/* What the proof of a round shows: every row that may have changed is compared. What it does not look at is shown here. */
+/* The proof of a round compares every row that may have changed. This also checks what the proof does not compare. */
 inline check_round(p) {
     newest(0, mark[p]);
     I4_copy_equals_the_snapshot = reads_file[p] || copy[0] == seen;
@@ -346,10 +347,10 @@ inline check_round(p) {
 
 proctype App(byte me) {
     do
-    /* A launch: the folder's lock, a look at what has the name, the file opened. */
+    /* A launch takes the folder's lock, checks which file has the name, and opens the file. */
     :: atomic { at[me] == off && starts > 0 && !converted && (folder_lock == Nobody || no_folder_lock) ->
         starts--;
-        /* What a run left that died, and nobody has locked. */
+        /* Removes what a killed run left, if nobody has locked it. */
         if :: copy_lock == Nobody && !has_mark -> is_there = false; was_built = false :: else fi;
         at[me] = open_store }
     :: atomic { at[me] == open_store && converted -> at[me] = off }
@@ -357,26 +358,26 @@ proctype App(byte me) {
 #ifndef NO_MODE_RESTORED
         is_wal = true;
 #endif
-        /* Before the store's connections, whose checkpoints would let the log begin anew. */
+        /* This reader begins before the store's connections, whose checkpoints would let the log restart. */
 #ifndef NO_LOG_KEPT
         if :: has_mark && mark_is_of_this_start -> begin_read(Keeper(me)) :: else fi;
 #endif
         at[me] = serve;
         check() }
-    /* The mode that the app had is in the record: a kill may have left another one. */
+    /* The app's journal mode is in the record, because a kill may have left another mode. */
     :: atomic { at[me] == serve ->
         I7_the_app_works_on_in_wal_mode = is_wal && writers_wait != me + 1;
         assert(I7_the_app_works_on_in_wal_mode);
         at[me] = claim }
 
-    /* One converts; the others serve, and try again. */
+    /* One launch converts; the others serve, and try again. */
     :: atomic { at[me] == claim && (copy_lock == Nobody || no_copy_lock) && (folder_lock == Nobody || no_folder_lock) ->
         copy_lock = me + 1;
         is_there = true;
 #ifdef NO_RESUMPTION
         has_mark = false;
 #endif
-        /* What a power loss did to the copy and to the log nothing tells. */
+        /* Nothing shows what a power loss did to the copy and to the log. */
 #ifndef NO_START_CHECK
         has_mark = has_mark && mark_is_of_this_start;
 #endif
@@ -384,10 +385,11 @@ proctype App(byte me) {
         assert(I4_copy_is_whole);
         at[me] = keep }
 
-    /* A reader, then a frame, then the pins: the reader keeps the frame out of the file. So the pins have marks above 0, and
-     * the log cannot begin anew while they last, nor after a kill unless somebody else copies all of it. */
+    /* A reader begins, then a frame is written, then the pins begin. The reader keeps the frame out of the file, so the pins
+     * have marks above 0. The log therefore cannot restart while they exist, nor after a kill, unless somebody else copies all
+     * of it. */
     :: atomic { at[me] == keep && exclusive == Nobody ->
-        /* A launch's own goes on where it is: an older mark keeps more. */
+        /* A launch's own keeper stays where it is, because an older mark keeps more of the log. */
         if :: !reads[Keeper(me)] -> begin_read(Keeper(me)) :: else fi;
         at[me] = first_frame }
     :: atomic { at[me] == first_frame && write_lock == Nobody && exclusive == Nobody &&
@@ -406,7 +408,7 @@ proctype App(byte me) {
     :: atomic { at[me] == read_salts ->
         find_changes(me, pin_salt[me], mark[me]);
         at[me] = clear_mark }
-    /* The copy has no journal: what a kill leaves of a transaction is no database. */
+    /* The copy has no journal, so a kill in a transaction leaves a file that is not a database. */
     :: atomic { at[me] == clear_mark ->
 #ifndef NO_MARK_CLEARED
         if :: changed[me] != 0 -> has_mark = false; was_built = false :: else fi;
@@ -426,7 +428,7 @@ proctype App(byte me) {
         changed[me] = 0;
         at[me] = next_round }
 
-    /* The pin becomes the keeper of the next one: between them the log cannot begin anew. */
+    /* The pin becomes the keeper of the next pin, so the log cannot restart between them. */
 #ifndef NO_OVERLAPPING_PINS
     :: atomic { at[me] == next_round && write_lock == Nobody ->
         if
@@ -445,10 +447,10 @@ proctype App(byte me) {
         if :: at[me] = read_salts :: at[me] = gate fi }
 #endif
 
-    /* The switch. The pin stays until nobody can commit, else the log could begin anew before its last frames are read. */
+    /* The switch. The pin stays until nobody can commit; otherwise the log could restart before its last frames are read. */
     :: atomic { at[me] == gate ->
         if
-        :: others_connected -> at[me] = next_round /* in vain: the pin would be lost for nothing */
+        :: others_connected -> at[me] = next_round /* a switch would fail, and the pin would be lost for nothing */
         :: else ->
             writers_wait = me + 1;
             at[me] = lock_folder
@@ -459,7 +461,7 @@ proctype App(byte me) {
         unpin(me);
 #endif
         at[me] = begin_immediate }
-    /* Held for this moment only: another program may commit from here on. */
+    /* The writer's lock lasts for this step only: another program may commit from here on. */
     :: atomic { at[me] == begin_immediate && write_lock == Nobody ->
         take_pin(me);
         pin_commits[me] = commits;
@@ -483,8 +485,8 @@ proctype App(byte me) {
         copy_disk[0] = copy[0]; copy_disk[1] = copy[1];
 #endif
         at[me] = leave_wal }
-    /* One connection has the lock of a writer that nobody shares, and has had the file open since before the last pin: it tells
-     * whether anybody has committed. */
+    /* One connection has an exclusive lock, and has had the file open since before the last pin. It shows whether anybody has
+     * committed. */
     :: atomic { at[me] == leave_wal ->
         seen = pin_commits[me];
         unpin(me);
@@ -512,7 +514,7 @@ proctype App(byte me) {
         fi;
         seen = 0;
         check() }
-    /* As offline: every connection closed for the lease, so others may come in once more. */
+    /* As in the offline swap, every connection is closed for the lease, so others may open the file again. */
     :: atomic { at[me] == close_all -> exclusive = Nobody; copy_lock = Nobody; at[me] = look }
     :: atomic { at[me] == look ->
         if
@@ -542,7 +544,7 @@ proctype App(byte me) {
     :: atomic { at[me] == serve || at[me] == next_round -> quit(me); check() }
 #endif
 
-    /* Whatever fails: the app works on, on the plaintext file, in WAL mode, and the next copy is another one. */
+    /* After any failure, the app continues with the plaintext file in WAL mode, and the next run makes a new copy. */
     :: atomic { at[me] == back ->
         has_mark = false;
         was_built = false;
@@ -569,7 +571,7 @@ proctype App(byte me) {
 #define checkpoints_unguarded other_is_connected
 #endif
 
-/* Who writes: the app itself through its pool, where the gate is open, and the other program. */
+/* The app writes through its pool while the gate is open, and the other program writes. */
 #define a_store_writes ((Connected(0) && writers_wait != 1) || (Connected(1) && writers_wait != 2))
 #define can_write (other_is_connected || a_store_writes)
 
@@ -600,7 +602,7 @@ end:
     :: atomic { other_is_connected && !converted && !is_wal && exclusive == Nobody -> is_wal = true }
 
 #ifndef ALONE
-    /* The store's own checkpoint, under the lock of a writer. */
+    /* The store's own checkpoint, under a writer's lock. */
     :: atomic { a_store_writes && !converted && is_wal && exclusive == Nobody &&
         write_lock == Nobody && backfilled < last_frame ->
         backfill(last_frame);
@@ -611,7 +613,7 @@ end:
         backfill(last_frame);
         log_was_lost = log_was_lost || backfilled == last_frame;
         check() }
-    /* The last close brings the log into the file and deletes it. */
+    /* The last close copies the log into the file and deletes the log. */
     :: atomic { other_is_connected ->
         other_is_connected = false;
         if
@@ -620,7 +622,7 @@ end:
         fi;
         check() }
 #if defined(NO_CHECKPOINT_GUARD) || defined(WITHOUT_CHECKPOINT_GUARD_ELSEWHERE)
-    /* SQLite's fault: a checkpoint reads the header of the log, and goes on with it when others have begun the log anew. */
+    /* A bug in SQLite: a checkpoint reads the header of the log, and still uses it after others have restarted the log. */
     :: atomic { checkpoints_unguarded && is_wal && stale_last == 0 && last_frame > 0 && exclusive == Nobody ->
         stale_last = last_frame;
         stale_salt = salt }
@@ -673,7 +675,7 @@ end:
 }
 
 #ifdef ALONE
-/* Where no other program keeps WAL mode on, each app finishes that is started once more than it is killed. */
+/* If no other program keeps WAL mode on, an app that is started once more than it is killed finishes the conversion. */
 ltl I8_finishes { <> converted }
 #endif
 

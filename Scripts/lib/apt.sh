@@ -1,10 +1,10 @@
 # Runs apt with separate package lists, so that the machine's lists and sources stay unchanged.
 # Shared by the scripts that use Debian's packages, which source it after common.sh.
 
-# The command that private_apt runs apt-get through: nothing, or sudo.
+# The command through which private_apt runs apt-get, such as sudo. It may be empty.
 through=()
 
-# source_files: the machine's source files, one a line, old style (.list) and new style (.sources).
+# source_files: prints the machine's source files, one per line, in the old style (.list) and the new style (.sources).
 source_files() {
     local list parts file
     eval "$(apt-config shell list Dir::Etc::SourceList/f parts Dir::Etc::SourceParts/d)"
@@ -13,7 +13,7 @@ source_files() {
     done
 }
 
-# own_sources FOLDER: the machine's sources as they are.
+# own_sources FOLDER: links the machine's unchanged sources into FOLDER.
 own_sources() {
     local file number=0
     while IFS= read -r file; do
@@ -23,18 +23,20 @@ own_sources() {
 }
 
 # derived_sources FOLDER SUITE
-# The machine's sources for its Debian release, with SUITE in the release's place; fails if it has none.
+# Writes the machine's sources for its Debian release into FOLDER, with SUITE in place of the release. Fails if there are
+# none.
 # Editing the entries, rather than composing new ones, keeps the mirror, its keys and its options.
 derived_sources() {
     local base
-    # A source may name its release by a code name or by what it is to Debian at present.
+    # A source may name its release by its code name or by its current status, such as stable.
     for base in "$(debian_codename)" stable oldstable testing unstable sid; do
         if replace_suite "$base" "$2" "$1"; then return 0; fi
     done
     return 1
 }
 
-# replace_suite FROM TO FOLDER: fails if no source has FROM. Without FOLDER it only answers that.
+# replace_suite FROM TO [FOLDER]: writes the sources that have the suite FROM into FOLDER, with TO in its place. Fails if
+# no source has FROM. Without FOLDER, it writes nothing.
 replace_suite() {
     local from=$1 to=$2 folder=${3:-} file edited number=0 status=1
     while IFS= read -r file; do
@@ -42,7 +44,7 @@ replace_suite() {
         [ -n "$edited" ] || continue
         status=0
         number=$((number + 1))
-        # An entry may hold a password, so the copy is its owner's alone.
+        # An entry may contain a password, so only the owner may read the copy.
         [ -z "$folder" ] || (umask 077 && printf '%s\n' "$edited" >"$folder/derived-$number.${file##*.}")
     done < <(source_files)
     return $status
@@ -93,8 +95,8 @@ edit_sources() {
 }
 
 # private_apt FOLDER ARGUMENT…
-# apt-get with the sources in FOLDER/sources and the lists in FOLDER/lists. FOLDER is absolute.
-# apt likes to download as a user of its own, who may not be able to reach FOLDER: hence "root".
+# Runs apt-get with the sources in FOLDER/sources and the lists in FOLDER/lists. FOLDER is absolute.
+# By default, apt downloads as a separate user, who may not have access to FOLDER; hence "root".
 private_apt() {
     local folder=$1
     shift

@@ -60,7 +60,7 @@ func blocks(of document: String) -> [Block] {
     return found
 }
 
-/// A here-document that bash takes to the letter.
+/// A here-document in which bash expands nothing.
 func literal(_ text: String) -> String { "<<'END-OF-BLOCK'\n\(text)END-OF-BLOCK\n" }
 
 func session(_ blocks: [Block]) -> String {
@@ -87,7 +87,7 @@ func swift(_ block: Block) -> (file: String, call: String?) {
     let isDeclaration = block.mark == "declarations"
     let usesWrapper = imports.contains { wrappers.contains(String($0.dropFirst(7))) }
     if imports.isEmpty { imports = ["import CipherStore"] }
-    // A line that is imported above stays as an empty one: the compiler's lines are those of the document.
+    // An import, which moves to the top, leaves an empty line, so that the compiler's line numbers match the document's.
     let body = lines.map { isImport($0) ? "" : $0 }.joined(separator: "\n")
     let located = "#sourceLocation(file: \"\(block.document)\", line: \(block.line))\n\(body)\n#sourceLocation()\n"
     var text = Set(imports + ["import Foundation"]).sorted().joined(separator: "\n") + "\n"
@@ -111,7 +111,7 @@ for document in arguments.dropFirst() {
     let blocks = blocks(of: document)
     let known = ["swift", "sh", "console", "json", "", "xml"]
     for block in blocks where !known.contains(block.language) {
-        fail("\(block.place): nothing is known of \(block.language)")
+        fail("\(block.place): unknown language \"\(block.language)\"")
     }
     if let name = blocks.first?.name {
         try session(blocks).write(to: place.appending(path: "\(name).session"), atomically: true, encoding: .utf8)

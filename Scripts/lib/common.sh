@@ -8,7 +8,7 @@ die() {
     exit 1
 }
 
-# Builds without a word; where that fails, with all of the compiler's, which --quiet would keep back.
+# Builds silently. If the build fails, prints all of the compiler's output, which --quiet would suppress.
 build() {
     local output
     output=$(swift build "$@" 2>&1) || {
@@ -17,18 +17,18 @@ build() {
     }
 }
 
-# How programs are built that are started tens of thousands of times: as apps are, and as one file at a fixed address,
-# which starts in half the time.
+# Build options for programs that are started tens of thousands of times. A release build resembles an app's. A program
+# with Swift's libraries linked statically, at a fixed address, starts in half the time.
 static=(-c release --static-swift-stdlib -Xlinker -no-pie --scratch-path .build/static)
 
-# Becomes the program of Tests/CipherCrashTrials, which runs CipherCrashSubject.
+# Builds Tests/CipherCrashTrials and replaces the shell with it. It runs CipherCrashSubject.
 crash_trials() {
     local product
     for product in CipherCrashSubject CipherCrashTrials; do build "${static[@]}" --product $product; done
     exec "$(swift build "${static[@]}" --show-bin-path)/CipherCrashTrials" "$@"
 }
 
-# The SQLCipher that a build here would use, such as "4.6.1"; nothing if there is none.
+# Prints the version of the SQLCipher that a build here would use, such as "4.6.1"; nothing if there is none.
 # Its .pc file names SQLite's version (3.46.1 in SQLCipher 4.6.1) or just "3.4", so those two are translated.
 sqlcipher_version() {
     local version
@@ -41,7 +41,7 @@ sqlcipher_version() {
     esac
 }
 
-# "bookworm" on Debian 12, "trixie" on Debian 13 and so on; nothing on another system.
+# Prints "bookworm" on Debian 12, "trixie" on Debian 13 and so on; nothing on other systems.
 debian_codename() {
     [ -r /etc/os-release ] || return 0
     (

@@ -38,7 +38,9 @@ struct Manifest: Decodable {
     let targets: [Target]
 }
 
-/// The code of a file without comments and strings; what is interpolated goes with its string.
+/// The code of a file without comments and strings.
+///
+/// Interpolated expressions are removed with their strings.
 func code(_ path: String) throws -> String {
     let text = try String(contentsOfFile: path, encoding: .utf8)
     let noise = try NSRegularExpression(
@@ -63,7 +65,9 @@ let declared =
     #"^(?:@\w+(?:\([^)]*\))? +)*(?:(?:public|package|internal|final|indirect) +)*(?:struct|class|enum|protocol|actor|typealias) (\w+)"#
 var faults: [String] = []
 
-/// The folders of a target that use each other's types, with what each uses.
+/// Prints which folders of a target use types of its other folders.
+///
+/// Records a fault if two folders use each other.
 func checkFolders(of target: String, _ root: String, _ files: [String]) throws {
     var owners: [String: String] = [:]
     var texts: [(folder: String, text: String)] = []
@@ -96,7 +100,7 @@ func checkFolders(of target: String, _ root: String, _ files: [String]) throws {
     for (folder, uses) in edges {
         for (other, types) in uses where reach(other).contains(folder) {
             faults.append(
-                "\(target): \(shown(folder)) uses \(shown(other)) (\(types.sorted().joined(separator: ", "))), which leads back to it"
+                "\(target): \(shown(folder)) uses \(shown(other)) (\(types.sorted().joined(separator: ", "))), which uses \(shown(folder)), possibly through other folders"
             )
         }
     }
@@ -113,11 +117,11 @@ for target in manifest.targets where target.type != "system" {
     let dependencies = Set(target.dependencies.compactMap(\.name))
     print("\(target.name) -> \(imports.sorted().joined(separator: " "))")
     for name in imports.subtracting(dependencies).sorted() where name != target.name {
-        faults.append("\(target.name) imports \(name), which the manifest does not let it")
+        faults.append("\(target.name) imports \(name), but the manifest does not declare it as a dependency")
     }
     if target.type == "regular" {
         for name in dependencies.intersection(ours).subtracting(imports).sorted() {
-            faults.append("\(target.name) declares a dependency on \(name) and does not import it")
+            faults.append("\(target.name) declares a dependency on \(name) but does not import it")
         }
     }
     if target.type != "test" { try checkFolders(of: target.name, root, files) }

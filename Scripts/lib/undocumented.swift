@@ -4,7 +4,7 @@
 
 import Foundation
 
-/// As much of a symbol graph as matters here.
+/// The parts of a symbol graph that are needed here.
 struct SymbolGraph: Decodable {
     struct Symbol: Decodable {
         struct Kind: Decodable { let displayName: String }
