@@ -1,15 +1,14 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// A package of its own, as an app's is: what is measured is what users get of the library, across the borders of its
-// modules.
+// A separate package, like an app's: it measures the library as users get it, across module boundaries.
 
 let package = Package(
     name: "Benchmarks",
     platforms: [.macOS(.v13)],
     dependencies: [.package(name: "CipherStore", path: "..")],
     targets: [
-        // SQLite's C interface, as an app has it that calls it itself.
+        // SQLite's C interface, for an app that calls it directly.
         .systemLibrary(
             name: "AppSQLite", path: "AppSQLite", pkgConfig: "sqlcipher", providers: [.apt(["libsqlcipher-dev"])]),
         .executableTarget(

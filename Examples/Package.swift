@@ -1,9 +1,9 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// A package of its own, as an app's is: it sees what CipherStore makes public, and nothing else.
+// A separate package, like an app's: it sees only the public declarations of CipherStore.
 
-// NotesWithGRDB is no target: GRDB is not fetched.
+// NotesWithGRDB is not a target, because GRDB is not fetched.
 let stores = [
     "RawC", "NumberedSteps", "DeclaredTables", "Template", "TableVersions", "AppVersions", "FromGRDB",
     "FromSQLiteSwift", "WhileOpen",
@@ -18,7 +18,7 @@ let package = Package(
     platforms: [.macOS(.v13)],
     dependencies: [.package(name: "CipherStore", path: "..")],
     targets: [
-        // What an app that calls SQLite's C interface has already.
+        // The module of an app that calls SQLite's C interface.
         .systemLibrary(
             name: "AppSQLite", path: "AppSQLite", pkgConfig: "sqlcipher", providers: [.apt(["libsqlcipher-dev"])]),
         .target(name: "Support", dependencies: ["AppSQLite", conversion], path: "Support", swiftSettings: strict),
@@ -26,7 +26,7 @@ let package = Package(
         .executableTarget(
             name: "OwnWrapper", dependencies: ["Support", "AppSQLite", conversion], path: "OwnWrapper",
             swiftSettings: strict),
-        // What an app has whose other parts use the system's SQLite.
+        // The module of an app whose other parts use the system's SQLite.
         .systemLibrary(
             name: "AppPlainSQLite", path: "TwoEngines/AppPlainSQLite", pkgConfig: "sqlite3",
             providers: [.apt(["libsqlite3-dev"])]),

@@ -1,9 +1,10 @@
 import Foundation
 
 extension BenchmarkReport {
-    /// Time and memory of an encryption by the size of the database, with `sqlcipher_export` beside it, as SVG.
+    /// Charts of the time and memory of an encryption by the size of the database, compared with `sqlcipher_export`, as
+    /// SVG.
     ///
-    /// `nil` where the curve was not measured.
+    /// `nil` if the curve was not measured.
     var chart: String? {
         guard let largest = curve.map(\.megabytes).max(), curve.count > 1 else { return nil }
         let panels = [

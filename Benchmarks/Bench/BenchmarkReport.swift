@@ -10,7 +10,7 @@ struct BenchmarkReport: Codable {
     var stages: [String: [Double]] = [:]
     /// When each stage of an encryption began, while an app was at work.
     var onlineStages: String?
-    /// The upgrade over the size of the file.
+    /// Measurements of the upgrade by the size of the file.
     var curve: [UpgradeBenchmarks.Point] = []
 
     init() {
@@ -21,7 +21,7 @@ struct BenchmarkReport: Codable {
     // MARK: Table
 
     var table: String {
-        var lines = ["\(engine), \(cores) cores; medians of runs in turn", ""]
+        var lines = ["\(engine), \(cores) cores; medians of alternating runs", ""]
         lines.append(Self.line("what", "ours", "base", "", "ratio", "goal", ""))
         for measurement in measurements {
             lines.append(
@@ -41,7 +41,7 @@ struct BenchmarkReport: Codable {
         }
         if let onlineStages { lines += ["", onlineStages] }
         if !curve.isEmpty {
-            lines += ["", Self.line("the upgrade over the size", "MB", "s", "s/GB", "peak MB", "export s", "peak MB")]
+            lines += ["", Self.line("the upgrade by size", "MB", "s", "s/GB", "peak MB", "export s", "peak MB")]
             for point in curve {
                 lines.append(
                     Self.line(

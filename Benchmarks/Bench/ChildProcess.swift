@@ -1,22 +1,22 @@
 import Foundation
 
-/// A program that is run to its end, and what it took.
+/// The result of a program that ran to its end, and the resources that it used.
 struct ChildProcess {
     let output: Data
     let seconds: Double
-    /// The most memory that it had at once.
+    /// The peak memory use of the program.
     let peakMegabytes: Double
 
-    /// - Parameter input: A file for its standard input.
+    /// - Parameter input: A file for the program's standard input.
     static func run(_ program: String, _ arguments: [String], input: String = "/dev/null") throws -> ChildProcess {
         let output = FileManager.default.temporaryDirectory.appending(path: "bench-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: output) }
         var status: Int32 = 0
-        // Foundation's own class waits for the process itself, and then nobody knows what this one took.
+        // Foundation's `Process` reaps the child itself, so its resource usage would be lost.
         var usage = rusage()
         let seconds = try Measurement.seconds {
             let child = try spawn(program, arguments, input: input, output: output.path(percentEncoded: false))
-            guard wait4(child, &status, 0, &usage) == child else { throw BenchmarkFailure("\(program) was lost") }
+            guard wait4(child, &status, 0, &usage) == child else { throw BenchmarkFailure("\(program) cannot be awaited") }
         }
         guard status == 0 else {
             throw BenchmarkFailure("\(program) \(arguments.first ?? "") failed with status \(status)")

@@ -1,13 +1,13 @@
 import Foundation
 
-/// The row of the benchmark of types that are more than numbers and text.
+/// The row of the benchmark for types other than numbers and text.
 struct Event: Codable {
     var id: Int64
     var uid: UUID
     var at: Date
     var content: Data
 
-    /// Makes the table of them, and fills it.
+    /// Creates the table of events, and fills it.
     static func table(rows: Int) -> String {
         """
         CREATE TABLE event(id INTEGER PRIMARY KEY, uid TEXT, at REAL, content BLOB);

@@ -1,18 +1,18 @@
 import Foundation
 
-/// One comparison: what ours takes, what the baseline takes, and the ratio that is wanted.
+/// A comparison of our result with a baseline's, and the highest ratio that meets the goal.
 struct Measurement: Codable {
     /// What is compared, and with what.
     let name: String
     let baseline: String
-    /// What the numbers count: seconds of wall time or megabytes.
+    /// The unit of the numbers, such as seconds of wall time or megabytes.
     var unit = "s"
-    /// The numbers of each run, in turn.
+    /// The numbers of each run, in order.
     let ours: [Double]
     let theirs: [Double]
-    /// The highest ratio of medians that is wanted.
+    /// The highest ratio of medians that meets the goal.
     let goal: Double
-    /// What other libraries take for the same, in multiples of their baseline, where it was measured.
+    /// The results of other libraries for the same work, as multiples of their baseline, if they were measured.
     var peers: String?
 
     /// The ratio of medians.
@@ -26,13 +26,13 @@ struct Measurement: Codable {
         return sorted.count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
     }
 
-    /// A number of megabytes against the most that it may be.
+    /// Compares a number of megabytes with a limit.
     static func size(_ name: String, _ megabytes: Double, atMost limit: Double) -> Measurement {
         Measurement(
             name: name, baseline: "\(Int(limit)) MB", unit: "MB", ours: [megabytes], theirs: [limit], goal: 1)
     }
 
-    /// Runs both in turn, after a run of each that does not count.
+    /// Runs both alternately, after one uncounted run of each.
     static func alternating(
         _ name: String, against baseline: String, goal: Double, peers: String? = nil, runs: Int,
         ours: () throws -> Double, theirs: () throws -> Double

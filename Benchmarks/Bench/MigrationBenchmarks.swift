@@ -1,7 +1,7 @@
 import CipherStore
 import Foundation
 
-/// What migrations cost beyond the SQL that does the work, on encrypted files with a raw key.
+/// The time that migrations take in addition to their SQL, on encrypted files with a raw key.
 struct MigrationBenchmarks {
     static let rows = 200_000
 
@@ -103,8 +103,8 @@ struct MigrationBenchmarks {
         try db.execute("UPDATE message SET body = upper(body) WHERE id = \(rowID)")
     }
 
-    /// Where a task leaves its error.
-    // Unchecked, and safe between threads: written before a semaphore is signalled, read after waiting for it.
+    /// The error of a task.
+    // Unchecked, but safe: it is written before a semaphore is signalled, and read after waiting for the semaphore.
     private final class Outcome: @unchecked Sendable {
         var failure: (any Error)?
     }

@@ -1,52 +1,54 @@
 import CipherStore
 import Foundation
 
-/// An app at work on the chat database, in a process of its own: 200 writes a second and four readers, with the encryption
-/// of its database meanwhile or without it.
+/// An app that works with the chat database in a separate process: 200 writes per second and four readers.
 ///
-/// A reader reads the latest 50 messages of one user and then waits for 5 ms, as a person does for longer; a writer adds a
-/// message every 5 ms, or as soon as it can where it is late.
+/// The database may be encrypted meanwhile.
+///
+/// A reader reads the latest 50 messages of one user and then waits for 5 ms. A writer adds a message every 5 ms, or as
+/// soon as possible if it is late.
 struct OnlineApp {
     enum Mode: String {
         /// The database stays plaintext.
         case plaintext
-        /// It is encrypted while the app works.
+        /// The database is encrypted while the app works.
         case whileOpen
-        /// It is encrypted before the store opens, and nothing else is done.
+        /// The database is encrypted before the store opens, and the app does nothing else.
         case beforeOpening
     }
 
-    /// What one run took, in seconds where nothing else is said.
+    /// The results of one run, in seconds unless stated otherwise.
     struct Facts: Codable {
         var open = 0.0
-        /// From the return of the open to the encrypted file in its place; for `beforeOpening` the open itself.
+        /// The time from the return of the open until the encrypted file is in place; for `beforeOpening`, the time of
+        /// the open.
         var conversion = 0.0
-        /// The longest of those that the switch did not hold up.
+        /// The longest write that the switch did not delay.
         var longestWriteBefore = 0.0
         var longestReadBefore = 0.0
-        /// The longest of those that it did.
+        /// The longest write that the switch delayed.
         var longestWriteAtSwitch = 0.0
         var longestReadAtSwitch = 0.0
         var writes = 0
         var reads = 0
-        /// How long the app was at work.
+        /// How long the app worked.
         var seconds = 0.0
-        /// From the first event to each stage.
+        /// The time from the first event to each stage.
         var stages: [String] = []
         var postponements = 0
 
-        /// Reads and writes a second.
+        /// Reads and writes per second.
         var throughput: Double { Double(writes + reads) / seconds }
     }
 
-    /// What this program is run with as such an app.
+    /// The first argument with which this program runs as such an app.
     static let word = "app"
     static let readers = 4
     static let writesPerSecond = 200
 
     let database: URL
     let mode: Mode
-    /// How long it works where nothing is encrypted.
+    /// How long the app works if nothing is encrypted.
     let seconds: Double
 
     /// Works, and prints the facts as JSON.
@@ -94,7 +96,7 @@ struct OnlineApp {
         facts.writes = writes.count { $0.end <= ended }
         facts.reads = reads.count { $0.end <= ended }
         (facts.stages, facts.postponements) = stages.told
-        // From before the last time that the file is brought to rest: calls wait already then.
+        // Includes the last checkpoint before the switch: calls already wait then.
         let switching = stages.latest(.quiescing)
         let isHeld = { (call: Load.Call) in switching.map { call.end > $0 && call.begin < stages.end } ?? false }
         let longest = { (calls: [Load.Call]) in calls.map(\.seconds).max() ?? 0 }
@@ -107,7 +109,7 @@ struct OnlineApp {
 }
 
 /// When each stage of an encryption began.
-// Unchecked, and safe between threads: everything is read and written only under `lock`.
+// Unchecked, but safe: everything is read and written only under `lock`.
 private final class Stages: @unchecked Sendable {
     private let lock = NSLock()
     private let began: ContinuousClock.Instant
@@ -146,9 +148,9 @@ private final class Stages: @unchecked Sendable {
     }
 }
 
-/// A thread that reads or writes until it is told to end.
-// Unchecked, and safe between threads: `calls` and `failure` are the thread's until `done` is signalled; `isEnding` is read
-// and written under `lock`.
+/// A thread that reads or writes until it is told to stop.
+// Unchecked, but safe: only the thread uses `calls` and `failure` until `done` is signalled; `isEnding` is read and
+// written under `lock`.
 private final class Load: @unchecked Sendable {
     enum Kind {
         case reading(Int)
@@ -208,7 +210,7 @@ private final class Load: @unchecked Sendable {
                         String?.self, "SELECT body FROM chat WHERE uid = \(uid) ORDER BY sentAt DESC LIMIT 50")
                 }
             }
-            // The pause of a person between two reads, a part of the load that is measured.
+            // The pause of a person between two reads, which is part of the measured load.
             Thread.sleep(forTimeInterval: 0.005)
         }
     }
@@ -219,7 +221,7 @@ private final class Load: @unchecked Sendable {
         while goesOn {
             let due = began + .seconds(1) / OnlineApp.writesPerSecond * number
             let rest = (due - ContinuousClock.now).inSeconds
-            // The pace of the writes, a part of the load that is measured.
+            // The pace of the writes, which is part of the measured load.
             if rest > 0 { Thread.sleep(forTimeInterval: rest) }
             number += 1
             let (uid, body, sentAt) = (
@@ -234,9 +236,10 @@ private final class Load: @unchecked Sendable {
     }
 }
 
-/// Blocks a thread until something asynchronous has ended.
+/// Blocks a thread until an asynchronous operation has ended.
 enum Waiting {
-    // Unchecked, and safe between threads: `value` is written before the semaphore is signalled, read after waiting for it.
+    // Unchecked, but safe: `value` is written before the semaphore is signalled, and read after waiting for the
+    // semaphore.
     private final class Answer: @unchecked Sendable {
         var value: Result<Void, any Error>?
     }

@@ -1,20 +1,20 @@
 import Foundation
 
-/// The encryption of a database while an app works with it, against the same app without it, and against the encryption
-/// before the app opens its store.
+/// Compares the encryption of a database while an app works with it, with the same app without encryption.
+///
+/// The other baseline is the encryption before the app opens its store.
 struct OnlineBenchmarks {
     let run: UpgradeRun
     let messages: Int
     let runs: Int
 
-    /// A run of an app, and the most memory that it had.
+    /// A run of an app, and its peak memory use.
     private struct Run {
         let facts: OnlineApp.Facts
         let peakMegabytes: Double
     }
 
-    /// - Returns: The comparisons, and the time from the opening to each stage of the last run, for who looks for the
-    ///   longest.
+    /// - Returns: The comparisons, and the time from the opening to each stage of the last run.
     func measure() throws -> (measurements: [Measurement], stages: String) {
         try run.writeLegacy(messages)
         var (plain, online, offline): ([Run], [Run], [Run]) = ([], [], [])
@@ -24,7 +24,7 @@ struct OnlineBenchmarks {
                 try app(.plaintext, seconds: min(10, max(2, converted.facts.conversion))),
                 try app(.beforeOpening, seconds: 0)
             )
-            // The first of each does not count.
+            // The first run of each does not count.
             guard number > 0 else { continue }
             online.append(converted)
             plain.append(baselines.0)
@@ -38,12 +38,12 @@ struct OnlineBenchmarks {
                 name: name, baseline: baseline, unit: unit, ours: online.map(ours), theirs: theirs.map(base), goal: goal
             )
         }
-        /// The longest that 99 of 100 runs have.
+        /// Returns a comparison of a limit with the value that 99 of 100 runs do not exceed.
         func limited(_ name: String, atMost limit: Double, _ value: (Run) -> Double) -> Measurement {
             let values = online.map { value($0) * 1_000 }.sorted()
             let longest = values[Int((Double(values.count) * 0.99).rounded(.up)) - 1]
             return Measurement(
-                name: name, baseline: "\(Int(limit)) ms, 99 of 100 of \(values.count) runs", unit: "ms",
+                name: name, baseline: "\(Int(limit)) ms, in 99% of \(values.count) runs", unit: "ms",
                 ours: [longest],
                 theirs: [limit], goal: 1)
         }
@@ -51,30 +51,30 @@ struct OnlineBenchmarks {
         let last = online.last?.facts
         return (
             [
-                limited("the open, more than that of the same plaintext", atMost: 50) { run in
+                limited("additional time of the open", atMost: 50) { run in
                     run.facts.open - Measurement.median(plain.map(\.facts.open))
                 },
                 limited("the longest wait of a write at the switch", atMost: 100, \.facts.longestWriteAtSwitch),
                 limited("the longest wait of a read at the switch", atMost: 150, \.facts.longestReadAtSwitch),
                 compared(
-                    "the longest wait of a write, before it", against: "without the encryption", goal: 10,
+                    "the longest wait of a write before the switch", against: "without the encryption", goal: 10,
                     \.facts.longestWriteBefore, plain, \.facts.longestWriteBefore),
                 compared(
-                    "time for as much work of the app", "us", against: "without the encryption", goal: 1 / 0.7,
+                    "the app's time per read or write", "us", against: "without the encryption", goal: 1 / 0.7,
                     { 1e6 / $0.facts.throughput }, plain, { 1e6 / $0.facts.throughput }),
                 Measurement(
-                    name: "memory above the store's own", baseline: "64 MB", unit: "MB",
+                    name: "additional peak memory", baseline: "64 MB", unit: "MB",
                     ours: memory, theirs: memory.map { _ in 64 }, goal: 1),
                 compared(
-                    "encrypt \(messages) messages, the app at work", against: "before opening, nothing else at work",
+                    "encrypt \(messages) messages while the app works", against: "encryption before opening",
                     goal: 2, \.facts.conversion, offline, \.facts.conversion),
             ],
-            "the last encryption, seconds since the open began: " + (last?.stages.joined(separator: ", ") ?? "")
+            "the last encryption, in seconds since the open began: " + (last?.stages.joined(separator: ", ") ?? "")
                 + "; \(last?.postponements ?? 0) postponements"
         )
     }
 
-    /// Has an app work on a copy of the legacy database.
+    /// Runs an app on a copy of the legacy database.
     private func app(_ mode: OnlineApp.Mode, seconds: Double) throws -> Run {
         let database = try run.copyLegacy()
         let child = try ChildProcess.run(

@@ -2,8 +2,7 @@ import AppSQLite
 import CipherSQLite
 import Foundation
 
-/// What a Swift program on SQLite's C interface does, with statements compiled once: the baseline of the statement
-/// benchmarks.
+/// A Swift program on SQLite's C interface, with statements compiled once: the baseline of the statement benchmarks.
 final class RawBaseline {
     private let handle: OpaquePointer
     private let insertion: OpaquePointer
@@ -11,7 +10,7 @@ final class RawBaseline {
     private let one: OpaquePointer
     private let events: OpaquePointer
 
-    /// SQLite copies the bytes of such a text.
+    /// Makes SQLite copy the bytes of a text.
     private static let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
     init(path: String, key: CipherKey) throws {
@@ -32,7 +31,7 @@ final class RawBaseline {
         events = try Self.prepare("SELECT id, uid, at, content FROM event", handle)
     }
 
-    /// Opens an encrypted file and reads its schema: what the least of programs pays for one connection.
+    /// Opens an encrypted file and reads its schema: the least that any program needs for one connection.
     static func open(path: String, key: CipherKey) throws {
         var opened: OpaquePointer?
         defer { sqlite3_close(opened) }
@@ -108,7 +107,7 @@ final class RawBaseline {
         var code = sqlite3_step(events)
         while code == SQLITE_ROW {
             guard let uid = UUID(uuidString: Self.text(events, 1)), let start = sqlite3_column_blob(events, 3) else {
-                throw BenchmarkFailure("a row is not as it was written")
+                throw BenchmarkFailure("a row differs from what was written")
             }
             found.append(
                 Event(

@@ -1,15 +1,15 @@
 import Foundation
 
-/// The upgrade of files of extreme shapes: their memory, and their time against `sqlcipher_export`.
+/// The upgrade of files with extreme shapes: its memory use, and its time compared with `sqlcipher_export`.
 struct ShapeBenchmarks {
     let run: UpgradeRun
 
     /// A kind of file.
     struct Shape {
         let name: String
-        /// Its largest row, in megabytes.
+        /// The size of the largest row, in megabytes.
         var largestRow = 0.0
-        /// What makes it.
+        /// The SQL that creates the file.
         let script: String
     }
 
@@ -42,7 +42,7 @@ struct ShapeBenchmarks {
             }.joined()),
     ]
 
-    /// One run of each: `sqlcipher_export` alone takes minutes for some of them.
+    /// Runs each only once, because `sqlcipher_export` takes minutes for some of them.
     func measure() throws -> [Measurement] {
         try Self.shapes.flatMap { shape in
             try write(shape)

@@ -1,7 +1,7 @@
 import CipherSQLite
 import Foundation
 
-/// Statements of the engine against the C interface, in one program, on encrypted files with a raw key.
+/// Compares statements of the engine with the C interface, in one program, on encrypted files with a raw key.
 struct StatementBenchmarks {
     static let rows = 200_000
     static let lookups = 50_000
@@ -30,7 +30,8 @@ struct StatementBenchmarks {
         raw.close()
     }
 
-    /// The ratios of other libraries to the C interface were measured for the same work; see docs/PERFORMANCE.md.
+    /// The ratios of other libraries to the C interface are from separate measurements of the same work; see
+    /// docs/PERFORMANCE.md.
     func run() throws -> [Measurement] {
         [
             try compare(
@@ -50,7 +51,7 @@ struct StatementBenchmarks {
                 decodeEvents, fetchRawEvents),
             try compare(
                 "\(Self.lookups) lookups by key", goal: 1.05, peers: "GRDB 1.13, SQLite.swift 1.04", lookUp, lookUpRaw),
-            try compare("\(Self.commits) inserts, a transaction each", goal: 1.1, peers: nil, commit) {
+            try compare("\(Self.commits) inserts, one transaction each", goal: 1.1, peers: nil, commit) {
                 try raw.commit(Self.commits)
             },
         ]

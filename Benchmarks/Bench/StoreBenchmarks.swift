@@ -1,8 +1,9 @@
 import CipherStore
 import Foundation
 
-/// What a store costs to open, against one connection of the C interface: in both the derivation of the key from its
-/// passphrase takes nearly all of the time.
+/// Compares the opening of a store with one connection through the C interface.
+///
+/// In both, the derivation of the key from its passphrase takes nearly all of the time.
 struct StoreBenchmarks {
     let folder: URL
     let runs: Int
@@ -34,13 +35,13 @@ struct StoreBenchmarks {
         options.maximumReaders = 4
         let store = try EncryptedStore.openBlocking(
             configuration, directory: folder, keyProvider: provider, options: options)
-        // Readers are opened when they are needed, so all four are wanted at once.
+        // Readers are opened only when they are needed, so all four are used at once.
         let threads = (0..<4).map { _ in ReaderThread(store) }
         for thread in threads { try thread.wait() }
         try store.closeBlocking()
     }
 
-    /// The key is known already, so nothing of a derivation is left.
+    /// The key is already known, so this includes no key derivation.
     private func second(_ configuration: Configuration, _ provider: some KeyProvider) throws -> Measurement {
         let first = try EncryptedStore.openBlocking(configuration, directory: folder, keyProvider: provider)
         let second = try Measurement.alternating(
@@ -50,7 +51,7 @@ struct StoreBenchmarks {
         return second
     }
 
-    /// What a read costs more where it is awaited, in microseconds.
+    /// The additional time of a read that is awaited, in microseconds.
     private func awaitedReads(_ configuration: Configuration, _ provider: some KeyProvider) throws -> Measurement {
         let store = try EncryptedStore.openBlocking(configuration, directory: folder, keyProvider: provider)
         let count = 20_000
@@ -66,11 +67,11 @@ struct StoreBenchmarks {
         }
         try store.closeBlocking()
         return Measurement(
-            name: "a read by await, more than a blocking one", baseline: "10 microseconds", unit: "us", ours: more,
+            name: "additional time of an awaited read", baseline: "10 microseconds", unit: "us", ours: more,
             theirs: more.map { _ in 10 }, goal: 1)
     }
 
-    /// Commits to a table while another one is observed.
+    /// Commits to a table while another table is observed.
     private func observedCommits(_ configuration: Configuration, _ provider: some KeyProvider) throws -> Measurement {
         let store = try EncryptedStore.openBlocking(configuration, directory: folder, keyProvider: provider)
         try store.writeBlocking { db in
@@ -95,7 +96,7 @@ struct StoreBenchmarks {
             return try commits()
         }
         let measurement = try Measurement.alternating(
-            "500 commits while another table is observed", against: "nobody observes", goal: 1.05, runs: runs,
+            "500 commits while another table is observed", against: "without observation", goal: 1.05, runs: runs,
             ours: observed, theirs: commits)
         try store.closeBlocking()
         return measurement
@@ -124,8 +125,8 @@ struct StoreBenchmarks {
     }
 }
 
-/// One reader at work.
-// Unchecked, and safe between threads: `failure` is written before `done` is signalled, read after waiting for it.
+/// A thread that reads.
+// Unchecked, but safe: `failure` is written before `done` is signalled, and read after waiting for it.
 private final class ReaderThread: @unchecked Sendable {
     private var failure: (any Error)?
     private let done = DispatchSemaphore(value: 0)
@@ -147,8 +148,8 @@ private final class ReaderThread: @unchecked Sendable {
     }
 }
 
-/// What a task gives to the thread that waits for it.
-// Unchecked, and safe between threads: `value` is written before the semaphore is signalled, read after waiting for it.
+/// The result that a task passes to the waiting thread.
+// Unchecked, but safe: `value` is written before the semaphore is signalled, and read after waiting for the semaphore.
 private final class Answer<Value>: @unchecked Sendable {
     var value: Result<Value, any Error>?
 }

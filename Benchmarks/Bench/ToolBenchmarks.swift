@@ -1,10 +1,10 @@
 import Foundation
 
-/// The command line: how long it takes to begin, and how large it is with Swift linked into it.
+/// The command-line tool: its start time, and its size with Swift's runtime linked statically.
 struct ToolBenchmarks {
     let run: UpgradeRun
     let runs: Int
-    /// The command line with Swift's runtime linked statically; `nil` where it was not built.
+    /// The command-line tool with Swift's runtime linked statically; `nil` if it was not built.
     let staticTool: String?
 
     func measure() throws -> [Measurement] {

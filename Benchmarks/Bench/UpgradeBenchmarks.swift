@@ -1,6 +1,6 @@
 import Foundation
 
-/// The upgrade of a chat database: its time, its memory, and both over the size of the file.
+/// The upgrade of a chat database: its time and its memory use, also by the size of the file.
 struct UpgradeBenchmarks {
     let run: UpgradeRun
     let messages: Int
@@ -13,12 +13,12 @@ struct UpgradeBenchmarks {
         let megabytes: Double
         let seconds: Double
         let peakMegabytes: Double
-        /// The same of `sqlcipher_export`.
+        /// The time of `sqlcipher_export` for the same file.
         let exportSeconds: Double
         let exportPeakMegabytes: Double
     }
 
-    /// So many messages make a megabyte.
+    /// The number of messages in a megabyte.
     private static let messagesPerMegabyte = 2_310
 
     /// - Returns: The comparisons, and the seconds of each stage.
@@ -39,10 +39,12 @@ struct UpgradeBenchmarks {
             name: "the build alone", baseline: "sqlcipher_export", ours: stages["building"] ?? [],
             theirs: whole.theirs, goal: 0.35)
         let peak = facts.map(\.peakMegabytes).max() ?? .nan
-        return ([whole, build, .size("peak memory of it", peak, atMost: 64)], stages)
+        return ([whole, build, .size("peak memory of the upgrade", peak, atMost: 64)], stages)
     }
 
-    /// Time is linear where a megabyte of the largest file takes no longer than one of a file a quarter as large.
+    /// Measures files of increasing size.
+    ///
+    /// Time is linear if a megabyte of the largest file takes no longer than a megabyte of a file a quarter as large.
     func curve() throws -> (measurements: [Measurement], points: [Point]) {
         var points: [Point] = []
         for size in sizes {
@@ -63,7 +65,7 @@ struct UpgradeBenchmarks {
         return (
             [
                 Measurement(
-                    name: "seconds for a GB, \(Int(last.megabytes)) MB file",
+                    name: "seconds per GB, \(Int(last.megabytes)) MB file",
                     baseline: "\(Int(quarter.megabytes)) MB file", ours: [last.seconds / last.megabytes * 1_000],
                     theirs: [quarter.seconds / quarter.megabytes * 1_000], goal: 1.15),
                 .size("peak memory, \(Int(last.megabytes)) MB file", last.peakMegabytes, atMost: 64),

@@ -1,16 +1,17 @@
 import Foundation
 
-/// Upgrades copies of a legacy file, by the command line and by `sqlcipher_export` of the engine's own, which proves
-/// nothing and swaps nothing.
+/// Upgrades copies of a legacy file with the command-line tool, and with the engine's `sqlcipher_export`.
+///
+/// `sqlcipher_export` neither verifies its result nor replaces the original.
 struct UpgradeRun {
-    /// The folder of the programs that were built.
+    /// The folder of the built programs.
     let bin: URL
-    /// The `sqlcipher` command line.
+    /// The command-line tool `sqlcipher`.
     let sqlcipher: String
     let folder: URL
     let legacy: String
 
-    /// What the upgrade told of itself, and what it took.
+    /// The results that the upgrade reported, and the resources that it used.
     struct Facts {
         let seconds: Double
         let peakMegabytes: Double
@@ -43,7 +44,7 @@ struct UpgradeRun {
 
     func export() throws -> Double { try exportRun().seconds }
 
-    /// What `sqlcipher_export` takes.
+    /// Returns the time and memory that `sqlcipher_export` uses.
     func exportRun() throws -> (seconds: Double, peakMegabytes: Double) {
         try copyLegacy()
         let target = work.appending(path: "encrypted.db").path(percentEncoded: false)
@@ -52,12 +53,12 @@ struct UpgradeRun {
         return (run.seconds, run.peakMegabytes)
     }
 
-    /// Reads the header of the legacy file and tells of it, from the start of the process to its end.
+    /// Returns the time of a process that reads the header of the legacy file and reports on it.
     func inspect(with tool: String? = nil) throws -> Double {
         try ChildProcess.run(tool ?? program("cipherstore"), ["inspect", legacy]).seconds
     }
 
-    /// Writes the database of the example app, with so many messages.
+    /// Writes the database of the example app, with the given number of messages.
     func writeLegacy(_ messages: Int) throws {
         removeLegacy()
         _ = try ChildProcess.run(program("CipherLegacyChat"), [legacy, String(messages)])
@@ -77,7 +78,7 @@ struct UpgradeRun {
         for ending in ["", "-wal"] where FileManager.default.fileExists(atPath: legacy + ending) {
             try FileManager.default.copyItem(atPath: legacy + ending, toPath: database + ending)
         }
-        // What the copying left to write would be written beside what is measured.
+        // Otherwise the system would write the copied bytes to the disk during the measurement.
         sync()
         return database
     }

@@ -1,14 +1,14 @@
 import Foundation
 
-// What Scripts/bench runs: every speed that this project promises, as a ratio to a baseline in the same run.
+// Run by Scripts/bench. Measures this project's performance goals, each as a ratio to a baseline in the same run.
 //
 // Usage: Bench PROGRAMS FOLDER SQLCIPHER MESSAGES RUNS SIZES STATIC-TOOL JSON SVG SECTION...
 //
-// PROGRAMS is the folder of cipherstore and CipherLegacyChat; SIZES are the megabytes of the curve, with
-// commas; STATIC-TOOL is empty where the command line was not built so.
+// PROGRAMS is the folder of cipherstore and CipherLegacyChat; SIZES are the megabytes of the curve, separated by
+// commas; STATIC-TOOL is empty if the tool was not linked statically.
 
 let arguments = CommandLine.arguments
-// Usage: Bench app DATABASE MODE SECONDS, which is what the benchmark of an app at work runs.
+// Usage: Bench app DATABASE MODE SECONDS. The section online runs this.
 if arguments.count == 5, arguments[1] == OnlineApp.word, let mode = OnlineApp.Mode(rawValue: arguments[3]),
     let seconds = Double(arguments[4])
 {
@@ -64,7 +64,8 @@ func measure(_ section: String, _ report: inout BenchmarkReport) throws {
 
 do {
     var report = BenchmarkReport()
-    // Those that measure the memory of other programs first: what this one takes would be counted with theirs.
+    // Sections that measure the memory of other programs come first, because this program's memory would count with
+    // theirs.
     for section in ["upgrade", "curve", "online", "shapes", "tool", "store", "migration", "statements"]
     where arguments[10...].contains(section) { try measure(section, &report) }
     print(report.table)

@@ -1,4 +1,4 @@
-// An app that ran scripts from each of its own versions to the next, with several accounts on one device.
+// An app that ran a script for each of its own versions, with several accounts on one device.
 
 import CipherStore
 import Foundation
@@ -30,7 +30,7 @@ let phones = try await ana.read { try $0.values(String.self, "SELECT name || ' '
 try example.expect(phones == ["Mia ", "Jo 555-0199"], "the contacts: \(phones)")
 guard case .upgrade(let from, let to) = ana.report.launch, from == SchemaVersion("1.2.0"), to == SchemaVersion("1.10.0")
 else {
-    throw Example.Failure("an upgrade from 1.2.0 to 1.10.0, which is later: \(ana.report.launch)")
+    throw Example.Failure("the launch must be an upgrade from 1.2.0 to 1.10.0: \(ana.report.launch)")
 }
 
 let bo = try await accounts.switch(to: "bo")

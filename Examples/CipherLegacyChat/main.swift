@@ -6,8 +6,8 @@ import CipherSQLite
     import Darwin
 #endif
 
-// Writes the database of a chat app at version 23, as the app would have left it: plaintext, in WAL mode, the latest
-// messages still in the -wal.
+// Writes the database of a chat app at version 23 as the app would have left it: plaintext, in WAL mode, with the
+// latest messages still in the -wal.
 //
 // Usage: CipherLegacyChat FILE [MESSAGES]
 
@@ -17,7 +17,7 @@ guard CommandLine.arguments.count >= 2, let messages = Int(CommandLine.arguments
 }
 let path = CommandLine.arguments[1]
 
-/// Makes up messages, the same in each run.
+/// Makes up messages, which are the same in each run.
 struct MessageWriter {
     // A linear congruential generator with Knuth's constants for MMIX.
     private var state: UInt64 = 20_260_101
@@ -39,7 +39,7 @@ struct MessageWriter {
             let attachment: [UInt8]? =
                 id % 20 == 0 ? (0..<(500 + number(below: 1_500))).map { UInt8(truncatingIfNeeded: $0 &* id) } : nil
             let score: Double? = id % 3 == 0 ? Double(number(below: 1000)) / 7 : nil
-            // Beyond 32 bits: milliseconds since 1970, and numbers that only 64 bits hold.
+            // Numbers beyond 32 bits: milliseconds since 1970, and larger ones.
             let sentAt: Int64 = id % 1_000 == 0 ? Int64.max - Int64(id) : 1_600_000_000_000 + Int64(id) * 61_003
             let uid = "user-\(number(below: 500))"
             try db.execute(
@@ -77,7 +77,7 @@ try db.transaction {
         let content = (0..<8_000).map { UInt8(truncatingIfNeeded: $0 &* id &+ $0 / 7) }
         try db.execute("INSERT INTO attachment_cache VALUES (\(id), \(1_600_000_000_000 + id), \(content))")
     }
-    // A gap, as deletions leave one: rowids are not the count of rows.
+    // Deletions leave gaps, so rowids differ from the number of rows.
     try db.execute("DELETE FROM chat WHERE id % 1013 = 0")
     try db.execute("DELETE FROM attachment_cache WHERE messageId % 3 = 0")
 }

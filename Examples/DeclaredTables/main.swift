@@ -1,5 +1,5 @@
-// An app that declared its tables in a property list, with a copy of the last one beside the database: the list is valid
-// as it is, and the version of a legacy file comes from wherever the app kept it.
+// An app that declared its tables in a property list, and kept a copy of the last list beside the database. The list is
+// used unchanged, and the app says where it kept the version of a legacy file.
 
 import CipherStore
 import Foundation
@@ -17,7 +17,7 @@ try example.legacy(
     """)
 
 var configuration = try Configuration(contentsOf: example.config("ChatStore.plist"))
-// The copy was encrypted with a cipher of the app's own, so the app reads it: here is where it would.
+// The app encrypted the copy with its own cipher, so the app decrypts it, in this closure.
 configuration.recordedVersion = .custom { _ in 23 }
 let store = try await EncryptedStore.open(configuration, directory: example.folder, keyProvider: example.keys)
 example.tell(store.report)

@@ -1,5 +1,5 @@
-// An app on GRDB moves to a store: its migrations go on from where its file is, and rows, dates, UUIDs, JSON and the order of
-// names are what they were. The file is as GRDB 7.8 writes it.
+// An app on GRDB moves to a store. Its migrations continue where the file is, and its rows, dates, UUIDs, JSON and sort
+// order of names stay the same. The file is as GRDB 7.8 writes it.
 
 import AppSQLite
 import CipherStore
@@ -9,7 +9,7 @@ import StoreSupport
 import Support
 
 let example = try Example("from GRDB")
-// Two of the app's three migrations were applied. Its index needs one of GRDB's collations.
+// Two of the app's three migrations were applied. The file's index needs one of GRDB's collations.
 try example.legacy(
     "app.sqlite",
     """
@@ -25,7 +25,7 @@ try example.legacy(
         NULL);
     """
 ) { database in
-    // As GRDB registers it.
+    // The same collation as GRDB registers.
     sqlite3_create_collation_v2(
         database, "swiftLocalizedStandardCompare", SQLITE_UTF8, nil,
         { _, leftCount, left, rightCount, right in
@@ -35,7 +35,7 @@ try example.legacy(
         }, nil)
 }
 
-// Was: Codable, FetchableRecord, PersistableRecord.
+// This was Codable, FetchableRecord, PersistableRecord.
 struct Player: Codable, Equatable, Sendable {
     var id: UUID
     var name: String
@@ -46,7 +46,7 @@ struct Player: Codable, Equatable, Sendable {
     var page: URL?
 }
 
-// Was: a DatabaseMigrator. Each of its migrations is a version, and the next one is written as a step like them.
+// This was a DatabaseMigrator. Each of its migrations is now a version, and the next one is written as another step.
 var configuration = Configuration(
     databaseName: "app.sqlite", version: 4,
     recordedVersion: .migrations(.init(["createPlayer", "addPhoto", "addTeam"])),
@@ -81,7 +81,7 @@ example.tell(store.report)
 try example.expect(store.report.migration.from == 2, "two migrations were applied")
 
 func id(_ text: String) throws -> UUID {
-    guard let id = UUID(uuidString: text) else { throw Example.Failure("\(text) is no UUID") }
+    guard let id = UUID(uuidString: text) else { throw Example.Failure("\(text) is not a UUID") }
     return id
 }
 
@@ -97,7 +97,7 @@ try example.expect(players == [bo, ana], "the players, in GRDB's order: \(player
 let found = try await store.read { db in try db.row(Player.self, "SELECT * FROM player WHERE id = \(ana.id)") }
 try example.expect(found == ana, "a player by its UUID")
 
-// What the store writes is what GRDB wrote, to the byte.
+// The store writes the same bytes as GRDB.
 let forms = try await store.write { db in
     var copy = ana
     copy.id = UUID()

@@ -1,5 +1,5 @@
-// An app on SQLite.swift moves to a store: its version is PRAGMA user_version, or what SQLiteMigrationManager.swift keeps, and
-// rows, dates and UUIDs are what they were. The file is as SQLite.swift writes it.
+// An app on SQLite.swift moves to a store. Its version is PRAGMA user_version, or is recorded by
+// SQLiteMigrationManager.swift. Its rows, dates and UUIDs stay the same. The file is as SQLite.swift writes it.
 
 import CipherStore
 import Foundation
@@ -7,7 +7,7 @@ import StoreSupport
 import Support
 
 let example = try Example("from SQLite.swift")
-// Expression<UUID>, Expression<Date>, Expression<Bool>, Expression<Blob?>, Expression<URL?>.
+// The columns are Expression<UUID>, Expression<Date>, Expression<Bool>, Expression<Blob?> and Expression<URL?>.
 let users = """
     CREATE TABLE "users" ("id" TEXT PRIMARY KEY NOT NULL, "email" TEXT NOT NULL UNIQUE, "seen" TEXT NOT NULL,
         "admin" INTEGER NOT NULL DEFAULT (0), "avatar" BLOB, "page" TEXT);
@@ -32,12 +32,12 @@ struct User: Codable, Equatable, Sendable {
     var page: URL?
 }
 
-guard let id = UUID(uuidString: "7D6A1C1E-0F3B-4E9E-9E42-0C6B9A1D2F30") else { throw Example.Failure("no UUID") }
+guard let id = UUID(uuidString: "7D6A1C1E-0F3B-4E9E-9E42-0C6B9A1D2F30") else { throw Example.Failure("not a UUID") }
 let ana = User(
     id: id, email: "ana@example.org", seen: Date(timeIntervalSince1970: 1_700_000_000.125), admin: true,
     avatar: Data([0, 255]), page: URL(string: "https://example.org/ana"))
 
-/// The third version of the app, whose older ones asked `db.userVersion`.
+/// The configuration of the app's third version; the older versions read `db.userVersion`.
 func configuration(_ name: String, _ recordedVersion: RecordedVersion) -> Configuration {
     var configuration = Configuration(
         databaseName: name, version: 3, recordedVersion: recordedVersion,
@@ -74,7 +74,7 @@ for configuration in [
     let found = try await store.read { db in try db.rows(User.self, "SELECT * FROM users WHERE email LIKE \("%ana%")") }
     try example.expect(found == [ana], "the user as it was: \(found)")
 
-    // What the store writes is what SQLite.swift wrote.
+    // The store writes the same values as SQLite.swift.
     var bo = ana
     (bo.id, bo.email) = (UUID(), "bo@example.org")
     let written = try await store.write { [bo] db in

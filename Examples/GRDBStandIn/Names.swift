@@ -1,5 +1,5 @@
 // swift-format-ignore-file
-// The names of the public types of GRDB and SQLite.swift that an app may see in the same file as ours.
+// The names of GRDB's and SQLite.swift's public types, which an app may import in the same file as this library.
 
 // GRDB
 public struct Configuration { public init() {} }

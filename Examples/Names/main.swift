@@ -1,5 +1,6 @@
-// An app uses this library and another wrapper in one file. Where both have a type of a name, each is told apart by its
-// module: no module of this library has a type with the module's name, which would hide the others.
+// An app uses this library and another wrapper in one file. If both have a type with the same name, the module name
+// distinguishes them. No module of this library contains a type with the module's name, which would hide the other
+// types.
 
 import CipherStore
 import Foundation
@@ -9,7 +10,7 @@ import Support
 
 let example = try Example("an app with another wrapper's names in the same file")
 
-// The other wrapper's.
+// The other wrapper's types.
 let theirs = (
     GRDBStandIn.Configuration(), GRDBStandIn.Row(), GRDBStandIn.SQL(), GRDBStandIn.DatabaseError(),
     GRDBStandIn.Connection(), GRDBStandIn.Value(), GRDBStandIn.Collation(), GRDBStandIn.Statement(), DatabasePool(),
@@ -17,7 +18,7 @@ let theirs = (
 )
 _ = theirs
 
-// Ours.
+// The types of this library.
 let tables = [DeclaredTable(name: "note", columns: [.init(name: "body", definition: "TEXT NOT NULL")])]
 var configuration = CipherStore.Configuration(databaseName: "app.db", version: 1, schema: .tables(tables))
 configuration.collations = [
@@ -32,7 +33,7 @@ let found: [CipherStore.Value] = try await store.read { db in try db.values("SEL
 try example.expect(found == [.text("Ana")], "the row")
 do {
     try await store.write { db in try db.execute("INSERT INTO note VALUES (NULL)") }
-    throw Example.Failure("a NULL where there may be none")
+    throw Example.Failure("a NULL was inserted into a NOT NULL column")
 } catch let error as CipherStore.DatabaseError where error.isNotNullViolation {
     print("   \(error.message)")
 }

@@ -1,5 +1,5 @@
-// A notes app on a store: its schema, values in and out, a search, an observation, a backup and an export. The same app on
-// GRDB is in NotesWithGRDB. Scripts/examples counts the lines of both.
+// A notes app on a store: a schema, writing and reading values, a search, an observation, a backup and an export. The
+// same app on GRDB is in NotesWithGRDB. Scripts/examples counts the lines of both.
 
 import CipherStore
 import Foundation
@@ -18,13 +18,13 @@ struct Note: Codable, Equatable, Sendable {
     var changed = Date(timeIntervalSince1970: 1_790_000_000)
 }
 
-/// A line of the list of notes.
+/// A row in the list of notes.
 struct Entry: Codable, Equatable, Sendable {
     var title: String
     var notebook: Notebook
 }
 
-/// What the app does with its notes.
+/// The operations of the app.
 struct Notes: Sendable {
     let store: EncryptedStore
 
@@ -74,7 +74,7 @@ struct Notes: Sendable {
         try await store.write { db in try db.update(note, in: "note") }
     }
 
-    /// Takes over what another device has: new notes and changed ones.
+    /// Merges new and changed notes from another device.
     func merge(_ notes: [Note]) async throws {
         try await store.write { db in
             for note in notes { try db.upsert(note, into: "note") }

@@ -1,5 +1,5 @@
-// The notes app of Notes on GRDB, without encryption. It is no target of this package, for GRDB is not fetched: its lines are
-// counted, and it was built and run once against GRDB 7.8.
+// The notes app of Notes on GRDB, without encryption. It is not a target of this package, because GRDB is not fetched.
+// Only its lines are counted; it was built and run once with GRDB 7.8.
 
 import Foundation
 import GRDB
@@ -27,13 +27,13 @@ struct Note: Codable, Equatable, FetchableRecord, MutablePersistableRecord {
     }
 }
 
-/// A line of the list of notes.
+/// A row in the list of notes.
 struct Entry: Codable, Equatable, FetchableRecord {
     var title: String
     var notebook: Notebook
 }
 
-/// What the app does with its notes.
+/// The operations of the app.
 struct Notes: Sendable {
     let pool: DatabasePool
 
@@ -78,7 +78,7 @@ struct Notes: Sendable {
         try await pool.write { db in try note.update(db) }
     }
 
-    /// Takes over what another device has: new notes and changed ones.
+    /// Merges new and changed notes from another device.
     func merge(_ notes: [Note]) async throws {
         try await pool.write { db in
             for var note in notes { try note.upsert(db) }

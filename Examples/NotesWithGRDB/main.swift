@@ -1,4 +1,4 @@
-// Uses the app: what is written is read again.
+// Uses the app, and checks that it reads what it wrote.
 
 import Foundation
 

@@ -1,4 +1,5 @@
-// An app that ran numbered property lists: the same files, and its record of the next update to run, are read as they are.
+// An app that ran numbered property lists. The store reads the same files, and the app's record of the next update to
+// run.
 
 import CipherStore
 import Foundation
@@ -6,7 +7,7 @@ import StoreSupport
 import Support
 
 let example = try Example("numbered steps")
-// The app as of update 2. Its record names the next one.
+// The app's database as of update 2. Its record names the next update.
 try example.legacy(
     "user.db",
     """

@@ -1,17 +1,17 @@
-// An app keeps its own SQLite wrapper, and only wants its file encrypted before the wrapper opens it.
+// An app keeps its own SQLite wrapper, and encrypts its file before the wrapper opens it.
 
 import AppSQLite
 import CipherDatabaseConversion
 import Foundation
 import Support
 
-/// The app's wrapper, as it was, but for the key.
+/// The app's wrapper, unchanged except for the key.
 final class Database {
     private var handle: OpaquePointer?
 
     init(path: String, key: SecretBytes) throws {
         try check(sqlite3_open(path, &handle))
-        // With its length: a zero at the end would be part of the key.
+        // Passes the length without the terminating zero, which would be part of the key.
         try check(key.withUnsafeBytes { sqlite3_key(handle, $0.baseAddress, Int32($0.count)) })
     }
 
@@ -42,7 +42,8 @@ let file = try example.legacy(
     PRAGMA user_version = 12;
     """)
 
-// At every launch, before the wrapper: encrypts a plaintext file, and leaves an encrypted one alone.
+// At every launch, before the wrapper opens the file, this encrypts a plaintext file. It does not change an encrypted
+// one.
 for _ in 1...2 {
     let report = try await DatabaseConverter.encrypt(file, keyProvider: example.keys)
     print("   \(report.outcome.rawValue), \(report.tables) tables, \(report.rows) rows")

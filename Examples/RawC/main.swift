@@ -1,4 +1,4 @@
-// An app on SQLite's C interface moves to a store: its file, its version number and its schema stay what they are.
+// An app on SQLite's C interface moves to a store. Its file, version number and schema stay the same.
 
 import AppSQLite
 import CipherStore
@@ -7,7 +7,7 @@ import StoreSupport
 import Support
 
 let example = try Example("an app on the raw C interface")
-// What it has written so far.
+// The database that the app has written so far.
 try example.legacy(
     "notes.db",
     """
@@ -17,8 +17,8 @@ try example.legacy(
     """)
 try example.expect("buy bread", readable: true, in: "notes.db")
 
-// Before: sqlite3_open, sqlite3_prepare_v2, sqlite3_step, sqlite3_column_text, sqlite3_finalize.
-// The next version of the app opens a store. It still makes its tables itself, so it names no schema source.
+// The app called sqlite3_open, sqlite3_prepare_v2, sqlite3_step, sqlite3_column_text and sqlite3_finalize. Its next
+// version opens a store. It still creates its tables itself, so it specifies no schema source.
 struct Note: Codable, Sendable { var id: Int; var body: String }
 
 let configuration = Configuration(databaseName: "notes.db", version: 4)

@@ -2,7 +2,7 @@ import CipherStore
 import Support
 
 extension Example {
-    /// Tells what opening a store did.
+    /// Prints what the opening of a store did.
     public func tell(_ report: OpenReport) {
         let from = report.migration.from.map { "\($0)" } ?? "none"
         let rows = report.encryption.map { ", \($0.rows) rows" } ?? ""

@@ -2,14 +2,14 @@ import AppSQLite
 import CipherDatabaseConversion
 import Foundation
 
-/// What the examples share: a folder to work in, a key, databases of older versions, and a look at the bytes.
+/// What the examples share: a folder, a key, databases of older versions, and a search in the bytes of files.
 public struct Example: Sendable {
     /// Why an example failed.
     public struct Failure: Error, CustomStringConvertible {
         /// What went wrong.
         public let description: String
 
-        /// A failure with its reason.
+        /// Creates a failure with its reason.
         public init(_ description: String) {
             self.description = description
         }
@@ -17,7 +17,7 @@ public struct Example: Sendable {
 
     /// The folder of the app's data, empty at first.
     public let folder: URL
-    /// The key, in a file that is made when it is first needed.
+    /// The key, in a file that is created when it is first used.
     public let keys: any KeyProvider
 
     /// Begins an example in a new folder.
@@ -34,14 +34,14 @@ public struct Example: Sendable {
         try FileManager.default.removeItem(at: folder.deletingLastPathComponent())
     }
 
-    /// A file of the example configurations.
+    /// Returns a file of the example configurations.
     public func config(_ path: String) -> URL {
         URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../Config/\(path)")
     }
 
-    /// Writes a plaintext database, as the app before this library did, and gives its place.
+    /// Writes a plaintext database as the app did before it used this library, and returns its URL.
     ///
-    /// - Parameter prepare: Is given the database before the script runs, to register what its schema needs.
+    /// - Parameter prepare: Registers what the schema needs, before the script runs.
     @discardableResult
     public func legacy(
         _ name: String, _ script: String, prepare: (OpaquePointer?) -> Void = { _ in }
@@ -61,12 +61,12 @@ public struct Example: Sendable {
         return file
     }
 
-    /// Ends the example where something is not as it should be.
+    /// Ends the example with a failure if the condition is false.
     public func expect(_ condition: Bool, _ what: String) throws {
         guard condition else { throw Failure("not as expected: \(what)") }
     }
 
-    /// Checks that a text can, or cannot, be found in the bytes of a file and what lies beside it.
+    /// Checks whether a text occurs in the bytes of a file or of the files beside it.
     public func expect(_ text: String, readable: Bool, in name: String) throws {
         let files = try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
         let found = try files.contains { file in

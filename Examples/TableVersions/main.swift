@@ -1,4 +1,5 @@
-// An app that keeps a version for each table, and renamed a table to tableOld when it rebuilt it. It was killed in one.
+// An app that keeps a version for each table, and renamed a table to tableOld when it rebuilt the table. The app was
+// killed during such a rebuild.
 
 import CipherStore
 import Foundation

@@ -1,4 +1,4 @@
-// An app that ships a template database, and copied its user's rows into each new one.
+// An app that ships a template database, and copied its user's rows into each new template.
 
 import CipherStore
 import Foundation
@@ -6,7 +6,7 @@ import StoreSupport
 import Support
 
 let example = try Example("a template database")
-// A copy of the first template, with a row of the user's, and a category that the user has renamed.
+// A copy of the first template, with one of the user's rows, and with a category that the user has renamed.
 try example.legacy(
     "dbLocal.db",
     """

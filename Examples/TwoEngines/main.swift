@@ -1,5 +1,5 @@
-// A process that has both libraries, plain SQLite and SQLCipher. Their functions have the same names, and which of them is
-// called is decided by the order in which they were linked. Scripts/examples links it in both orders.
+// A process with two libraries, plain SQLite and SQLCipher. Their functions have the same names, and the link order
+// decides which of them are called. Scripts/examples links the program in both orders.
 //
 // Usage: two-engines encrypted|refused
 
@@ -10,7 +10,7 @@ import Support
 
 let wanted = CommandLine.arguments.dropFirst().first ?? "encrypted"
 let example = try Example("plain SQLite and SQLCipher in one process")
-// Both have it: the app's other parts keep their library in the process.
+// This call keeps plain SQLite in the process, as the other parts of an app would.
 precondition(sqlite3_libversion_number() > 0)
 let file = try example.legacy("app.db", "CREATE TABLE note(body TEXT); INSERT INTO note VALUES ('Ana');")
 let outcome: String

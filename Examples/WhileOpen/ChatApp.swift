@@ -1,7 +1,7 @@
 import CipherStore
 import Foundation
 
-/// Shows the latest messages and receives new ones, while the database of both is encrypted.
+/// Shows the latest messages and receives new ones, while the database is encrypted.
 @MainActor
 final class ChatApp {
     /// The number of messages received so far.
@@ -20,7 +20,7 @@ final class ChatApp {
         self.window = window
     }
 
-    /// Receives and shows messages until the database is encrypted, and for one frame longer.
+    /// Receives and shows messages until the database is encrypted, and for one more frame.
     func work(untilEncrypted oldMessages: Int) async throws {
         var isEncrypted = false
         while !isEncrypted {
@@ -70,7 +70,7 @@ final class ChatApp {
         }
     }
 
-    /// Returns the start of the file, as anyone who copies it sees it.
+    /// Returns the start of the file, as anyone with a copy of the file sees it.
     private func firstBytes() throws -> String {
         let handle = try FileHandle(forReadingFrom: file)
         defer { try? handle.close() }

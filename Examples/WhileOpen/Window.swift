@@ -8,7 +8,9 @@ import Foundation
     import Darwin
 #endif
 
-/// A window in a terminal, which is redrawn with each frame; without a terminal only the last frame is printed.
+/// A window in a terminal, which is redrawn with each frame.
+///
+/// Without a terminal, only the last frame is printed.
 @MainActor
 final class Window {
     private let isTerminal = isatty(STDOUT_FILENO) == 1
@@ -16,7 +18,7 @@ final class Window {
     private let recording: FileHandle?
     private var latest: [String] = []
 
-    /// - Parameter path: The recording; `nil` for none.
+    /// - Parameter path: The file for the recording; `nil` for none.
     init(recording path: String?) throws {
         if let path {
             guard FileManager.default.createFile(atPath: path, contents: nil) else {
@@ -26,7 +28,7 @@ final class Window {
         } else {
             recording = nil
         }
-        // The alternate screen, without a cursor.
+        // Switches to the alternate screen and hides the cursor.
         if isTerminal { write("\u{1b}[?1049h\u{1b}[?25l") }
     }
 
@@ -36,7 +38,7 @@ final class Window {
         try recording?.write(contentsOf: Data((lines.joined(separator: "\n") + "\n\u{c}\n").utf8))
     }
 
-    /// Leaves the terminal as it was, with the last frame in it.
+    /// Restores the terminal, with the last frame in it.
     func close() throws {
         if isTerminal { write("\u{1b}[?25h\u{1b}[?1049l") }
         for line in latest { print(line) }

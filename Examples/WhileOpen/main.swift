@@ -32,7 +32,7 @@ let app = ChatApp(store, conversion, file: file, window: try Window(recording: r
 try await app.work(untilEncrypted: messages)
 
 let rows = try await store.read { try $0.value(Int.self, "SELECT count(*) FROM chat") }
-try example.expect(rows == messages + app.received, "\(rows ?? 0) rows, of \(messages) and \(app.received)")
+try example.expect(rows == messages + app.received, "\(rows ?? 0) rows, not \(messages) + \(app.received)")
 await store.close()
 try example.expect("secret number 1 ", readable: false, in: "chat.db")
 try example.end()

@@ -1,6 +1,6 @@
 // swift-format-ignore-file
-// Stands for FMDB where the documents' blocks are compiled: the calls that they make, as Swift imports them from
-// FMDB/SQLCipher.
+// A stand-in for FMDB, for compiling the documents' blocks. It declares the calls that the blocks make, as Swift imports
+// them from FMDB/SQLCipher.
 import AppSQLite
 public import Foundation
 

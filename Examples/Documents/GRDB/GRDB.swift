@@ -1,5 +1,5 @@
 // swift-format-ignore-file
-// Stands for GRDB where the documents' blocks are compiled: the calls that they make, as GRDB 7 declares them.
+// A stand-in for GRDB, for compiling the documents' blocks. It declares the calls that the blocks make, as GRDB 7 does.
 import AppSQLite
 public import Foundation
 

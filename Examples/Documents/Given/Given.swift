@@ -1,9 +1,9 @@
 public import CipherStore
 public import Foundation
 
-/// The values that a code block of the documents may use without declaring them.
+/// The values that the documents' code blocks may use without declaring them.
 public struct Given: Sendable {
-    /// A new folder, with nothing in it but what is below.
+    /// A new folder that contains only the files below.
     public let folder: URL
     /// A plaintext database with the table `chat`.
     public let file: URL
@@ -11,17 +11,17 @@ public struct Given: Sendable {
     public let fixtures: [URL]
     /// The path of the key file.
     public let keyPath: String
-    /// The key, in a file that is created when it is first needed.
+    /// The key, in a file that is created when it is first used.
     public let keys: FileKeyProvider
     /// Describes the database of the store.
     public let configuration: Configuration
     /// A store with the table `chat`, in the file `chat.db`.
     public let store: EncryptedStore
 
-    /// Makes the folder of a block.
+    /// Creates the folder of a block.
     ///
     /// - Parameters:
-    ///   - name: The block's name, for its folder.
+    ///   - name: The name of the block's folder.
     ///   - legacy: The plaintext database, of which `file` is a copy.
     public init(_ name: String, in place: URL, legacy: URL) async throws {
         let files = FileManager.default

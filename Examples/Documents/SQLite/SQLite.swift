@@ -1,6 +1,6 @@
 // swift-format-ignore-file
-// Stands for SQLite.swift where the documents' blocks are compiled: the calls that they make, as its SQLCipher variant
-// declares them.
+// A stand-in for SQLite.swift, for compiling the documents' blocks. It declares the calls that the blocks make, as the
+// SQLCipher variant of SQLite.swift does.
 import AppSQLite
 
 public struct KeyRefused: Error { public let message: String }
