@@ -16,7 +16,7 @@ struct ChildProcess {
         var usage = rusage()
         let seconds = try Measurement.seconds {
             let child = try spawn(program, arguments, input: input, output: output.path(percentEncoded: false))
-            guard wait4(child, &status, 0, &usage) == child else { throw BenchmarkFailure("\(program) cannot be awaited") }
+            guard wait4(child, &status, 0, &usage) == child else { throw BenchmarkFailure("\(program) did not end") }
         }
         guard status == 0 else {
             throw BenchmarkFailure("\(program) \(arguments.first ?? "") failed with status \(status)")

@@ -32,7 +32,7 @@ static int shm_lock(sqlite3_file *file, int offset, int count, int flags) {
     return result;
 }
 
-// SQLite gives no page back here, but says that those it was given are old.
+// SQLite returns no page here, but reports that the pages it was given are outdated.
 static int unfetch(sqlite3_file *file, sqlite3_int64 offset, void *page) {
     if (!page && file == checkpointing) tell(CH_HAS_READ_HEADER);
     return original->xUnfetch(file, offset, page);
@@ -47,7 +47,7 @@ static int open_hooked(sqlite3_vfs *files, const char *name, sqlite3_file *file,
         hooked.xShmLock = shm_lock;
         hooked.xUnfetch = unfetch;
     }
-    // Files on other file systems have methods of their own.
+    // Files on other file systems have different methods.
     if (file->pMethods == original) file->pMethods = &hooked;
     return result;
 }

@@ -1,4 +1,4 @@
-// Since OpenSSL 3 the bytes come from a provider; to replace them by a function is deprecated, and works.
+// Since OpenSSL 3 the bytes come from a provider. Replacing them with a function is deprecated, but works.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "Repeatability.h"
 #include "CCipherEngine.h"
@@ -32,6 +32,6 @@ int rp_install(void) {
     if (!files || files->iVersion < 2 || RAND_set_rand_method(&method) != 1) return 0;
     files->xRandomness = fill_for_sqlite;
     files->xCurrentTimeInt64 = tell_time;
-    // Its files are the same when it begins anew, which is among what is tried.
+    // SQLite's files are the same when it starts again, which is also tested.
     return sqlite3_shutdown() == SQLITE_OK;
 }

@@ -19,7 +19,7 @@ final class Counter: @unchecked Sendable {
     }
 }
 
-/// Kills the process at the place that the release names.
+/// Kills the process at the point that the release names.
 enum Death {
     nonisolated(unsafe) private static var place = ""
     nonisolated(unsafe) private static var number = 0
@@ -35,7 +35,7 @@ enum Death {
     }
 }
 
-/// Says a line, not through a buffer: what is said must be out before the next kill.
+/// Writes a line without a buffer, because the line must be written before the next kill.
 func say(_ text: String) {
     let line = Array((text + "\n").utf8)
     var sent = 0

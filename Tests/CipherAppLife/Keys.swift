@@ -1,11 +1,11 @@
 internal import CipherStore
 import Foundation
 
-/// What a key store of the app's own says when it fails.
+/// The errors of the app's own key store.
 struct VaultError: Error {}
 
 extension Release.Key {
-    /// The provider as an app would make it.
+    /// The key provider of the app.
     var provider: any KeyProvider {
         switch self {
         case .raw(let hex):

@@ -1,7 +1,7 @@
 internal import CipherStore
 import Foundation
 
-/// An observation that runs beside an app's work, and must have its last rows at the end.
+/// An observation that runs while the app works, and must have the last rows at the end.
 actor ObservedRows {
     private let store: EncryptedStore
     private var latest: [Int]?
@@ -24,9 +24,9 @@ actor ObservedRows {
         }
     }
 
-    /// Why it does not know the rows that are there; `nil` where it does.
+    /// Why the observed rows differ from the database's; `nil` if they are equal.
     ///
-    /// Others may write as well, so that a row that is read here may be gone there: both are looked at until they agree.
+    /// Others may also write, so a row that is read here may already be gone there. Both are read until they agree.
     func failure() async -> String? {
         for _ in 0..<500 {
             do {

@@ -2,7 +2,8 @@ internal import CipherStore
 import Foundation
 
 extension Release {
-    /// What the release hands to the store: its configuration file with the app's flags, or all of it in Swift.
+    /// The configuration that the release passes to the store: from its configuration file with the app's flags, or
+    /// from Swift.
     func configuration() throws -> Configuration {
         var configuration: Configuration
         if let configurationFile {
@@ -28,7 +29,7 @@ extension Release {
     }
 }
 
-/// Swift of the app's own, which happens to run what the description says.
+/// The app's own Swift code, which runs what the description says.
 @Sendable private func run(_ statements: [String], _ db: borrowing Connection) throws {
     for statement in statements {
         Death.pass("step")

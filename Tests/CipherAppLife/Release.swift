@@ -1,11 +1,11 @@
 internal import CipherStore
 import Foundation
 
-/// One release of an app, as `Scripts/lives` describes it: what the app's source code would say.
+/// One release of an app, as `Scripts/lives` describes it.
 struct Release: Decodable {
     /// The folder of the database.
     let directory: String
-    /// A configuration file that the app ships; where there is none, the app says the rest in Swift.
+    /// A configuration file that the app ships; if there is none, the app specifies everything in Swift.
     let configurationFile: String?
     let database: String
     let version: SchemaVersion
@@ -18,7 +18,7 @@ struct Release: Decodable {
     let work: [Operation]
     let ending: Ending
     let death: Death?
-    /// In milliseconds.
+    /// The time in milliseconds.
     let busyTimeout: Int?
 
     struct Encryption: Decodable {
@@ -33,7 +33,7 @@ struct Release: Decodable {
         let kdfIterations: Int?
     }
 
-    /// Where a legacy file's version is: in a table, or in a file that a closure of the app reads.
+    /// Where the version of a legacy file is: in a table, or in a file that a closure of the app reads.
     struct Recorded: Decodable {
         let table: String?
         let column: String?
@@ -55,7 +55,7 @@ struct Release: Decodable {
         let isSwift: Bool
     }
 
-    /// What the app does in Swift while it is opened, for sources that have no steps.
+    /// What the app does in Swift during the opening, for schema sources without steps.
     struct Hooks: Decodable {
         let firstInstall: [String]?
         let upgrades: [Step]?
@@ -69,9 +69,9 @@ struct Release: Decodable {
         case file(path: String, create: Bool)
         case environment(String)
         case rotation(from: Key, to: Key, drops: String?)
-        /// Fails at the asks after the first ones.
+        /// Fails after the first requests.
         case failing(Key, after: Int, error: String)
-        /// Gives another key at the asks after the first ones.
+        /// Returns another key after the first requests.
         case changing(Key, after: Int, other: Key)
 
         private enum Keys: String, CodingKey {
@@ -107,23 +107,23 @@ struct Release: Decodable {
         }
     }
 
-    /// What the app's user does once the store is open: one transaction each.
+    /// What the app's user does after the store has opened, in one transaction each.
     struct Operation: Decodable {
-        /// Names it in what is acknowledged.
+        /// The name with which the transaction is acknowledged.
         let name: String
         let sql: String
-        /// Bound in order; text that begins with `x:` is a blob in hexadecimal digits.
+        /// The values in order; text that begins with `x:` is a blob in hexadecimal digits.
         let values: [String]
     }
 
     enum Ending: String, Decodable {
-        /// The store is closed.
+        /// The app closes the store.
         case close
-        /// The process ends without a word to the store.
+        /// The process ends without closing the store.
         case exit
     }
 
-    /// Where the process kills itself: the place, and at which time that it comes there.
+    /// Where the process kills itself: a point in the code, and how often the process must reach it.
     struct Death: Decodable {
         let place: String
         let number: Int

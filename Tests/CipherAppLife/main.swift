@@ -5,8 +5,8 @@ import Foundation
 //
 //   CipherAppLife DESCRIPTION   opens the store as the JSON file says, works on it and ends
 //
-// It says a line for each event: `opened` with the report, `did NAME CHANGES ROWID` once a transaction has been
-// acknowledged, `refused CODE …` where the store could not be opened, `failed NAME CODE …` where a transaction failed,
+// Prints a line for each event: `opened` with the report, `did NAME CHANGES ROWID` when a transaction has been
+// acknowledged, `refused CODE …` if the store could not be opened, `failed NAME CODE …` if a transaction failed, and
 // `closed`.
 
 let release = try Release(contentsOf: CommandLine.arguments[1])
@@ -56,7 +56,7 @@ say("opened " + String(decoding: try JSONEncoder().encode(opened), as: UTF8.self
 
 do {
     for name in release.backfills {
-        // Each row must be visited once: what is added shows a second visit.
+        // Each row must be visited once. The addition shows a second visit.
         let visited = try await store.backfill(name, of: "item", batch: 3) { db, rowIDs in
             for rowID in rowIDs {
                 try db.execute("UPDATE item SET visits = visits + 1 WHERE rowid = \(rowID)")
@@ -72,7 +72,7 @@ do {
 let watch = ObservedRows(store)
 for (number, operation) in release.work.enumerated() {
     Death.pass("before")
-    // As an app that is put to sleep in between.
+    // Acts like an app that is suspended in between.
     if number % 2 == 1 {
         await store.suspend()
         Death.pass("asleep")

@@ -8,11 +8,11 @@ import Foundation
     import Darwin
 #endif
 
-/// A backfill of forty rows in batches of ten, which kills its own process where it is told to.
+/// A backfill of forty rows in batches of ten, which kills its own process at a given place.
 enum BackfillSubject {
     /// - Parameters:
-    ///   - folder: The folder of `app.db`, which is made where there is none.
-    ///   - place: `in` or `behind` the batch; nothing for a run to the end.
+    ///   - folder: The folder of `app.db`, which is created if it does not exist.
+    ///   - place: `in` for inside the batch, `behind` for after it; nothing for a complete run.
     static func run(_ folder: String, place: String?, batch: Int?) async throws {
         let configuration = Configuration(databaseName: "app.db", version: 1)
         let store = try await EncryptedStore.open(

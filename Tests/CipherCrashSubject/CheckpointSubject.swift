@@ -5,14 +5,14 @@ internal import CipherStore
 import CipherTestSupport
 import Foundation
 
-/// Checkpoints during which another connection makes the log begin anew, as SQLite's WAL-reset fault needs it.
+/// Checkpoints during which another connection restarts the log, as in SQLite's WAL-reset bug.
 ///
-/// Before the checkpointer takes its lock, the other connection commits and writes the whole log into the file; once the
-/// checkpointer has read the header, it commits again, and SQLite begins the log anew. A checkpointer that goes on with the
-/// old header marks frames of the new log as written which are not there yet.
-/// Source: SQLite, "Write-Ahead Logging", "The WAL-Reset Bug".
+/// Before the checkpointer takes its lock, the other connection commits and checkpoints the whole log. After the
+/// checkpointer has read the header, the other connection commits again, and SQLite restarts the log. A checkpointer
+/// that continues with the old header marks frames of the new log as checkpointed that do not exist yet. Source:
+/// SQLite, "Write-Ahead Logging", "The WAL-Reset Bug".
 enum CheckpointSubject {
-    /// Who checkpoints: a connection with SQLite's defaults or a store, behind a commit or asked for TRUNCATE.
+    /// Who checkpoints: a connection with SQLite's defaults, or a store after a commit or with an explicit TRUNCATE.
     enum Way: String {
         case connection, connectionTruncating, store, storeTruncating
 
@@ -20,12 +20,13 @@ enum CheckpointSubject {
         var truncates: Bool { self == .connectionTruncating || self == .storeTruncating }
     }
 
-    /// Prints how many checkpoints had read a header when the other connection wrote, how often that one was refused as busy,
-    /// and how many acknowledged rows were lost.
+    /// Prints how many checkpoints had read a header when the other connection wrote.
+    ///
+    /// Also prints how often the other connection was refused as busy, and how many acknowledged rows were lost.
     ///
     /// - Parameters:
-    ///   - folder: The folder of `app.db`, which is made.
-    ///   - isElsewhere: Whether the other connection is one of another process.
+    ///   - folder: The folder of `app.db`, which is created.
+    ///   - isElsewhere: Whether the other connection is in another process.
     static func run(_ folder: String, _ way: Way, runs: Int, isElsewhere: Bool) throws {
         let path = folder + "/app.db"
         let store = try open(folder)
@@ -54,10 +55,10 @@ enum CheckpointSubject {
         print("rows \(report.rows) checkpoints \(begun)")
     }
 
-    // Counted on the thread that converts, and read when it is done.
+    // Counted on the thread that converts, and read after the conversion has ended.
     nonisolated(unsafe) private static var begun = 0
 
-    // Set before anything checkpoints, and used by the thread that does, while the main thread waits for it.
+    // Set before the first checkpoint, and used by the checkpointing thread while the main thread waits for it.
     nonisolated(unsafe) private static var hooked: Other?
 
     private static func open(_ folder: String) throws -> EncryptedStore {
@@ -68,16 +69,16 @@ enum CheckpointSubject {
 
     private static func write(_ row: String, fillsLog: Bool, _ db: Connection) throws {
         try db.execute("INSERT INTO t VALUES (\(row))")
-        // A thousand pages, with which SQLite and a store checkpoint by themselves.
+        // At a thousand pages, SQLite and a store checkpoint automatically.
         if fillsLog { try db.execute("UPDATE filler SET body = randomblob(4200000) WHERE rowid = 1") }
     }
 
     // MARK: Who checkpoints
 
-    /// Returns the rows that were acknowledged.
+    /// Returns the acknowledged rows.
     private static func storeRows(_ folder: String, _ way: Way, _ runs: Int, _ other: Other) throws -> [String] {
         let store = try open(folder)
-        // Opens the connection that checkpoints: the header that it reads then is none that has changed.
+        // Opens the connection that checkpoints, so that the header it reads now has not changed.
         try store.checkpointBlocking()
         hooked = other
         defer { hooked = nil }
@@ -106,7 +107,7 @@ enum CheckpointSubject {
         return (0..<runs).flatMap { ["connection \($0)", "connection \($0) again"] }
     }
 
-    /// How many rows are not in the file.
+    /// Returns how many rows are missing from the file.
     private static func lost(_ rows: [String], _ path: String) throws -> Int {
         let connection = try Connection(
             path: path, mode: .readWrite, key: TestKeys.raw(), settings: CipherSettings(), busyTimeout: .zero)
@@ -117,7 +118,7 @@ enum CheckpointSubject {
 
     // MARK: Who writes meanwhile
 
-    /// A connection of another program, which waits for nobody.
+    /// A connection of another program, which does not wait for locks.
     private final class Other {
         private let ask: (String) throws -> String
         private let end: () throws -> Void
@@ -157,18 +158,18 @@ enum CheckpointSubject {
                     if begun == nil { try insert() } else { try commit() }
                 }
             } catch {
-                // In a callback of C there is nobody to throw it to.
+                // A callback of C cannot throw.
                 print(error)
                 exit(70)
             }
         }
 
-        /// Writes when the checkpoint is over, and is refused nothing.
+        /// Writes after the checkpoint, and must not be refused.
         func goOn() throws {
             if begun != nil { try commit() }
             let before = refused
             for _ in 0..<3 { try insert() }
-            guard refused == before else { throw Failure(text: "refused behind the checkpoint", status: 1) }
+            guard refused == before else { throw Failure(text: "a write after the checkpoint was refused", status: 1) }
         }
 
         func close() throws { try end() }

@@ -2,8 +2,7 @@ internal import CipherStore
 import CipherTestSupport
 import Foundation
 
-/// A store that is amidst its work when the process exits, and goes on after all that was registered for the exit since
-/// has run.
+/// A store that is working when the process exits, and continues until all later exit handlers have run.
 enum ExitSubject {
     private static let (isWorking, mayGoOn, hasEnded) = (
         DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0)
@@ -11,7 +10,7 @@ enum ExitSubject {
 
     static func run(_ folder: String, _ work: String?) throws -> Never {
         if work == "race" { try race(folder) }
-        // What is registered first runs last: behind what libcrypto may have registered.
+        // The handler that is registered first runs last, after any handler of libcrypto.
         atexit {
             ExitSubject.mayGoOn.signal()
             ExitSubject.hasEnded.wait()
@@ -29,7 +28,7 @@ enum ExitSubject {
         exit(0)
     }
 
-    /// Nothing waits for the store: four tasks write and read for as long as there is a process.
+    /// Nothing waits for the store: four tasks write and read until the process ends.
     private static func race(_ folder: String) throws -> Never {
         let store = try store(folder)
         try store.writeBlocking { try $0.execute("CREATE TABLE t(body BLOB)") }
@@ -63,7 +62,7 @@ enum ExitSubject {
         }
     }
 
-    /// A legacy file is encrypted first.
+    /// Encrypts a legacy file first.
     private static func open(_ folder: String) throws {
         let hasBegun = Once()
         let store = try store(folder) { progress in

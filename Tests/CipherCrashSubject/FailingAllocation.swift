@@ -1,13 +1,15 @@
 import CCipherSubjectShims
 import Foundation
 
-/// The allocation of SQLite that fails, as the environment says.
+/// The allocation in SQLite that fails, as specified in the environment.
 enum FailingAllocation {
     case none
     case counting
     case failing
 
-    /// Takes the place of SQLite's allocator; the library must not be in use yet.
+    /// Replaces SQLite's allocator.
+    ///
+    /// The library must not be in use yet.
     static func install() throws -> FailingAllocation {
         guard let text = ProcessInfo.processInfo.environment["FAILING_ALLOCATION"] else { return .none }
         let isLasting = text.hasSuffix("+")

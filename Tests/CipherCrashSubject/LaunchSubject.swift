@@ -3,12 +3,12 @@ internal import CipherSystemFiles
 import CipherTestSupport
 import Foundation
 
-/// The whole flow of a launch: encrypt, migrate, open.
+/// A complete launch: encrypt, migrate, open.
 enum LaunchSubject {
-    /// The version that the app wants, one above that of the file that ``Subject`` makes.
+    /// The version of the app, one above the version of the file that ``Subject`` makes.
     static let version = 24
 
-    /// A new column, and a constraint for which a table is built anew.
+    /// Adds a column, and a constraint that requires a rebuild of a table.
     private static let tables = [
         DeclaredTable(
             name: "chat",
@@ -20,11 +20,12 @@ enum LaunchSubject {
             ], indexes: [DeclaredTable.Index(name: "chat_by_body", columns: ["body"])])
     ]
 
-    /// Opens the store as an app does at its launch, reads, and returns what opening did.
+    /// Opens the store as an app does at its launch, reads, and returns what the opening did.
     ///
-    /// - Parameter change: `rekey` for an app whose key is another one now, `decrypt` for one that has turned encryption
-    ///   off, `use` for one that works with the store then, `change-key` for one that changes its key while it writes,
-    ///   `encrypt-open` for one that is encrypted while it writes, `recover` for one that recovers a damaged file.
+    /// - Parameter change: `rekey` for an app that now has another key, `decrypt` for one that has turned encryption
+    ///   off, `use` for one that then works with the store, `change-key` for one that changes its key while it writes,
+    ///   `encrypt-open` for one whose store is encrypted while it writes, `recover` for one that recovers a damaged
+    ///   file.
     static func run(_ path: String, change: String?) async throws -> String {
         let file = URL(filePath: path)
         let isOff = change == "decrypt"
@@ -35,7 +36,7 @@ enum LaunchSubject {
         encryption.onDamage = change == "recover" ? .recover : .rebuildIndexes
         encryption.when = change == "encrypt-open" ? .whileOpen : .beforeOpening
         var options = EncryptedStore.Options()
-        // A lock that could not be ended is waited for by each call.
+        // If a lock could not be released, each call waits for it.
         if change == "encrypt-open" { options.busyTimeout = .milliseconds(500) }
         let settings = options
         func open(_ provider: any KeyProvider) async throws -> EncryptedStore {
@@ -50,7 +51,7 @@ enum LaunchSubject {
         do {
             store = try await open(change == "rekey" ? rotation : TestKeys.provider())
         } catch let error as StoreError where error.code == .keyDoesNotFit && change == "change-key" {
-            // An earlier run has changed it.
+            // An earlier run has changed the key.
             store = try await open(rotation)
             isChanged = true
         }
@@ -61,7 +62,7 @@ enum LaunchSubject {
             if change == "encrypt-open" { try await OpenEncryptionSubject.use(store) }
             rows = try await store.read { try $0.value(Int.self, "SELECT count(*) FROM chat WHERE draft = 'none'") }
         } catch let error as DatabaseError {
-            // What the app's own SQL met has the type of SQLite's failures.
+            // An error in the app's own SQL has SQLite's error type.
             await store.close()
             throw Failure(text: "read: \(error)", status: 2)
         } catch {
@@ -75,9 +76,9 @@ enum LaunchSubject {
         return (["launched"] + store.report.warnings.filter { !Subject.isOfKept($0) }).joined(separator: "; ")
     }
 
-    /// Observes, writes, backs up meanwhile, sleeps and wakes up as an app does; every row is as before at each commit.
+    /// Observes, writes, makes a backup meanwhile, is suspended and resumes; every row is as before at each commit.
     private static func use(_ store: EncryptedStore) async throws {
-        // Not `Equatable`: an equal value is told again.
+        // Not `Equatable`, so that an equal value is reported again.
         struct Count: Sendable { let rows: Int? }
         var counts = store.observe { Count(rows: try $0.value(Int.self, "SELECT count(*) FROM chat")) }
             .makeAsyncIterator()
@@ -85,7 +86,7 @@ enum LaunchSubject {
         for round in 0..<2 {
             _ = try await counts.next()
             async let backup: Void = {
-                // An earlier run may have made it.
+                // An earlier run may have made the backup.
                 guard round == 0, try !FileSystem.exists(copy.path(percentEncoded: false)) else { return }
                 try await store.backup(to: copy)
             }()
@@ -103,8 +104,9 @@ enum LaunchSubject {
         }
     }
 
-    /// Changes the key, and writes as the pages are copied and once more as the copy is finished; every row is as before at
-    /// each commit.
+    /// Changes the key, and writes while the pages are copied and again when the copy is finished.
+    ///
+    /// Every row is as before at each commit.
     private static func changeKey(_ store: EncryptedStore) async throws {
         @Sendable func write() throws {
             try store.writeBlocking { db in
@@ -114,10 +116,10 @@ enum LaunchSubject {
         }
         try write()
         let report = try await store.changeKey(to: TestKeys.provider { try Subject.newKey() }) { progress in
-            // A failure of the write is one of the app's; the change goes on.
+            // A failed write is the app's failure; the key change continues.
             if progress.stage == .building, progress.fraction < 0.9 { try? write() }
         }
-        guard report.outcome == .rekeyed else { throw Failure(text: "the key is not changed", status: 1) }
+        guard report.outcome == .rekeyed else { throw Failure(text: "the key was not changed", status: 1) }
         try await store.write { try $0.execute("UPDATE chat SET draft = draft") }
     }
 }

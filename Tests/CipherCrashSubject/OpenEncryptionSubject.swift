@@ -8,15 +8,15 @@ import Foundation
     import Darwin
 #endif
 
-/// A store that is encrypted while several tasks write to it, each of which says of its rows that they were acknowledged.
+/// A store that is encrypted while several tasks write to it and print which of their rows were acknowledged.
 enum OpenEncryptionSubject {
     private static let writers = 3
-    /// How long the encryption may wait for others, of whom there are none.
+    /// How long the encryption may wait for other connections, of which there are none.
     private static let patience = Duration.seconds(15)
 
-    /// Writes until the encryption has ended and a little longer.
+    /// Writes until the encryption has ended, and a little longer.
     ///
-    /// Each writer adds a row whenever the encryption tells how far it is, and one after its end.
+    /// Each writer adds a row whenever the encryption reports progress, and one after its end.
     static func use(_ store: EncryptedStore) async throws {
         try await store.write { db in
             try db.execute(
@@ -63,16 +63,18 @@ enum OpenEncryptionSubject {
         try await check(acknowledged, store)
     }
 
-    /// Whether the app can go on with the store.
+    /// Returns whether the app can continue with the store.
     ///
-    /// A call that fails once does so on each thread. If a lock could not be released, SQLite tries for ten seconds to begin
-    /// a read before it fails with `SQLITE_PROTOCOL`, so there are few tries.
+    /// A call that fails once fails once on each thread. If a lock could not be released, SQLite tries for ten seconds
+    /// to begin a read before it fails with `SQLITE_PROTOCOL`, so there are few tries.
     private static func goesOn(_ store: EncryptedStore, _ first: Int) async -> Bool {
         for id in first..<first + 3 where await write(id, to: store) { return true }
         return false
     }
 
-    /// Adds a row, and changes others and back in the same transaction; returns whether that was acknowledged.
+    /// Adds a row, and changes other rows and restores them in the same transaction.
+    ///
+    /// Returns whether the transaction was acknowledged.
     private static func write(_ id: Int, to store: EncryptedStore) async -> Bool {
         do {
             try await store.write { db in
@@ -81,7 +83,7 @@ enum OpenEncryptionSubject {
                 try db.execute("UPDATE chat SET body = substr(body, 1, length(body) - 1) WHERE id % 4 = \(id % 4)")
             }
         } catch {
-            // The failure of a write is one of the app's; the encryption goes on.
+            // A failed write is the app's failure; the encryption continues.
             return false
         }
         WrittenRows.acknowledge(id)

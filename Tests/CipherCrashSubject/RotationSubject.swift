@@ -6,7 +6,9 @@ internal import CipherStore
     import Darwin
 #endif
 
-/// A store whose key is changed on opening, and the old key dropped once the new one is on the disk.
+/// A store whose key is changed on opening.
+///
+/// The old key is dropped when the new one is on the disk.
 enum RotationSubject {
     /// - Parameter place: Where the process is killed; `nil` for nowhere.
     static func run(_ folder: String, killedAt place: String?) throws {

@@ -9,10 +9,10 @@ import Foundation
     import Darwin
 #endif
 
-/// A store that is encrypted while it does what lines on standard input say, any number at a time.
+/// A store that is encrypted while it executes commands from standard input, any number at a time.
 ///
-/// A line is a number and what is to be done; the answer, a line too, has the number, and `ok` with a result or `error`.
-/// The rows are told by their number and version, from which all that they hold follows.
+/// A line has a number and a command. The answer is a line with the same number, and `ok` with a result or `error`.
+/// Rows are identified by their number and version, which determine their contents.
 enum ServedStore {
     static func run(_ path: String) async throws {
         let file = URL(filePath: path)
@@ -61,7 +61,7 @@ enum ServedStore {
     private static func perform(_ words: [String], _ store: EncryptedStore) async throws -> String {
         let numbers = words.dropFirst().compactMap { Int($0) }
         switch (words.first ?? "", numbers.count) {
-        // FIRST COUNT VERSION: rows that follow each other, in one transaction.
+        // FIRST COUNT VERSION: consecutive rows, in one transaction.
         case ("put", 3):
             try await store.write { db in
                 for id in numbers[0]..<numbers[0] + numbers[1] {
@@ -101,7 +101,7 @@ enum ServedStore {
             store.resume()
         case "checkpoint": _ = try await store.checkpoint()
         case "vacuum": try await store.writeWithoutTransaction { try $0.execute("VACUUM") }
-        // Another schema, and back.
+        // Changes the schema, and restores it.
         case "alter":
             try await store.write {
                 try $0.executeScript(
@@ -112,12 +112,12 @@ enum ServedStore {
             store.conversion?.isPaused = false
             store.conversion?.budget = StoreConversion.Budget()
             return try await store.conversion?.value.outcome.rawValue ?? "encrypted"
-        default: throw Failure(text: "there is no \(words.joined(separator: " "))", status: 64)
+        default: throw Failure(text: "unknown command \(words.joined(separator: " "))", status: 64)
         }
         return ""
     }
 
-    /// All rows, as numbers and versions, where all that they hold is whole.
+    /// Returns all rows as numbers and versions, if their contents are intact.
     private static func all(_ connection: Connection) throws -> String {
         guard try connection.value(String.self, "PRAGMA integrity_check") == "ok" else {
             throw Failure(text: "the database is damaged", status: 1)
@@ -126,7 +126,7 @@ enum ServedStore {
         try connection.forEachRow("SELECT id, version, body FROM row ORDER BY id") { row in
             let (id, version) = (try row.get(Int.self, at: 0), try row.get(Int.self, at: 1))
             guard try row.get([UInt8].self, at: 2) == body(id, version) else {
-                throw Failure(text: "row \(id) is not what version \(version) is", status: 1)
+                throw Failure(text: "row \(id) does not match its version \(version)", status: 1)
             }
             rows.append("\(id)=\(version)")
         }
@@ -140,14 +140,14 @@ enum ServedStore {
         return rows.joined(separator: ",")
     }
 
-    /// The number and the bytes of the rows that nobody writes.
+    /// Returns the number and the bytes of the rows that nobody writes.
     private static func old(_ connection: Connection) throws -> String {
         try connection.value(String.self, "SELECT count(*) || ' ' || total(length(body)) FROM old") ?? ""
     }
 
     private static let output = NSLock()
 
-    /// Not through a buffer, and whole.
+    /// Writes the whole line without a buffer.
     private static func tell(_ line: String) {
         output.withLock { FileHandle.standardOutput.write(Data((line + "\n").utf8)) }
     }

@@ -8,7 +8,9 @@ import Foundation
     import Darwin
 #endif
 
-/// A store that is written to until it is killed, and says of each row that its transaction was acknowledged.
+/// A store that is written to until the process is killed.
+///
+/// It prints each row whose transaction was acknowledged.
 enum StoreSubject {
     private static func open(_ folder: String) async throws -> EncryptedStore {
         try await EncryptedStore.open(
@@ -16,11 +18,11 @@ enum StoreSubject {
             keyProvider: TestKeys.provider())
     }
 
-    /// Writes one row in each transaction, numbered from the last on.
+    /// Writes one row in each transaction, with numbers that continue from the last row.
     ///
     /// - Parameters:
-    ///   - folder: The folder of `app.db`, which is made where there is none.
-    ///   - rows: How many; `nil` for no end.
+    ///   - folder: The folder of `app.db`, which is created if it does not exist.
+    ///   - rows: The number of rows; `nil` for no end.
     static func write(_ folder: String, rows: Int?) async throws {
         let store = try await open(folder)
         try await store.write { connection in
@@ -42,7 +44,7 @@ enum StoreSubject {
         await store.close()
     }
 
-    /// Prints how many rows there are, where they are whole and without a gap.
+    /// Prints how many rows there are, if they are intact and without gaps.
     static func count(_ folder: String) async throws {
         let store = try await open(folder)
         let (ids, areWhole, integrity) = try await store.read { connection in

@@ -7,7 +7,7 @@ import Foundation
     import Darwin
 #endif
 
-/// Rows whose number tells what they hold, and that are acknowledged on standard output.
+/// Rows whose number determines their contents, and which are acknowledged on standard output.
 enum WrittenRows {
     static let table = "written"
 
@@ -17,7 +17,7 @@ enum WrittenRows {
 
     /// The numbers of all rows of the table.
     ///
-    /// - Throws: ``Failure`` where a row is not whole.
+    /// - Throws: ``Failure`` if a row is not intact.
     static func ids(_ connection: Connection) throws -> [Int] {
         var ids: [Int] = []
         try connection.forEachRow("SELECT id, body FROM \(identifier: table) ORDER BY id") { row in
@@ -30,7 +30,7 @@ enum WrittenRows {
         return ids
     }
 
-    /// Not through a buffer: what is printed must be out before the next kill.
+    /// Writes without a buffer, because the output must be written before the next kill.
     static func acknowledge(_ id: Int) {
         let line = Array("\(id)\n".utf8)
         var sent = 0

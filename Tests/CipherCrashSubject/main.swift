@@ -7,46 +7,46 @@ import CCipherSubjectShims
 import CipherTestSupport
 import Foundation
 
-// What Scripts/kills and its neighbours run, kill and ask, with a fixed key: CipherCrashSubject and one of
+// The subject of Scripts/kills and similar scripts, which run, kill and query it. It uses a fixed key. Its commands are:
 //
-//   make FILE plaintext|encrypted [hot] [damaged]   a database in WAL mode, its latest rows in the -wal; or with a
-//                           journal that must be rolled back; and with a table whose page is overwritten
-//   encrypt FILE [backup|recover]   the encryption upgrade; prints the outcome, or the error's code
-//   recover FILE            the recovery of a damaged file in its place; of another one, what is left to be done
-//   … FILE stay             the same for any operation, and the process lives until a line is said to it
-//   rekey FILE              the change to another key
-//   decrypt FILE            the way back
-//   launch FILE [rekey|decrypt|use|change-key|encrypt-open|recover]   the whole flow of an app's launch: encrypt, migrate,
-//                           open; or of one whose key is another now, that has turned encryption off, that observes, writes
-//                           and sleeps then, that changes its key while it writes, that is encrypted while several tasks
-//                           write, each row printed once it is acknowledged, or that recovers a damaged file
-//   rotate FOLDER [STAGE]   app.db opened as a store, from the key in FOLDER/old to a new one in FOLDER/new;
-//                           killed at a stage of the change, or "asked", "done", "dropped" by the provider
-//   backup FILE             a backup copy.db beside the file, or a look at the one that is there
-//   recover-copy FILE       what recovery finds in it, as copy.db beside the file, or a look at the one that is there
-//   restore FILE            copy.db in the place of the file
-//   check FILE              prints "plaintext", "encrypted" or "rekeyed" where every row is there, with
-//                           "-damaged" where the overwritten page is there still, with "-migrated" where the schema is the
-//                           new one, the journal mode, and the numbers of the rows that were written by a launch
-//   settle FILE OPERATION…  what a crash left: a line with what check says of a copy, one with what the next
-//                           run of the operation says, and one with what check says of a copy of its result
-//   backfill FOLDER [in|behind N]   a backfill that is killed in or behind its Nth batch
-//   write FOLDER [ROWS]     a store written to row by row, each printed once it is acknowledged
-//   count FOLDER            the rows of that store
-//   serve FILE              a store that is encrypted while it does what lines on standard input say; ServedStore.swift
-//   exit FOLDER write|open  a store that goes on writing, or opening, while its process exits
-//   checkpoint FOLDER WAY RUNS [elsewhere]   checkpoints during which another connection, of another process even, makes
-//                           the log begin anew; CheckpointSubject.swift has the ways
-//   quiesce FOLDER          the encryption of a file with a log, and how many checkpoints ran beside others
+//   make FILE plaintext|encrypted [hot] [damaged]   makes a database in WAL mode with its latest rows in the -wal; hot:
+//                           with a journal that must be rolled back; damaged: with a table with an overwritten page
+//   encrypt FILE [backup|recover]   encrypts the file; prints the outcome, or the error's code
+//   recover FILE            recovers a damaged file in place, or finishes an earlier recovery
+//   … FILE stay             for any operation: the process lives until it reads a line
+//   rekey FILE              changes the key
+//   decrypt FILE            decrypts the file
+//   launch FILE [rekey|decrypt|use|change-key|encrypt-open|recover]   launches an app: encrypts, migrates, opens; rekey: the
+//                           app has a new key; decrypt: it has turned encryption off; use: it then observes, writes and is
+//                           suspended; change-key: it changes its key while it writes; encrypt-open: its store is encrypted
+//                           while several tasks write, and each acknowledged row is printed; recover: it recovers a damaged
+//                           file
+//   rotate FOLDER [STAGE]   opens app.db as a store, and changes the key in FOLDER/old to a new one in FOLDER/new; is
+//                           killed at a stage of the change, or when the provider reports "asked", "done" or "dropped"
+//   backup FILE             makes a backup copy.db beside the file, or checks the existing one
+//   recover-copy FILE       recovers the file into copy.db beside it, or checks the existing copy.db
+//   restore FILE            restores the file from copy.db
+//   check FILE              prints "plaintext", "encrypted" or "rekeyed" if every row exists, with "-damaged" if the
+//                           overwritten page still exists, and with "-migrated" if the file has the new schema; then the
+//                           journal mode, and the numbers of the rows that a launch wrote
+//   settle FILE OPERATION…  examines the files after a crash: prints a line with the check of a copy, a line with the output
+//                           of the operation's next run, and a line with the check of a copy of the result
+//   backfill FOLDER [in|behind N]   runs a backfill that is killed in or after its Nth batch
+//   write FOLDER [ROWS]     writes row after row to a store, and prints each acknowledged row
+//   count FOLDER            counts the rows of that store
+//   serve FILE              encrypts a store while it executes commands from standard input; see ServedStore.swift
+//   exit FOLDER write|open  runs a store that continues to write, or to open, while its process exits
+//   checkpoint FOLDER WAY RUNS [elsewhere]   runs checkpoints during which another connection restarts the log; elsewhere:
+//                           a connection in another process; see CheckpointSubject.swift for the ways
+//   quiesce FOLDER          encrypts a file with a log, and prints how many checkpoints ran while others could write
 //
-// REPEATABLE in the environment, whatever its value, takes chance and time out of the process, as Repeatability.h says.
-// FAILING_ALLOCATION=N in the environment makes SQLite's Nth allocation fail, and N+ every one from it on; 0 prints how
-// many there are.
+// With REPEATABLE in the environment, the process is repeatable, as Repeatability.h describes. With FAILING_ALLOCATION=N,
+// SQLite's Nth allocation fails; with N+, all later ones fail too; with 0, the number of allocations is printed.
 
 enum Subject {
     static let rows = 40
 
-    /// Ends without closing anything, as an app that is killed does.
+    /// Ends without closing anything, like an app that is killed.
     static func make(_ path: String, encrypted: Bool, hot: Bool, damaged: Bool) throws -> Never {
         let connection = try Connection(path: path, mode: .create)
         if encrypted { try connection.setKey(TestKeys.raw(), settings: CipherSettings()) }
@@ -63,14 +63,14 @@ enum Subject {
         if damaged { try damage("scrap", connection, path) }
         try insert(rows / 2 + 1...rows, connection)
         if hot {
-            // More than the cache holds, so that pages are in the file already when the process dies.
+            // Exceeds the cache, so that some pages are already in the file when the process dies.
             try connection.executeScript(
                 "PRAGMA cache_size = 5; BEGIN; UPDATE chat SET body = 'lost', content = zeroblob(1500);")
         }
         withExtendedLifetime(connection) { _exit(0) }
     }
 
-    /// Overwrites the page that a table begins with, of which nothing is in the log.
+    /// Overwrites the first page of a table, of which the log contains nothing.
     private static func damage(_ table: String, _ connection: Connection, _ path: String) throws {
         let root = try connection.value(Int.self, "SELECT rootpage FROM sqlite_master WHERE name = \(table)") ?? 0
         let size = try connection.pageSize
@@ -89,9 +89,9 @@ enum Subject {
         }
     }
 
-    /// Runs an operation on a file, and returns what it has to say.
+    /// Runs an operation on a file, and returns its output.
     ///
-    /// - Parameter words: The operation's name, and what it takes behind the file.
+    /// - Parameter words: The operation's name, and its arguments after the file.
     static func perform(_ words: some Collection<String>, on path: String) async throws -> String {
         let change = words.dropFirst().first
         var options = ConversionOptions()
@@ -104,7 +104,7 @@ enum Subject {
         case "encrypt": report = try upgrade.run()
         case "shadow": report = try upgrade.shadow()
         case "recover":
-            // Once it is done, nothing but what a run that died has left is to be done.
+            // After the file has been recovered, only the leftovers of a killed run remain to be removed.
             guard try FileSystem.exists(path + "-damaged"), !hasDamage(path) else {
                 _ = try InPlaceRecovery(
                     of: DatabasePaths(path), provider: TestKeys.provider(), formats: [CipherSettings()],
@@ -155,12 +155,12 @@ enum Subject {
         return ([report.outcome.rawValue] + report.warnings.filter { !isOfKept($0) }).joined(separator: "; ")
     }
 
-    /// Whether a warning says where a damaged file is kept.
+    /// Returns whether a warning says where a damaged file is kept.
     static func isOfKept(_ warning: String) -> Bool { warning.contains("-damaged") && warning.contains(" is kept as ") }
 
     static func newKey() throws -> CipherKey { try TestKeys.raw(8) }
 
-    /// Reads as the next launch does, recovery included.
+    /// Reads as the next launch does, including the recovery from a log or journal.
     static func check(_ path: String) throws -> String {
         let isPlaintext = try DatabaseFile(path: path).read(at: 0, count: 16).starts(
             with: Array("SQLite format 3\0".utf8))
@@ -187,7 +187,7 @@ enum Subject {
             + (try writtenRows(connection))
     }
 
-    /// The numbers of the rows that a launch has written; nothing where there is no table of them.
+    /// Returns the numbers of the rows that a launch has written, or nothing if their table does not exist.
     private static func writtenRows(_ connection: Connection) throws -> String {
         guard
             try connection.value(Int.self, "SELECT count(*) FROM sqlite_master WHERE name = \(WrittenRows.table)") == 1
@@ -195,7 +195,9 @@ enum Subject {
         return " rows=" + (try WrittenRows.ids(connection).map(String.init).joined(separator: ","))
     }
 
-    /// Whether the page that was overwritten is there still; asked on a connection of which nothing else is expected.
+    /// Returns whether the overwritten page still exists.
+    ///
+    /// Uses a separate connection, from which nothing else is expected.
     private static func isDamaged(_ path: String, _ key: CipherKey?) throws -> Bool {
         let connection = try Connection(path: path, mode: .readOnly)
         defer { connection.close() }
@@ -211,10 +213,10 @@ enum Subject {
         }
     }
 
-    /// Asked of a copy, and of the pages of the file alone: what lies beside the file stays for the next run.
+    /// Reads a copy, and only the pages of the file: the files beside it stay for the next run.
     private static func hasDamage(_ path: String) -> Bool { look(path).contains("-damaged") }
 
-    /// What a crash left, how the next run of the operation ends, and what it leaves: a line each.
+    /// Returns a line each for the state after a crash, the end of the operation's next run, and the state after it.
     static func settle(_ path: String, _ words: some Collection<String>) async {
         print(look(path))
         do {
@@ -225,7 +227,9 @@ enum Subject {
         print(look(path))
     }
 
-    /// What ``check(_:)`` says of a copy: reading the files themselves would recover them before the next run does.
+    /// Returns the result of ``check(_:)`` on a copy.
+    ///
+    /// Reading the files themselves would recover them before the next run does.
     private static func look(_ path: String) -> String {
         let file = URL(filePath: path)
         let copy = file.deletingLastPathComponent().appendingPathExtension("look")
@@ -239,7 +243,7 @@ enum Subject {
         }
     }
 
-    /// Where a damaged file has both of its names, its log or journal counts under either, as the next launch has it.
+    /// If a damaged file has both of its names, its log or journal counts under either name, as in the next launch.
     private static func putBackSidecars(_ path: String, in copy: URL) throws {
         let kept = path + "-damaged"
         guard let status = try FileSystem.status(kept), try FileSystem.status(path)?.identity == status.identity else {
@@ -257,8 +261,10 @@ enum Subject {
             && connection.value(Int.self, "SELECT count(*) FROM cipherstore_history") ?? 0 > 0
     }
 
-    /// Asked of the first page alone: a journal that must be rolled back keeps a connection for reading out, and one for
-    /// writing under a wrong key would checkpoint and delete a log.
+    /// Reads only the first page.
+    ///
+    /// A hot journal prevents a read-only connection, and a writable one under a wrong key would checkpoint and delete
+    /// a log.
     private static func opens(_ path: String, _ key: CipherKey) throws -> Bool {
         let file = try DatabaseFile(path: path)
         let raw = try key.rawKey(salt: SecretBytes(file.read(at: 0, count: 16)), settings: CipherSettings())
@@ -271,7 +277,7 @@ enum Subject {
     }
 }
 
-/// Why the subject ends otherwise than well.
+/// Why the subject failed.
 struct Failure: Error {
     let text: String
     let status: Int32

@@ -1,15 +1,15 @@
 import Foundation
 
-// Runs CipherCrashSubject's operations with something done to them at each point, and judges what is left; one of
+// Runs CipherCrashSubject's operations, disturbs each run at one point, and judges the result. The kinds of trials are:
 //
 //   kills …             a kill at each system call that can change something
-//   faults …            a call that fails once, or no memory
-//   powerloss …         what a disk may hold after a power loss at each call
+//   faults …            a call or an allocation that fails
+//   powerloss …         the states in which a power loss at each call can leave the disk
 //   hostile-folder …    a name that another user replaces at each call
-//   durability …        a kill at random moments of a store that is written to
+//   durability …        kills of a store at random moments while it is written to
 //
-// The options are those of the scripts of these names. CipherCrashSubject is the executable beside this one. Prints a table;
-// fails where something was lost.
+// The options are those of the scripts with these names. CipherCrashSubject is the executable beside this one. Prints a
+// table, and fails if something was lost.
 
 let words = CommandLine.arguments.dropFirst()
 let status: Int32

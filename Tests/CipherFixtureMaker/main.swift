@@ -7,12 +7,12 @@ import CipherTestSupport
     import Darwin
 #endif
 
-// Writes the plaintext databases that the chat app of Config/ChatStore.plist left at its older versions, and db.db, the
-// template that the app of Config/Template ships.
+// Writes the plaintext databases of older versions of the chat app in Config/ChatStore.plist, and db.db, the template
+// that the app in Config/Template ships.
 //
 //   CipherFixtureMaker FOLDER
 //
-// Run by Scripts/make-fixtures. The files are committed, so that tests go on reading what was written once.
+// Run by Scripts/make-fixtures. The files are committed, so that tests keep reading what was written once.
 
 /// One older version of the app.
 struct OldVersion {

@@ -9,13 +9,13 @@ import CipherTestSupport
     import Darwin
 #endif
 
-// Holds a lock as another process would, says "ready", and ends at the end of its input.
+// Holds a lock as another process would, prints "ready", and ends at the end of its input.
 //
 // Usage: CipherLockHolder write DATABASE | folder FOLDER | sql DATABASE [KEYBYTE]
 //
-// The last opens the database, under a raw key of that byte where one is given, and runs each line of its input: SQL, of
-// which it says "ok" and the first column of the rows, or "error" and SQLite's code; or "half" and a query, of which it
-// reads one row and keeps the cursor.
+// With `sql`, the program opens the database, under a raw key of that byte if one is given, and runs each line of its
+// input. For SQL, it prints "ok" and the first column of the rows, or "error" and SQLite's code. For "half" and a
+// query, it reads one row and keeps the cursor.
 
 let arguments = CommandLine.arguments
 guard arguments.count >= 3 else { exit(64) }

@@ -1,9 +1,9 @@
 #ifndef REPEATABILITY_H
 #define REPEATABILITY_H
 
-// Takes chance and time out of this process: libcrypto's and SQLite's random bytes are always the same, and SQLite's
-// clock stands still. What two runs leave is then equal to the byte where they did the same. Returns whether it could;
-// the libraries must not be in use yet.
+// Makes this process repeatable: the random bytes of libcrypto and SQLite are always the same, and SQLite's clock
+// stands still. Two runs that do the same then leave the same bytes. Returns whether this succeeded; the libraries must
+// not be in use yet.
 int rp_install(void);
 
 #endif

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Kills a store that is written to at random moments, several times on each file.
+/// Kills a store that is written to, at random moments, several times on each file.
 struct Durability: Sendable {
     static let usage = "durability [--kills N] [--seed N]"
     private static let killsOfFile = 10
@@ -41,11 +41,11 @@ struct Durability: Sendable {
         return try report.conclude { $0.losses == 0 ? "no losses" : "\($0.losses) losses" }
     }
 
-    /// Kills the writer of one file at each number.
+    /// Kills the writer of one file once for each number.
     private func run(_ numbers: ClosedRange<Int>, _ worker: Worker) throws {
         var random = UInt64(truncatingIfNeeded: seed &* 1_000_003 &+ numbers.lowerBound)
         try FolderState(files: [:], numbers: [:]).lay(at: worker.folder, Inodes())
-        // The table and a first row, so that there is something to count.
+        // Creates the table and a first row, so that there is something to count.
         let first = try worker.run(subject.command(["write", worker.folder, "1"])).output
         guard var acknowledged = Int(first) else { throw TrialError(detail: "the store cannot be made: \(first)") }
         for number in numbers {
@@ -69,7 +69,7 @@ struct Durability: Sendable {
     private func kill(_ worker: Worker, after seconds: Double) throws -> Int? {
         let command = subject.command(["write", worker.folder])
         let process = try command.start(in: session, output: worker.output)
-        // Nothing is waited for: the moment of the kill is drawn at random.
+        // Waits for nothing: the moment of the kill is random.
         Thread.sleep(forTimeInterval: seconds)
         Session.killGroup(of: process)
         let ending = try command.end(process, in: session, output: worker.output)

@@ -1,26 +1,27 @@
-/// In which way something fails once in a run.
+/// The way in which a call or an allocation fails in a run.
 enum Fault: String, CaseIterable, Sendable {
-    // Those with the longest series first, so that no processor ends long before the other.
-    /// An allocation of SQLite that fails.
+    // Faults with the longest series come first, so that all processors finish at about the same time.
+    /// One allocation in SQLite fails.
     case memory = "MEMORY"
-    /// All allocations of SQLite from one on.
+    /// One allocation in SQLite and all later ones fail.
     case lastingMemory = "MEMORY+"
     case EIO
     case EACCES
     case EINTR
     case ENOSPC
-    /// A limit on the size of files, so that writes are short at every KiB.
+    /// A limit on the size of files, so that a write is short; there is a run for every KiB.
     case size = "SIZE"
     /// A write that writes nothing.
     case short = "SHORT"
-    /// A write to the copy that a disk acknowledges and forgets.
+    /// A write to the copy that the disk acknowledges and discards.
     case lost = "LOST"
 
     var isMemory: Bool { self == .memory || self == .lastingMemory }
-    /// Whether it goes on to the end of the run.
+    /// Whether the fault lasts until the end of the run.
     var isLasting: Bool { self == .lastingMemory || self == .size }
 
-    /// The system calls that can fail in this way, by their manual pages; a dash for a fault that concerns none.
+    /// The system calls that can fail in this way, according to their manual pages; a dash for a fault that concerns
+    /// none.
     var calls: [String] {
         switch self {
         case .EIO:

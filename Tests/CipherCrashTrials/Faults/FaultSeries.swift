@@ -1,24 +1,24 @@
 import Foundation
 
-/// A scenario with one fault at one kind of calls, at each point in turn.
+/// A scenario with one fault in one kind of call, at each point in turn.
 struct FaultSeries {
     let trial: Trial
     let fault: Fault
     let call: String
 
-    /// How long a run may last before it counts as one that hangs, in seconds.
+    /// After how many seconds a run counts as hanging.
     private static let limit = 120
-    /// The random part of the copy's name: chance stands still.
+    /// The random part of the copy's name, which is always the same.
     private static let digits = "5a5a5a5a5a5a5a5a"
 
-    /// Calls that neither the loader of the program nor its standard output needs.
+    /// Calls that neither the program's loader nor its standard output needs.
     private static let ofFilesAlone: Set<String> = [
         "pwrite64", "fsync", "fdatasync", "ftruncate", "fchmod", "fchown", "fsetxattr", "fremovexattr",
     ]
 
-    /// Only calls that have to do with these files: the loader of the program is not what is tested.
+    /// Only calls on these files fail: the program's loader is not tested.
     ///
-    /// A copy without a name cannot be told to strace, so a call that only files have is watched for all of them.
+    /// strace cannot identify a copy without a name, so a call that only files have is watched for all files.
     private var watched: [String] {
         let folder = trial.worker.folder
         let copy = "\(trial.file)-upgrade-\(Self.digits)"
@@ -30,18 +30,18 @@ struct FaultSeries {
         return ([folder, trial.file, copy] + besides.map { trial.file + $0 }).flatMap { ["-P", $0] }
     }
 
-    /// A point, and what the call returns there where that depends on it.
+    /// A point, and what the call returns there if that depends on the point.
     struct Point {
         let number: Int
         var result: Int?
     }
 
-    /// All points at which the fault can be, of those of memory every so many-th.
+    /// All points at which the fault can occur; for memory, every Nth one.
     func points(step: Int) throws -> (all: Int, tried: [Point]) {
         let all: Int
         switch fault {
         case .size:
-            // In KiB: none of the files that a run makes is larger than all that it begins with.
+            // In KiB. No file that a run makes is larger than all the files with which it begins.
             all = (trial.start.files.values.reduce(0) { $0 + $1.bytes.count } + 1_023) / 1_024
         case .lost:
             all = try countCalls()
@@ -84,7 +84,7 @@ struct FaultSeries {
         switch fault {
         case .size:
             var command = trial.command
-            // A shell's unit is half a KiB.
+            // The shell's unit is half a KiB.
             let limited = "trap '' XFSZ; ulimit -f \"$1\"; shift; exec \"$@\""
             command.words = ["/bin/sh", "-c", limited, "sh", String(2 * point.number)] + command.words
             return command

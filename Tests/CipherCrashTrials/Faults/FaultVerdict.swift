@@ -1,17 +1,19 @@
 import Foundation
 
-/// What became of a run with a fault.
+/// The result of a run with a fault.
 enum FaultOutcome {
     case succeeded
     case refused
-    /// SQLCipher itself crashed, out of memory.
+    /// SQLCipher itself crashed without memory.
     case crashed
     case failed
 }
 
 extension FaultSeries {
-    /// A run must end by itself, with success and the new file, or with a typed error and the old one in its journal mode;
-    /// the next run must finish.
+    /// A run must end by itself, with success and the new file, or with a typed error and the old file in its journal
+    /// mode.
+    ///
+    /// The next run must finish.
     func judge(_ ending: Ending) throws -> (outcome: FaultOutcome, losses: [String]) {
         let state = try FolderState(of: trial.worker.folder)
         let (found, nextRun) = try trial.settle(state)
@@ -23,7 +25,7 @@ extension FaultSeries {
         case .exited(0):
             outcome = .succeeded
             if !isPutOff(found, output), found.form != trial.scenario.after {
-                losses.append("success, and the file is: \(found)")
+                losses.append("the run succeeded, but the file is: \(found)")
             }
         case .exited(2):
             outcome = .refused
@@ -31,7 +33,7 @@ extension FaultSeries {
         case .killed(SIGSEGV):
             outcome = .crashed
             if !isCrashBelow(ending) { losses.append("a crash: \(output)") }
-            if !trial.wholenessLosses(found).isEmpty { losses.append("a crash, and the file is: \(found)") }
+            if !trial.wholenessLosses(found).isEmpty { losses.append("the run crashed, and the file is: \(found)") }
         case .timedOut:
             outcome = .failed
             losses.append("it hangs")
@@ -45,12 +47,12 @@ extension FaultSeries {
         return (outcome, losses + nextRun)
     }
 
-    /// Whether the change of the file waits for the next launch, as this one said.
+    /// Returns whether this launch said that the change of the file waits for the next launch.
     private func isPutOff(_ found: Finding, _ output: String) -> Bool {
         found.form == trial.scenario.waiting && output.contains("is postponed")
     }
 
-    /// SQLCipher 4.6.1 writes through its provider's memory without asking whether it got any.
+    /// SQLCipher 4.6.1 writes to its provider's memory without checking whether the allocation succeeded.
     private func isCrashBelow(_ ending: Ending) -> Bool {
         fault.isMemory
             && ending.output.split(separator: "\n").contains { line in
@@ -67,20 +69,21 @@ extension FaultSeries {
         let kept = scenario.isLaunch && found.form == scenario.after ? scenario.kept : []
         let left = trial.strangers(state, allowing: [FolderState.database + "-journal", record] + kept)
         var losses: [String] = []
-        // Where it is the removal that failed, the next run does it.
+        // If the removal itself failed, the next run removes the file.
         if !left.isEmpty, !call.hasPrefix("unlink") {
-            losses.append("left beside: \(left.joined(separator: " ")): \(output)")
+            losses.append("files left beside the database: \(left.joined(separator: " ")): \(output)")
         }
-        // A launch that has encrypted and migrated the file, or put its change off and migrated it, may fail to open it.
+        // A launch may fail to open a file that it has encrypted and migrated, or one whose change it has postponed and
+        // that it has migrated.
         if scenario.isLaunch, found.form == scenario.after { return losses }
         if found.form == scenario.waiting { return losses }
-        // A lock that SQLite cannot give back it keeps, for as long as the process lives.
+        // SQLite keeps a lock that it cannot release, until the process ends.
         if !fault.isLasting, call != "fcntl", output.contains("does not go on") { losses.append(output) }
-        if found.form != scenario.before { losses.append("an error, and the file is: \(found): \(output)") }
-        // A store turns WAL mode on whenever it opens the file, and goes on without it where it cannot.
+        if found.form != scenario.before { losses.append("the run failed, and the file is: \(found): \(output)") }
+        // A store turns on WAL mode whenever it opens the file, and continues without it if that fails.
         if scenario.isOpenEncryption { return losses }
         if state.files[record] == nil, found.state != "\(scenario.before) \(scenario.journalMode)" {
-            losses.append("an error, and the journal mode is another: \(found): \(output)")
+            losses.append("the run failed, and the journal mode has changed: \(found): \(output)")
         }
         return losses
     }

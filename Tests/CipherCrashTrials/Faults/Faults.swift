@@ -1,4 +1,4 @@
-/// Makes each call fail once in each operation, one run for each.
+/// Makes each call of each operation fail once, in a separate run.
 struct Faults: Sendable {
     static let usage = """
         faults [--seconds N] [--operation NAME] [--call NAME] [--step N] [KIND…]

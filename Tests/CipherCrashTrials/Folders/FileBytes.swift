@@ -4,7 +4,9 @@
     import Darwin
 #endif
 
-/// Reads and writes whole files, closed in every child: a conversion asks the system who has its file open.
+/// Reads and writes whole files.
+///
+/// Children do not inherit the descriptors, because a conversion asks the system who has its file open.
 enum FileBytes {
     static func read(_ path: String) throws -> [UInt8] {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
@@ -24,7 +26,7 @@ enum FileBytes {
 
     static func write(_ bytes: [UInt8], to path: String) throws {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw TrialError(detail: "\(path) cannot be made: \(errno)") }
+        guard descriptor >= 0 else { throw TrialError(detail: "\(path) cannot be created: \(errno)") }
         defer { close(descriptor) }
         var count = 0
         while count < bytes.count {

@@ -5,7 +5,7 @@ struct FileImage: Hashable, Sendable {
     var bytes: [UInt8]
     var mode: Int
 
-    // At once, where Swift would go through them one by one: tens of thousands of states are told apart.
+    // Compares all bytes at once. Swift would compare them one by one, and tens of thousands of states are compared.
     static func == (one: FileImage, other: FileImage) -> Bool {
         one.mode == other.mode && one.bytes.count == other.bytes.count
             && memcmp(one.bytes, other.bytes, one.bytes.count) == 0
@@ -35,7 +35,7 @@ struct FileImage: Hashable, Sendable {
     }
 
     private mutating func grow(to size: Int) {
-        // As an array, which comes there at once.
+        // Appends an array, because its bytes are appended at once.
         if bytes.count < size { bytes += [UInt8](repeating: 0, count: size - bytes.count) }
     }
 }

@@ -12,7 +12,9 @@ struct FolderState: Hashable, Sendable {
     static let database = "app.db"
 
     var files: [String: FileImage]
-    /// Which file has each name: two names may be links to one file, and an upgrade's record tells files by their inodes.
+    /// The file that each name refers to.
+    ///
+    /// Two names may be links to one file, and an upgrade's record identifies files by their inodes.
     var numbers: [String: Int]
 
     init(files: [String: FileImage], numbers: [String: Int]) {
@@ -20,7 +22,7 @@ struct FolderState: Hashable, Sendable {
         self.numbers = numbers
     }
 
-    /// The files that are in a folder now, each with its inode for a number.
+    /// The files that are in a folder now, each with its inode as its number.
     init(of folder: String) throws {
         var files: [String: FileImage] = [:]
         var numbers: [String: Int] = [:]
@@ -37,18 +39,18 @@ struct FolderState: Hashable, Sendable {
         self.init(files: files, numbers: numbers)
     }
 
-    /// Makes the folder anew with these files.
+    /// Creates the folder again with these files.
     ///
     /// - Parameters:
-    ///   - inodes: Those that an upgrade's record among the files tells of; it is corrected to the new ones.
-    ///   - isAfterRestart: Whether the system was started again since the record was written.
+    ///   - inodes: The inodes in an upgrade's record among the files, which is corrected to the new ones.
+    ///   - isAfterRestart: Whether the system was restarted after the record was written.
     func lay(at folder: String, _ inodes: Inodes, isAfterRestart: Bool = false) throws {
         try? FileManager.default.removeItem(atPath: folder)
-        guard mkdir(folder, 0o755) == 0 else { throw TrialError(detail: "\(folder) cannot be made: \(errno)") }
+        guard mkdir(folder, 0o755) == 0 else { throw TrialError(detail: "\(folder) cannot be created: \(errno)") }
         var laid: [Int: String] = [:]
         for (name, image) in files.sorted(by: { $0.key < $1.key }) {
             let path = folder + "/" + name
-            guard let number = numbers[name] else { throw TrialError(detail: "\(name) is no file") }
+            guard let number = numbers[name] else { throw TrialError(detail: "\(name) is not a file") }
             if let first = laid[number] {
                 guard link(first, path) == 0 else { throw TrialError(detail: "\(path) cannot be linked: \(errno)") }
             } else {
@@ -68,13 +70,14 @@ struct FolderState: Hashable, Sendable {
         }
         for (name, image) in files {
             guard chmod(folder + "/" + name, mode_t(image.mode)) == 0 else {
-                throw TrialError(detail: "\(name) cannot be given its mode: \(errno)")
+                throw TrialError(detail: "the mode of \(name) cannot be set: \(errno)")
             }
         }
     }
 
-    /// What tells states apart that a next run may tell apart: all but the index of a log, which is made anew, and the
-    /// numbers of inodes.
+    /// A digest of everything that a next run may distinguish.
+    ///
+    /// It leaves out the index of a log, which is created again, and the inode numbers.
     var digest: Int {
         var hasher = Hasher()
         let names = Dictionary(numbers.map { (String($1), $0) }, uniquingKeysWith: min)

@@ -4,26 +4,26 @@
     import Darwin
 #endif
 
-/// Which inodes the files of a state had where they were made.
+/// The inodes that the files of a state had when they were created.
 ///
-/// A folder in which the state is laid out has others.
+/// In a folder that is created from the state, the files have other inodes.
 struct Inodes: Sendable {
     private var numbers: [String: Int] = [:]
 
     init() {}
 
-    /// Those of a folder that was read, whose files have their inodes for numbers.
+    /// The inodes of a folder that was read, whose file numbers are the inodes.
     init(of state: FolderState) {
         for number in state.numbers.values { numbers[String(number)] = number }
     }
 
-    /// Takes note of the file that is at a path.
+    /// Records the inode of the file at a path.
     mutating func note(_ path: String, _ file: Int?) {
         guard let file, let inode = Self.inode(path), !numbers.values.contains(file) else { return }
         numbers[String(inode)] = file
     }
 
-    /// The number of the file whose inode a record tells.
+    /// The number of the file whose inode is in a record.
     func number(_ inode: String) -> Int? { numbers[inode] }
 
     static func inode(_ path: String) -> Int? {

@@ -1,4 +1,4 @@
-/// Why a trial cannot be made or judged: no result may be drawn from it.
+/// Why a trial cannot be made or judged, so that it has no result.
 struct TrialError: Error, CustomStringConvertible {
     let detail: String
     var description: String { detail }

@@ -1,10 +1,12 @@
 import Foundation
 
-/// The record that an upgrade keeps beside the database, which tells files by their inodes.
+/// The record that an upgrade keeps beside the database, which identifies files by their inodes.
 enum UpgradeRecord {
     static let name = FolderState.database + "-attempt"
 
-    /// Replaces words of the record's second line, which has the inodes; the line keeps its length.
+    /// Replaces words in the record's second line, which contains the inodes.
+    ///
+    /// The line keeps its length.
     static func replacing(_ record: [UInt8], _ replacement: (String) -> String?) -> [UInt8] {
         var lines = String(decoding: record, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
             .map(String.init)
@@ -16,7 +18,7 @@ enum UpgradeRecord {
         return Array(lines.joined(separator: "\n").utf8)
     }
 
-    /// The record as another start of the system finds it, which tells itself from the one that wrote it.
+    /// The record as it is found after a restart of the system, which differs from the start in the record.
     static func afterRestart(_ record: [UInt8]) -> [UInt8] {
         guard let start = try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8) else {
             return record

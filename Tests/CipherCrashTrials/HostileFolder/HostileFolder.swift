@@ -6,17 +6,17 @@ import Foundation
     import Darwin
 #endif
 
-/// Root converts a database in a folder of a user who replaces one name in it at one system call.
+/// Root converts a database in a user's folder, and the user replaces one name in the folder at one system call.
 struct HostileFolder: Sendable {
     static let usage = "hostile-folder [--seconds N] [--operation NAME] [--call NAME] [--name NAME]"
 
     private static let calls = [
-        // Those that change something first.
+        // Operations that change something come first.
         "renameat2", "renameat", "fchmod", "fchown", "fsetxattr", "fremovexattr", "unlink", "unlinkat", "ftruncate",
         "fsync", "fdatasync", "readlink", "access", "openat", "pwrite64", "fstat", "newfstatat",
     ]
     private static let operations = ["encrypt-backup", "rekey", "decrypt", "launch", "launch-plaintext"]
-    /// The number of the user whose folder it is, and of the user's group.
+    /// The ID of the folder's owner, and of the owner's group.
     private static let user: uid_t = 65_534
 
     private struct Series {
@@ -33,7 +33,7 @@ struct HostileFolder: Sendable {
     init(_ arguments: some Sequence<String>, in session: Session) throws {
         let options = try Options(
             arguments, usage: Self.usage, valued: ["--seconds", "--operation", "--call", "--name"])
-        guard getuid() == 0 else { throw TrialError(detail: "it is root who is attacked here: run it as root") }
+        guard getuid() == 0 else { throw TrialError(detail: "this trial attacks root, so it must run as root") }
         deadline = Deadline(seconds: try options.number("--seconds") ?? 900)
         let scenarios = try Scenario.named(options["--operation"]).filter {
             options["--operation"] != nil || Self.operations.contains($0.name)
@@ -45,11 +45,11 @@ struct HostileFolder: Sendable {
             }
         }
         harness = try Harness(in: session, isRepeatable: true)
-        // The user must be able to reach the folder.
+        // The user must have access to the folder.
         chmod(session.folder, 0o711)
     }
 
-    /// Returns whether root's files were never reached.
+    /// Returns whether root's files were never changed or read.
     func run() throws -> Bool {
         report.row("operation", "call", "name", "points", "losses")
         try Workers.run(series, in: harness.session) { try run($0, $1) }
@@ -78,7 +78,7 @@ struct HostileFolder: Sendable {
             series.scenario.name, series.call, series.victim.rawValue, "\(number)/\(most)", String(lost))
     }
 
-    /// Returns what was lost; `nil` where the call never came.
+    /// Returns what was lost; `nil` if the call was never made.
     private func attack(_ trial: Trial, _ series: Series, _ number: Int) throws -> [String]? {
         let worker = trial.worker
         let root = worker.folder + ".root"
@@ -87,7 +87,7 @@ struct HostileFolder: Sendable {
         try trial.lay()
         try giveAway(worker.folder)
         let before = try RootFiles(of: root)
-        // In every other run a link to a file that is not there.
+        // Every other run uses a link to a nonexistent file.
         let target = root + "/" + (number % 2 == 0 ? "new" : RootFiles.secret)
         let ending = try StoppedRun(worker: worker).run(trial.command, at: series.call, number) {
             try series.victim.replace(in: worker, by: target, as: Self.user)
@@ -96,7 +96,7 @@ struct HostileFolder: Sendable {
         var losses: [String] = []
         if ending.cause == .timedOut { losses.append("it hangs") }
         if ending.cause == .exited(0), series.victim == .copy, try isLink(trial.file) {
-            losses.append("success, and the database is what replaced the copy")
+            losses.append("the run succeeded, but the database is the file that replaced the copy")
         }
         if try RootFiles(of: root) != before {
             losses.append("root's files were changed: \(ending.output.replacing("\n", with: " "))")
@@ -108,7 +108,7 @@ struct HostileFolder: Sendable {
         let names = try FileManager.default.contentsOfDirectory(atPath: folder)
         for path in [folder] + names.map({ folder + "/" + $0 }) {
             guard chown(path, Self.user, Self.user) == 0 else {
-                throw TrialError(detail: "\(path) cannot be given away")
+                throw TrialError(detail: "the owner of \(path) cannot be changed")
             }
         }
         chmod(folder + "/" + FolderState.database, 0o644)
@@ -120,7 +120,7 @@ struct HostileFolder: Sendable {
     }
 }
 
-/// Which name the owner of the folder replaces.
+/// The name that the owner of the folder replaces.
 enum Victim: String, CaseIterable, Sendable {
     case db
     case copy
@@ -137,7 +137,7 @@ enum Victim: String, CaseIterable, Sendable {
         return [victim]
     }
 
-    /// The names, as a shell expands them.
+    /// The names, as a shell pattern.
     private var pattern: String {
         switch self {
         case .db: FolderState.database
@@ -148,7 +148,9 @@ enum Victim: String, CaseIterable, Sendable {
         }
     }
 
-    /// Puts a link in the place of the name, as a user; where it has a random part, only if there is such a file.
+    /// Replaces the name with a link, as the user.
+    ///
+    /// A name with a random part is replaced only if such a file exists.
     func replace(in worker: Worker, by target: String, as user: uid_t) throws {
         let script = """
             cd "$1" || exit 0

@@ -7,9 +7,9 @@ import Foundation
     import Darwin
 #endif
 
-/// Root's own files, which nobody else may reach: a database that the user's key opens, and a copy of it.
+/// Root's own files, to which nobody else has access: a database that the user's key opens, and a copy of it.
 struct RootFiles: Equatable {
-    /// The one that links lead to.
+    /// The file to which links point.
     static let secret = "secret"
 
     private struct File: Equatable {
@@ -23,13 +23,13 @@ struct RootFiles: Equatable {
 
     private let files: [String: File]
 
-    /// Makes them, and a folder that others can enter but not list.
+    /// Creates the files, and a folder that others can enter but not list.
     static func lay(at folder: String, _ database: FileImage) throws {
         let image = FileImage(bytes: database.bytes, mode: 0o600)
         let state = FolderState(
             files: [FolderState.database: image, secret: image], numbers: [FolderState.database: 0, secret: 1])
         try state.lay(at: folder, Inodes())
-        guard chmod(folder, 0o711) == 0 else { throw TrialError(detail: "\(folder) cannot be given its mode") }
+        guard chmod(folder, 0o711) == 0 else { throw TrialError(detail: "the mode of \(folder) cannot be set") }
     }
 
     init(of folder: String) throws {
@@ -54,7 +54,7 @@ struct RootFiles: Equatable {
             }, uniquingKeysWith: { $1 })
     }
 
-    /// Calls what tells a size where it is given no room.
+    /// Calls a function that returns the needed size if it gets no buffer.
     private static func bytes(_ path: String, _ call: (UnsafeMutableRawPointer?, Int) -> Int) throws -> [UInt8] {
         let size = call(nil, 0)
         guard size > 0 else { return [] }

@@ -4,21 +4,21 @@
     import Darwin
 #endif
 
-/// A run that is stopped as it begins a call, and goes on once something was done to it.
+/// A run that is stopped when it begins a call, and continues after something was done to its files.
 struct StoppedRun {
     let worker: Worker
 
-    /// How long a run may last before it counts as one that hangs, in seconds.
+    /// After how many seconds a run counts as hanging.
     private static let limit = 30
 
     /// Runs a command to its end.
     ///
-    /// - Parameter body: What is done when it is stopped for the first time.
-    /// - Returns: How it ended; `nil` where it was never stopped.
+    /// - Parameter body: What is done when the run is stopped for the first time.
+    /// - Returns: How the run ended; `nil` if it was never stopped.
     func run(_ command: Command, at call: String, _ number: Int, _ body: () throws -> Void) throws -> Ending? {
         let pipe = worker.folder + ".fifo"
         unlink(pipe)
-        guard mkfifo(pipe, 0o600) == 0 else { throw TrialError(detail: "\(pipe) cannot be made: \(errno)") }
+        guard mkfifo(pipe, 0o600) == 0 else { throw TrialError(detail: "\(pipe) cannot be created: \(errno)") }
         let descriptor = open(pipe, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
         guard descriptor >= 0 else { throw TrialError(detail: "\(pipe) cannot be opened: \(errno)") }
         defer { close(descriptor) }
@@ -38,7 +38,7 @@ struct StoppedRun {
         return wasStopped ? ending : nil
     }
 
-    /// Reads what strace writes, until it ends.
+    /// Reads strace's output until it ends.
     private func forEachLine(_ descriptor: Int32, of process: pid_t, _ body: (Substring) throws -> Void) throws {
         var text = ""
         var buffer = [UInt8](repeating: 0, count: 1 << 16)
@@ -46,7 +46,7 @@ struct StoppedRun {
             var event = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
             let count = poll(&event, 1, 500)
             if count == 0 {
-                // Where it ended before it opened the pipe, nobody closes it.
+                // If strace ended before it opened the pipe, nobody closes the pipe.
                 if Session.hasEnded(process) { return }
                 continue
             }

@@ -4,7 +4,7 @@
     import Darwin
 #endif
 
-/// Kills each operation at each system call that can change something, one run for each.
+/// Kills each operation at each system call that can change something, in a separate run.
 struct Kills: Sendable {
     static let usage = "kills [--seconds N] [--operation NAME] [--call NAME]"
 
@@ -23,7 +23,7 @@ struct Kills: Sendable {
     private let operation: String?
     private let calls: [String]
     private let report = Report("kills", widths: [40, 10, -9, -6, -6, -6])
-    /// How many runs ended before their call came.
+    /// How many runs ended before their call was made.
     private let missed = Locked(0)
 
     init(_ arguments: some Sequence<String>, in session: Session) throws {
@@ -46,12 +46,12 @@ struct Kills: Sendable {
         }
     }
 
-    /// Which thread makes which call differs from run to run for a few calls, not for most.
+    /// For a few calls, it differs from run to run which thread makes them.
     private func checkMissed() throws {
         let (missed, points) = (missed.with { $0 }, report.points)
         guard missed > 0 else { return }
         report.say("\(missed) of \(points) runs ended before their call came")
-        guard missed * 2 < points else { throw TrialError(detail: "the kills do not come") }
+        guard missed * 2 < points else { throw TrialError(detail: "too few runs were killed") }
     }
 
     private func run(_ scenarios: [Scenario]) throws {
@@ -81,7 +81,7 @@ struct Kills: Sendable {
             series.scenario.name, series.call, "\(number)/\(most)", String(old), String(new), String(lost))
     }
 
-    /// Kills the operation as one call begins.
+    /// Kills the operation when one call begins.
     private func kill(_ trial: Trial, _ call: String, _ number: Int) throws -> (found: Finding, losses: [String]) {
         try trial.lay()
         let ending = try trial.worker.run(Strace.sending("SIGKILL", at: call, number, trial.command))

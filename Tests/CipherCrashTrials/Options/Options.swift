@@ -1,19 +1,19 @@
-/// What stands behind the name of a kind of trials on the command line.
+/// The arguments after the kind of trials on the command line.
 struct Options {
-    /// A command line that is none, with what one looks like.
+    /// An invalid command line, with the correct usage.
     struct UsageError: Error {
         let usage: String
     }
 
-    /// The words that are no options.
+    /// The words that are not options.
     private(set) var words: [String] = []
     private var values: [String: String] = [:]
     private let usage: String
 
     /// - Parameters:
     ///   - valued: The options with a value.
-    ///   - flags: Those without.
-    ///   - allowed: The words besides; `nil` for any.
+    ///   - flags: The options without a value.
+    ///   - allowed: The other words; `nil` for any.
     init(
         _ arguments: some Sequence<String>, usage: String, valued: [String], flags: [String] = [],
         words allowed: [String]? = []
@@ -38,7 +38,7 @@ struct Options {
 
     func has(_ flag: String) -> Bool { values[flag] != nil }
 
-    /// The value of an option, a number above zero.
+    /// Returns the value of an option, a number above zero.
     func number(_ name: String) throws -> Int? {
         guard let value = values[name] else { return nil }
         guard let number = Int(value), number > 0 else { throw UsageError(usage: "\(name) needs a number") }

@@ -1,15 +1,18 @@
-/// How many of the states that a disk may hold are built.
+/// How many of the possible states of a disk are built.
 enum Policy {
-    /// All names kept or all lost; of each file what was not synced lost, zero or short.
+    /// All names are kept or all are lost.
+    ///
+    /// What was not synced of each file is lost, zero or short.
     case quick
-    /// Names kept up to each point, or one alone lost or kept; of each file every prefix, a torn write, and one write alone
-    /// lost or kept.
+    /// The names are kept up to each point, or one of them is lost or kept.
+    ///
+    /// Of each file there is every prefix, a torn write, and one write that alone is lost or kept.
     case exhaustive
 }
 
-/// One folder on a disk that keeps only what was synced for sure.
+/// A folder on a disk that reliably keeps only what was synced.
 ///
-/// A file's bytes are durable after a sync of the file, its name only after one of the folder.
+/// A file's bytes are durable after a sync of the file; its name is durable only after a sync of the folder.
 struct Disk {
     private enum NameChange {
         case set(String, file: Int)
@@ -23,7 +26,7 @@ struct Disk {
     private var durableNames: [String: Int] = [:]
     private var pending: [(change: NameChange, ended: Int)] = []
 
-    /// A disk with files that are durable, numbered in their order.
+    /// A disk with durable files, numbered in their order.
     init(_ initial: [(name: String, image: FileImage)]) {
         for (number, (name, image)) in initial.enumerated() {
             files[number] = DiskFile(durable: image)
@@ -68,17 +71,17 @@ struct Disk {
         switch change {
         case .set(let name, let file): names[name] = file
         case .move(let old, let new):
-            // The change that gave the file its old name may be among those that were lost.
+            // The change that gave the file its old name may have been lost.
             if let file = names.removeValue(forKey: old) { names[new] = file }
         case .exchange(let one, let other):
-            // Both must be there: where the change that made one was lost, so was this one, which came after it.
+            // Both files must exist: if the change that made one of them was lost, so was this later change.
             guard let first = names[one], let second = names[other] else { return }
             (names[one], names[other]) = (second, first)
         case .remove(let name): names[name] = nil
         }
     }
 
-    /// The states that the disk may hold, with a description of each.
+    /// The states that the disk may contain, with a description of each.
     func states(_ policy: Policy) -> [(description: String, state: FolderState)] {
         nameVariants(policy).flatMap { label, names in
             fileVariants(names, policy).map { ("names \(label), \($0.0)", $0.1) }
@@ -103,14 +106,14 @@ struct Disk {
         return variants
     }
 
-    /// Each file in each of its forms, the others as all lost and as all kept.
+    /// Combines each form of each file with the other files all lost and all kept.
     private func fileVariants(_ names: [String: Int], _ policy: Policy) -> [(String, FolderState)] {
         let lost = FolderState(files: names.compactMapValues { files[$0]?.durable }, numbers: names)
         let kept = FolderState(files: names.compactMapValues { files[$0]?.kept }, numbers: names)
         var states = [("all unsynced lost", lost)]
         if policy == .exhaustive { states.append(("all unsynced kept", kept)) }
         for (name, number) in names.sorted(by: { $0.key < $1.key }) {
-            // Whoever opens the database first makes the index of a log anew.
+            // Whoever opens the database first creates the index of a log again.
             guard let file = files[number], !file.pending.isEmpty, !name.hasSuffix("-shm") else { continue }
             for (label, image) in file.variants(policy) {
                 for (others, base) in [("lost", lost), ("kept", kept)] where policy == .exhaustive || others == "lost" {

@@ -1,9 +1,9 @@
-/// A file on a disk that loses power: what is durable, and what may or may not have come there since.
+/// A file on a disk that loses power: what is durable, and what may have been written since.
 struct DiskFile {
     var durable: FileImage
     var pending: [(change: FileImage.Change, ended: Int)] = []
 
-    /// Makes durable what had ended when the sync began.
+    /// Makes everything durable that had ended when the sync began.
     mutating func sync(began: Int) {
         for entry in pending where entry.ended < began { durable.apply(entry.change) }
         pending.removeAll { $0.ended < began }
@@ -20,7 +20,7 @@ struct DiskFile {
     /// The file as the program sees it.
     var kept: FileImage { image(changes) }
 
-    /// What a disk may hold of the file.
+    /// The forms that the file may have on the disk.
     func variants(_ policy: Policy) -> [(name: String, image: FileImage)] {
         guard !pending.isEmpty else { return [("synced", durable)] }
         var variants = [("unsynced lost", durable)]
@@ -40,7 +40,9 @@ struct DiskFile {
         return variants
     }
 
-    /// The room that the file grew by is there, the bytes are not; where it was written over, the old bytes still are.
+    /// The file has its new size, but not the new bytes.
+    ///
+    /// Where it was overwritten, it still has the old bytes.
     private func blank(_ change: FileImage.Change) -> FileImage.Change {
         guard case .write(let offset, let bytes) = change else { return change }
         let old = durable.bytes.dropFirst(offset).prefix(bytes.count)
@@ -52,7 +54,7 @@ struct DiskFile {
         return .write(at: offset, Array(bytes.prefix(bytes.count / 2)))
     }
 
-    /// A write of which only sectors came to the disk: the first one, all but the last, the second half.
+    /// A write of which only some sectors were written: the first one, all but the last, or the second half.
     private static func torn(_ change: FileImage.Change) -> [FileImage.Change] {
         guard case .write(let offset, let bytes) = change, bytes.count > 1 else { return [] }
         guard bytes.count > 512 else { return [half(change)] }

@@ -1,22 +1,22 @@
 import Foundation
 
-/// What is recorded once, cut at every point, and tried in each state that a disk may hold then.
+/// A run that is recorded once, cut at every point, and tried in each possible state of a disk at that point.
 protocol Recorded {
     var worker: Worker { get }
     var start: FolderState { get }
-    /// What runs in the worker's folder.
+    /// The operation that runs in the worker's folder.
     var command: Command { get }
 
     /// Judges a state.
     ///
     /// - Parameters:
     ///   - inodes: The inodes of the recorded run.
-    ///   - acknowledged: The rows that the recorded run had acknowledged by then.
-    /// - Returns: Whether it is the new one, and what is lost.
+    ///   - acknowledged: The rows that the recorded run had acknowledged at that point.
+    /// - Returns: Whether the file is the new one, and what is lost.
     func judge(_ state: FolderState, _ inodes: Inodes, acknowledged: [Int]) throws -> (isNew: Bool, losses: [String])
 }
 
-/// What the states of one recording came to.
+/// The results of the states of one recording.
 struct PowerLossOutcome {
     var points = 0
     var states = 0
@@ -29,7 +29,7 @@ struct PowerLossOutcome {
 struct Experiment {
     let recorded: any Recorded
 
-    /// A state, and which rows were acknowledged by then.
+    /// A state, and the rows that were acknowledged at that point.
     private struct Candidate {
         let place: String
         let state: FolderState
@@ -57,7 +57,7 @@ struct Experiment {
         return outcome
     }
 
-    /// Runs it once with its system calls written to a file.
+    /// Runs the operation once, and records its system calls in a file.
     private func record() throws -> (initial: [(name: String, image: FileImage)], [Operation], Inodes) {
         let initial = recorded.start.files.sorted { $0.key < $1.key }.map { (name: $0.key, image: $0.value) }
         try recorded.start.lay(at: folder, Inodes())
@@ -74,7 +74,7 @@ struct Experiment {
         return (initial, recording.operations, inodes)
     }
 
-    /// Shows that the model is right: with nothing lost it holds what the real folder holds.
+    /// Checks the model: if nothing is lost, it must contain what the real folder contains.
     private func check(_ recording: Recording, _ initial: [(name: String, image: FileImage)]) throws {
         var disk = Disk(initial)
         for operation in recording.operations { disk.apply(operation) }
@@ -83,7 +83,7 @@ struct Experiment {
             return
         }
         guard try last.state.files.mapValues(\.bytes) == FolderState(of: folder).files.mapValues(\.bytes) else {
-            throw TraceError(detail: "the folder holds other files than the recorded calls made")
+            throw TraceError(detail: "the folder's files differ from the result of the recorded calls")
         }
     }
 
@@ -114,7 +114,7 @@ struct Experiment {
 extension Trial: Recorded {
     func judge(_ state: FolderState, _ inodes: Inodes, acknowledged: [Int]) throws -> (isNew: Bool, losses: [String]) {
         try state.lay(at: worker.folder, inodes, isAfterRestart: true)
-        // As it lies there now: the record tells other inodes than on the disk.
+        // Reads the folder again, because the record in it has other inodes than the recorded one.
         let laid = try FolderState(of: worker.folder)
         let (found, losses) = try settle(laid)
         let rows = found.losses(of: acknowledged)

@@ -3,7 +3,7 @@ struct Operation {
     enum Change {
         case create(String, file: Int, mode: Int)
         case createNameless(file: Int, mode: Int)
-        /// A file without a name gets one.
+        /// A file without a name gets a name.
         case name(file: Int, String)
         case write(file: Int, at: Int, [UInt8])
         case truncate(file: Int, to: Int)
@@ -14,12 +14,14 @@ struct Operation {
         case exchange(String, String)
         case link(String, to: String)
         case unlink(String)
-        /// A row number that the subject printed: its transaction is acknowledged.
+        /// The subject printed a row number: the row's transaction is acknowledged.
         case acknowledge(Int)
     }
 
     let change: Change
-    /// The lines of the trace at which the call began and ended: a sync covers what had ended when it began.
+    /// The lines of the trace at which the call began and ended.
+    ///
+    /// A sync covers what had ended when it began.
     let began: Int
     let ended: Int
 }

@@ -1,8 +1,8 @@
-/// Records one run of each operation and rebuilds what a disk may hold after a power loss at each of its calls.
+/// Records one run of each operation, and builds what a disk may contain after a power loss at each call.
 struct PowerLoss: Sendable {
     static let usage = "powerloss [--quick] [SCENARIO…]\nscenarios: \(names.joined(separator: " "))"
     private static let names = Scenario.all.map(\.name) + [WrittenStore.name]
-    /// So many losses of one scenario are told.
+    /// How many losses of one scenario are reported.
     private static let toldLosses = 20
 
     private let harness: Harness
@@ -20,7 +20,7 @@ struct PowerLoss: Sendable {
     /// Returns whether nothing was lost.
     func run() throws -> Bool {
         report.row("scenario", "points", "states", "old", "new", "losses")
-        // Those with the most states, which are the last, first.
+        // Scenarios with the most states, which are the last ones, come first.
         try Workers.run(scenarios.reversed(), in: harness.session) { try run($0, $1) }
         return try report.conclude { totals in
             "\(totals.losses) losses in \(totals.states) states behind \(totals.points) calls"

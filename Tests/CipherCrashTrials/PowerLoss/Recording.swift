@@ -1,8 +1,8 @@
 import Foundation
 
-/// One run of a program, as what it did to the files of one folder.
+/// One run of a program, recorded as its changes to the files of one folder.
 ///
-/// A call that could change a file there and is not understood is an error.
+/// If a call could change a file there and is not understood, an error is thrown.
 struct Recording {
     private struct Descriptor {
         enum Target {
@@ -21,11 +21,11 @@ struct Recording {
     private var fileCount = 0
     private(set) var operations: [Operation] = []
 
-    /// Understands the calls.
+    /// Interprets the calls.
     ///
     /// - Parameters:
     ///   - folder: Its path as the program was given it, without symbolic links.
-    ///   - initial: The sizes of the files that were in it, in the order of their numbers.
+    ///   - initial: The sizes of the files that were in the folder, in the order of their numbers.
     init(_ calls: [SystemCall], folder: String, initial: [(name: String, size: Int)]) throws {
         self.folder = folder
         for (name, size) in initial {
@@ -50,7 +50,7 @@ struct Recording {
         case "write", "pwrite64": try write(call)
         case "ftruncate": try truncate(call)
         case "fsync", "fdatasync": try sync(call)
-        // It begins to write, which the system may do at any time, and promises nothing.
+        // The call only begins to write, which the system may do at any time. It guarantees nothing.
         case "sync_file_range": break
         case "rename": try rename(call, call.text(0), call.text(1))
         case "renameat": try rename(call, path(call, 0), path(call, 2))
@@ -70,7 +70,7 @@ struct Recording {
             guard case .file(let file, _) = descriptors[try call.number(0)]?.target else { return }
             add(.setMode(file: file, try call.octal(1)), call)
         case "mmap":
-            // The index of a log is made anew by whoever opens the database first; anything else would be a write unseen.
+            // Whoever opens the database first creates the index of a log again. Any other mapping would hide writes.
             guard call.arguments[3].contains("MAP_SHARED"), call.arguments[2].contains("PROT_WRITE"),
                 case .file(_, let name) = descriptors[try call.number(4)]?.target
             else { return }
@@ -79,7 +79,7 @@ struct Recording {
         }
     }
 
-    /// A call that is not understood must have nothing to do with the folder.
+    /// A call that is not understood must not concern the folder.
     private func refuse(_ call: SystemCall) throws {
         for index in call.arguments.indices {
             if let number = Int(call.arguments[index]), descriptors[number] != nil { throw unknown(call) }
@@ -89,22 +89,22 @@ struct Recording {
     }
 
     private func unknown(_ call: SystemCall) -> TraceError {
-        TraceError(detail: "\(call.name) is not modelled")
+        TraceError(detail: "the model does not support \(call.name)")
     }
 
     private mutating func add(_ change: Operation.Change, _ call: SystemCall) {
         operations.append(Operation(change: change, began: call.began, ended: call.ended))
     }
 
-    /// The number of the file that has a name at the end.
+    /// Returns the number of the file that has a name at the end.
     func file(named name: String) -> Int? { files[name] }
 
-    /// The name inside of the folder.
+    /// Returns the name inside the folder.
     private func name(_ path: String) -> String? {
         path.hasPrefix(folder + "/") ? String(path.dropFirst(folder.count + 1)) : nil
     }
 
-    /// A path that may be relative to a descriptor, which stands before it.
+    /// Returns a path that may be relative to a descriptor, which is the preceding argument.
     private func path(_ call: SystemCall, _ index: Int) throws -> String {
         let text = try call.text(index + 1)
         guard !text.hasPrefix("/"), let number = Int(call.arguments[index]),
@@ -113,7 +113,7 @@ struct Recording {
         return "\(folder)/\(text)"
     }
 
-    /// - Parameter mode: Which argument is the mode of a file that the call makes.
+    /// - Parameter mode: The index of the argument with the mode of a file that the call creates.
     private mutating func open(_ call: SystemCall, path text: String, flags: Substring, mode: Int) throws {
         if text == folder {
             descriptors[call.result] = Descriptor(target: .folder, appends: false)
@@ -138,7 +138,9 @@ struct Recording {
             target: .file(file, name: name), appends: flags.contains("O_APPEND"))
     }
 
-    /// A file that may be given a name later; without one it is gone after a power loss.
+    /// A file that may get a name later.
+    ///
+    /// Without a name, it is gone after a power loss.
     private mutating func openNameless(_ call: SystemCall, _ place: String, mode: Int) throws {
         guard place == folder || place.hasPrefix(folder + "/") else { return }
         sizes[fileCount] = 0

@@ -1,16 +1,18 @@
 import Foundation
 
-/// One system call as strace printed it: all strings in hexadecimal, both halves of an interrupted line joined.
+/// One system call as strace printed it.
+///
+/// All strings are hexadecimal, and the two halves of an interrupted line are joined.
 struct SystemCall {
     let name: String
-    /// The arguments as they were printed.
+    /// The arguments as strace printed them.
     let arguments: [Substring]
     let result: Int
-    /// The numbers of the lines at which it began and ended.
+    /// The numbers of the lines at which the call began and ended.
     let began: Int
     let ended: Int
 
-    /// The calls that are asked of strace; what does not exist on a machine is left out there.
+    /// The calls that strace traces; those that do not exist on a machine are left out there.
     static let traced = [
         "open", "openat", "creat", "close", "dup", "dup2", "dup3", "lseek", "mmap",
         "write", "pwrite64", "writev", "pwritev", "pwritev2", "copy_file_range", "sendfile", "splice",
@@ -19,11 +21,11 @@ struct SystemCall {
         "mkdir", "mkdirat", "rmdir", "chmod", "fchmod", "fchmodat", "fchmodat2",
     ]
 
-    /// Bytes of an argument such as `"\x61\x62"`.
+    /// The bytes of an argument such as `"\x61\x62"`.
     func bytes(_ index: Int) throws -> [UInt8] {
         let text = Array(arguments[index].utf8)
         guard text.count >= 2, text.first == UInt8(ascii: "\""), text.last == UInt8(ascii: "\"") else {
-            throw TraceError(detail: "\(name) has a string that was cut short")
+            throw TraceError(detail: "\(name) has a truncated string")
         }
         return try stride(from: 1, to: text.count - 1, by: 4).map { start in
             guard start + 3 < text.count, let high = Self.digit(text[start + 2]), let low = Self.digit(text[start + 3])
@@ -38,14 +40,14 @@ struct SystemCall {
 
     func number(_ index: Int) throws -> Int {
         guard let number = Int(arguments[index]) else {
-            throw TraceError(detail: "\(name) has \(arguments[index]) for a number")
+            throw TraceError(detail: "\(name) has \(arguments[index]) as a number")
         }
         return number
     }
 
     func octal(_ index: Int) throws -> Int {
         guard let number = Int(arguments[index], radix: 8) else {
-            throw TraceError(detail: "\(name) has \(arguments[index]) for a mode")
+            throw TraceError(detail: "\(name) has \(arguments[index]) as a mode")
         }
         return number
     }
@@ -59,13 +61,13 @@ struct SystemCall {
     }
 }
 
-/// A trace that cannot be understood: no result may be drawn from it.
+/// A trace that cannot be understood, so that it has no result.
 struct TraceError: Error, CustomStringConvertible {
     let detail: String
-    var description: String { "the trace is not understood: \(detail)" }
+    var description: String { "the trace cannot be understood: \(detail)" }
 }
 
-/// Reads what strace wrote.
+/// Reads strace's output.
 enum Trace {
     /// The calls that succeeded, in the order in which they ended.
     static func calls(_ text: String) throws -> [SystemCall] {
@@ -80,7 +82,7 @@ enum Trace {
                 begun[thread] = (rest.dropLast(" <unfinished ...>".count), number)
             } else if rest.hasPrefix("<... "), let end = rest.firstRange(of: "resumed>") {
                 guard let start = begun.removeValue(forKey: thread) else {
-                    throw TraceError(detail: "a call ends that did not begin")
+                    throw TraceError(detail: "a call ended that had not begun")
                 }
                 if let call = try call(start.text + rest[end.upperBound...], start.line, number) { calls.append(call) }
             } else if let call = try call(rest, number, number) {
@@ -93,8 +95,8 @@ enum Trace {
     private static func call(_ text: Substring, _ began: Int, _ ended: Int) throws -> SystemCall? {
         guard let open = text.firstIndex(of: "("), let equals = text.range(of: " = ", options: .backwards),
             let close = text[..<equals.lowerBound].lastIndex(of: ")")
-        else { throw TraceError(detail: "line \(ended + 1) is no call: \(text.prefix(200))") }
-        // A pointer, as of mmap, or "?" of a call that never returned: only whether it succeeded is of interest.
+        else { throw TraceError(detail: "line \(ended + 1) is not a call: \(text.prefix(200))") }
+        // The result is a pointer, as of mmap, or "?" if the call never returned. Only its success matters.
         let outcome = text[equals.upperBound...].prefix { $0 != " " }
         guard outcome != "?", !outcome.hasPrefix("-") else { return nil }
         return SystemCall(

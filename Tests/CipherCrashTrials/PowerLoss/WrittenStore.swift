@@ -20,7 +20,7 @@ struct WrittenStore: Recorded {
 
     var command: Command { subject.command(["write", worker.folder, String(Self.rows)]) }
 
-    /// The store must come back with every acknowledged row, and one more at most.
+    /// The store must contain every acknowledged row, and at most one more.
     func judge(_ state: FolderState, _ inodes: Inodes, acknowledged: [Int]) throws -> (isNew: Bool, losses: [String]) {
         try state.lay(at: worker.folder, inodes)
         let found = try worker.run(subject.command(["count", worker.folder])).output

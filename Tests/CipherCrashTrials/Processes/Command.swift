@@ -6,7 +6,7 @@ import Foundation
     import Darwin
 #endif
 
-/// How a process ended, and what it wrote on standard output and standard error.
+/// How a process ended, and its standard output and standard error.
 struct Ending {
     enum Cause: Equatable {
         case exited(Int32)
@@ -18,23 +18,23 @@ struct Ending {
     let output: String
 }
 
-/// A program with its arguments, to be run in a process of its own.
+/// A program with its arguments, to be run in a separate process.
 struct Command: Sendable {
-    /// The program and its arguments; a program without a slash is looked for along PATH.
+    /// The program and its arguments; a program without a slash is searched for in PATH.
     var words: [String]
-    /// What the environment has besides this program's.
+    /// Environment variables in addition to this program's.
     var environment: [String: String] = [:]
     /// How long it may run.
     var seconds = 300
 
     /// Runs it to its end.
     ///
-    /// - Parameter output: The file for what it writes: a pipe would be inherited by the other workers' children.
+    /// - Parameter output: The file for the output: a pipe would be inherited by other workers' children.
     func run(in session: Session, output: String) throws -> Ending {
         try end(start(in: session, output: output), in: session, output: output)
     }
 
-    /// Starts it, and returns at once.
+    /// Starts the command, and returns at once.
     func start(in session: Session, output: String) throws -> pid_t {
         try session.spawn(seconds: seconds) { try spawn(output: output) }
     }
@@ -46,7 +46,7 @@ struct Command: Sendable {
         return Ending(cause: cause, output: text.trimmingCharacters(in: .whitespacesAndNewlines))
     }
 
-    /// Foundation's `Process` takes several times as long, which thousands of runs feel.
+    /// Foundation's `Process` takes several times as long, which matters for thousands of runs.
     private func spawn(output: String) throws -> pid_t {
         #if canImport(Glibc)
             var actions = posix_spawn_file_actions_t()

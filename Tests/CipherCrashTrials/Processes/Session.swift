@@ -6,7 +6,7 @@ import Foundation
     import Darwin
 #endif
 
-/// What must end with this program: its work folder and the processes that it started.
+/// The work folder and the processes that this program started, which must end with it.
 ///
 /// An interrupt kills the processes, removes the folder and exits. A process that exceeds its time is killed.
 final class Session: Sendable {
@@ -14,33 +14,37 @@ final class Session: Sendable {
     let folder: String
 
     private struct State {
-        /// The deadlines of the processes that run now, each the leader of a process group.
+        /// The deadlines of the running processes.
+        ///
+        /// Each process leads a process group.
         var running: [pid_t: ContinuousClock.Instant] = [:]
         var late: Set<pid_t> = []
         var isEnding = false
     }
 
     private static let interrupts = [SIGINT, SIGTERM, SIGHUP]
-    /// The signals that do not end this program at once, and that end its children.
+    /// The signals that this program handles itself, and that end its children as usual.
     static let handled = interrupts + [SIGPIPE]
     private let state = Locked(State())
     private let queue = DispatchQueue(label: "session")
     private let sources = Locked<[any DispatchSourceProtocol]>([])
 
-    /// Makes the work folder, in memory where that is possible: the trials are about the calls, and there a sync costs
-    /// nothing.
+    /// Creates the work folder, in memory if possible.
+    ///
+    /// The trials test the calls, and in memory a sync costs nothing.
     init() throws {
         let parents = ["/dev/shm", ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp", "/tmp"]
         var made: String?
         for parent in parents where made == nil {
-            // mkdtemp(3) puts a unique name in the place of the six X. A folder whose name is not UTF-8 is not found under this text, and the next one is taken.
+            // mkdtemp(3) replaces the six X with unique characters. A folder whose name is not UTF-8 is not found under
+            // this text, so the next one is taken.
             var template = Array((parent + "/crash-trials.XXXXXX").utf8CString)
             if let path = mkdtemp(&template).flatMap({ realpath($0, nil) }) {
                 made = String(cString: path)
                 free(path)
             }
         }
-        guard let made else { throw TrialError(detail: "no work folder can be made") }
+        guard let made else { throw TrialError(detail: "the work folder cannot be created") }
         folder = made
         watch()
     }
@@ -50,10 +54,10 @@ final class Session: Sendable {
         try? FileManager.default.removeItem(atPath: folder)
     }
 
-    /// Starts a process in a process group of its own.
+    /// Starts a process in its own process group.
     ///
-    /// - Parameter start: What starts it. One at a time, for a file that one worker has open must not stay open in a child
-    ///   that another worker starts: whoever converts a file asks the system who has it open.
+    /// - Parameter start: Starts the process. Only one starts at a time: a file that one worker has open must not stay
+    ///   open in a child that another worker starts, because a conversion asks the system who has its file open.
     func spawn(seconds: Int, _ start: () throws -> pid_t) throws -> pid_t {
         let process: pid_t? = try state.with { state in
             guard !state.isEnding else { return nil }
@@ -68,23 +72,23 @@ final class Session: Sendable {
         return process
     }
 
-    /// Whether a process that was started has ended, and nobody waited for it yet.
+    /// Returns whether a process that was started has ended, and nobody has waited for it yet.
     static func hasEnded(_ process: pid_t) -> Bool {
         var information = siginfo_t()
         return waitid(P_PID, id_t(process), &information, WEXITED | WNOWAIT | WNOHANG) == 0
             && information.si_signo == SIGCHLD
     }
 
-    /// Kills a process that was started and that nobody waited for yet, with its group.
+    /// Kills a process that was started and that nobody has waited for yet, with its group.
     static func killGroup(of process: pid_t) {
         kill(-process, SIGKILL)
     }
 
-    /// Waits for the end of a process, ends what is left of its group, and returns how it ended.
+    /// Waits for the end of a process, ends the rest of its group, and returns how the process ended.
     func wait(_ process: pid_t) -> Ending.Cause {
         var information = siginfo_t()
         while waitid(P_PID, id_t(process), &information, WEXITED | WNOWAIT) < 0, errno == EINTR {}
-        // Its number cannot be another's before it is reaped.
+        // Its ID cannot belong to another process before it is reaped.
         Self.killGroup(of: process)
         let isLate = state.with { state in
             state.running[process] = nil
@@ -126,7 +130,7 @@ final class Session: Sendable {
             state.isEnding = true
             for process in state.running.keys { Self.killGroup(of: process) }
         }
-        // A worker may be writing to the folder still.
+        // A worker may still be writing to the folder.
         for _ in 0..<100 where access(folder, F_OK) == 0 { end() }
         _exit(128 + number)
     }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The tracer of system calls, which also injects faults.
+/// strace, which traces system calls and also injects faults.
 enum Strace {
     static func requireInstalled() throws {
         guard FileManager.default.isExecutableFile(atPath: "/usr/bin/strace") else {
@@ -8,7 +8,9 @@ enum Strace {
         }
     }
 
-    /// A command in which a call fails, or seems to succeed; it stops at the calls that are asked for alone.
+    /// Returns a command in which a call fails, or seems to succeed.
+    ///
+    /// It stops only at the calls that are named.
     ///
     /// - Parameters:
     ///   - effect: What the call returns, such as `error=EIO`.
@@ -20,7 +22,7 @@ enum Strace {
         return traced(["--seccomp-bpf", "-o", "/dev/null"] + options + injection, command)
     }
 
-    /// A command that gets a signal as one of its threads begins a call for the so many-th time.
+    /// Returns a command that gets a signal when one of its threads begins its Nth call of a kind.
     ///
     /// It stops at every call: with `--seccomp-bpf`, strace 6.1 loses the signal.
     static func sending(
@@ -30,9 +32,9 @@ enum Strace {
         return traced(["-o", trace, "-e", "trace=\(call)", "-e", injection], command)
     }
 
-    /// A command whose calls are written to a file.
+    /// Returns a command whose calls are written to a file.
     ///
-    /// It stops at every call, so that its threads take turns in the same way each time.
+    /// It stops at every call, so that its threads always alternate in the same way.
     static func recording(_ options: [String], to trace: String, _ command: Command) -> Command {
         traced(["-o", trace] + options, command)
     }
@@ -43,7 +45,7 @@ enum Strace {
         return traced
     }
 
-    /// How often one thread made a call, at most: strace counts for each thread by itself.
+    /// Returns how often one thread made a call, at most: strace counts for each thread separately.
     static func mostCalls(_ trace: String) throws -> Int {
         var counts: [Substring: Int] = [:]
         for line in try text(trace).split(separator: "\n") {

@@ -1,14 +1,14 @@
 import Foundation
 
-/// The CipherCrashSubject executable, whose operations are tried.
+/// The executable CipherCrashSubject, whose operations are tried.
 struct Subject: Sendable {
     let path: String
-    /// What its environment has besides this program's.
+    /// Environment variables in addition to this program's.
     let environment: [String: String]
 
-    /// Copies the executable that was built beside this program, so that a build meanwhile does not change it.
+    /// Copies the executable beside this program, so that a build meanwhile does not change it.
     ///
-    /// - Parameter isRepeatable: Whether chance and time stand still in it, so that what a run left is known again by its
+    /// - Parameter isRepeatable: Whether its random numbers and its clock are fixed, so that equal runs leave equal
     ///   bytes.
     init(in session: Session, isRepeatable: Bool) throws {
         let program = URL(filePath: CommandLine.arguments[0]).resolvingSymlinksInPath()
@@ -21,7 +21,7 @@ struct Subject: Sendable {
         environment = isRepeatable ? ["REPEATABLE": "yes"].merging(Self.backtraces) { $1 } : Self.backtraces
     }
 
-    /// Linked into one file it does not find by itself what tells where it crashed.
+    /// A statically linked program does not find Swift's backtracer by itself.
     private static var backtraces: [String: String] {
         let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
         let compiler = folders.map { $0 + "/swift" }.first { FileManager.default.isExecutableFile(atPath: $0) }

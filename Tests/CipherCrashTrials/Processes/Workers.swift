@@ -1,17 +1,17 @@
 import Foundation
 
-/// One of those who take the jobs, with files of its own in the work folder.
+/// A worker that takes jobs, with its own files in the work folder.
 struct Worker: Sendable {
     let session: Session
     let number: Int
 
-    /// The folder of the database that is tried.
+    /// The folder of the database under test.
     var folder: String { session.folder + "/run.\(number)" }
-    /// The file with what the last process wrote.
+    /// The file with the output of the last process.
     var output: String { folder + ".output" }
     /// The file with the system calls of the last traced run.
     var trace: String { folder + ".trace" }
-    /// A folder for a look at a single file.
+    /// A folder for inspecting a single file.
     var look: String { folder + ".file" }
 
     func run(_ command: Command) throws -> Ending {
@@ -19,7 +19,7 @@ struct Worker: Sendable {
     }
 }
 
-/// When no further trial is begun.
+/// When no further trial begins.
 struct Deadline: Sendable {
     let seconds: Int
     private let end: ContinuousClock.Instant
@@ -32,7 +32,8 @@ struct Deadline: Sendable {
     var isPast: Bool { ContinuousClock.now >= end }
 }
 
-/// Does jobs side by side, in their order, three for each processor: a run that is traced waits half of its time.
+/// Runs jobs in parallel, in their order, three for each processor, because a traced run spends half of its time
+/// waiting.
 enum Workers {
     private struct State<Job> {
         var jobs: ArraySlice<Job>

@@ -1,34 +1,34 @@
-/// An operation, what it begins with and what it makes of it.
+/// An operation, the files with which it begins, and its result.
 struct Scenario: Sendable {
     let name: String
     let start: StartingFiles.Name
-    /// The words of CipherCrashSubject's operation; the file goes behind the first.
+    /// The arguments for CipherCrashSubject's operation; the file follows the first one.
     let operation: [String]
-    /// What `CipherCrashSubject check` says of the file before and after.
+    /// The results of `CipherCrashSubject check` on the file before and after.
     let before: String
     let after: String
-    /// In which the file is before and after.
+    /// The journal mode of the file before and after.
     var journalMode = "wal"
     /// Whether the plaintext file must be kept beside the new one.
     var keepsBackup = false
-    /// What the file is where its change was put off and the rest was done.
+    /// The form of the file if its change was postponed and the rest was done.
     var waiting: String?
 
     /// Whether the damaged file must be kept beside the new one.
     var keepsDamaged: Bool { before.hasSuffix("-damaged") && !isRecovery }
 
-    /// The damaged file that is kept, with the log or the journal that it had.
+    /// The damaged file that is kept, with its log or journal.
     static let damaged = FolderState.database + "-damaged"
-    /// The names that it has then.
+    /// The names of the damaged file and of its log and journal.
     var kept: [String] { keepsDamaged ? ["", "-wal", "-journal"].map { Self.damaged + $0 } : [] }
     /// The plaintext file that is kept.
     static let backup = FolderState.database + "-plaintext"
-    /// The backup that an operation makes or restores, or what it recovers.
+    /// The backup that an operation makes or restores, or the file that a recovery makes.
     static let copy = "copy.db"
-    /// What `CipherCrashSubject check` says of it.
+    /// The result of `CipherCrashSubject check` on the copy.
     var copyForm: String { isRecovery ? "encrypted" : before }
 
-    /// How the operation may end when it is run again.
+    /// How the operation may end when it runs again.
     static let endings = [
         "encrypted", "alreadyEncrypted", "shadow", "rekeyed", "alreadyRekeyed", "decrypted", "alreadyPlaintext",
         "launched", "backedUp", "restored", "recovered",
@@ -38,7 +38,7 @@ struct Scenario: Sendable {
     var isShadow: Bool { operation == ["shadow"] }
     var isLaunch: Bool { operation.first == "launch" }
     var isOpenEncryption: Bool { operation == ["launch", "encrypt-open"] }
-    /// A backup of a file that nobody has open never writes the database or its log either.
+    /// A backup of a file that nobody has open never writes the database or its log.
     var isBackup: Bool { operation == ["backup"] }
     /// A recovery to another name never writes the database, its log or its journal.
     var isRecovery: Bool { operation == ["recover-copy"] }
@@ -70,15 +70,15 @@ struct Scenario: Sendable {
         Scenario(
             name: "launch-open", start: .migrated, operation: ["launch"], before: "encrypted-migrated",
             after: "encrypted-migrated"),
-        // Observed, written to, backed up meanwhile, suspended and resumed.
+        // The store is observed, written to, backed up meanwhile, suspended and resumed.
         Scenario(
             name: "launch-use", start: .migrated, operation: ["launch", "use"], before: "encrypted-migrated",
             after: "encrypted-migrated"),
-        // Written to meanwhile.
+        // The store is written to meanwhile.
         Scenario(
             name: "launch-change-key", start: .migrated, operation: ["launch", "change-key"],
             before: "encrypted-migrated", after: "rekeyed-migrated"),
-        // Encrypted while it is written to.
+        // The store is encrypted while it is written to.
         Scenario(
             name: "launch-encrypt-open", start: .plaintextMigrated, operation: ["launch", "encrypt-open"],
             before: "plaintext-migrated", after: "encrypted-migrated"),
@@ -115,14 +115,14 @@ struct Scenario: Sendable {
             after: "encrypted-migrated"),
     ]
 
-    /// The encryption among what an earlier one left when it was killed.
+    /// The encryption of a file with the leftovers of an earlier, killed encryption.
     static func encryption(among leftovers: String) -> Scenario {
         Scenario(
             name: "encrypt-after-\(leftovers)", start: .leftovers(leftovers), operation: ["encrypt"],
             before: "plaintext", after: "encrypted")
     }
 
-    /// Those with a name; all where there is none.
+    /// Returns the scenarios with a name, or all if there is no name.
     static func named(_ name: String?) throws -> [Scenario] {
         guard let name else { return all }
         let found = all.filter { $0.name == name }

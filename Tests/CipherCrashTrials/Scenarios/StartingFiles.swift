@@ -6,7 +6,7 @@ import Foundation
     import Darwin
 #endif
 
-/// The files that scenarios begin with, made once.
+/// The files with which scenarios begin, made once.
 final class StartingFiles: Sendable {
     enum Name: Hashable, Sendable {
         /// In WAL mode, with rows in the log.
@@ -15,22 +15,24 @@ final class StartingFiles: Sendable {
         /// With a journal that must be rolled back.
         case plaintextHot
         case encryptedHot
-        /// In WAL mode, with rows in the log, and a table whose page is overwritten.
+        /// In WAL mode, with rows in the log, and a table with an overwritten page.
         case plaintextDamaged
         case encryptedDamaged
-        /// With such a table, and a journal that must be rolled back.
+        /// With a table with an overwritten page, and a journal that must be rolled back.
         case damagedHot
         /// Encrypted, and opened by the app's new version.
         case migrated
         /// Not encrypted, and opened by the app's new version.
         case plaintextMigrated
-        /// Encrypted, beside a backup of the migrated one.
+        /// Encrypted, beside a backup of the migrated file.
         case restorable
-        /// What an encryption left that was killed, in one composition.
+        /// The leftovers of a killed encryption, in one combination.
         case leftovers(String)
     }
 
-    /// The mode of the files, which a conversion must keep; not that of files which it makes.
+    /// The mode of the files, which a conversion must keep.
+    ///
+    /// It differs from the mode of files that a conversion makes.
     static let mode = 0o640
 
     private let states: [Name: FolderState]
@@ -51,7 +53,7 @@ final class StartingFiles: Sendable {
             let file = folder + "/" + FolderState.database
             try run(["make", file] + arguments)
             for name in try FolderState(of: folder).files.keys { chmod(folder + "/" + name, mode_t(Self.mode)) }
-            // Whoever opens the database first makes the index of a log anew.
+            // Whoever opens the database first creates the index of a log again.
             unlink(file + "-shm")
             guard try FolderState(of: folder).files[FolderState.database + ending]?.bytes.isEmpty == false else {
                 throw TrialError(detail: "the subject left nothing in \(FolderState.database)\(ending)")
@@ -90,11 +92,11 @@ final class StartingFiles: Sendable {
         }
     }
 
-    /// Keeps what a killed encryption left, once in each composition.
+    /// Keeps the leftovers of a killed encryption, once in each combination.
     ///
     /// - Parameters:
-    ///   - form: What the database is.
-    ///   - order: The first in this order is kept, whichever worker comes first.
+    ///   - form: The form of the database.
+    ///   - order: The leftovers with the lowest order are kept, whichever worker comes first.
     func keep(_ leftovers: FolderState, _ form: String, order: Int) {
         let parts = leftovers.files.keys.sorted().map { name in
             let part = name.dropFirst(FolderState.database.count).drop { $0 == "-" }
@@ -107,6 +109,6 @@ final class StartingFiles: Sendable {
         }
     }
 
-    /// The compositions that were kept.
+    /// The combinations that were kept.
     var leftovers: [String] { kept.with { $0.keys.sorted() } }
 }

@@ -6,19 +6,21 @@ import Foundation
     import Darwin
 #endif
 
-/// What a kind of trials prints: a table on standard output, losses on standard error, and what they came to.
+/// The output of a kind of trials: a table on standard output, losses on standard error, and totals.
 final class Report: Sendable {
     struct Totals {
         var points = 0
         var losses = 0
-        /// Crashes of a library below that it can have by itself.
+        /// Crashes in SQLCipher, which do not count as losses.
         var crashes = 0
-        /// The states of a disk behind the points.
+        /// The number of disk states for all points.
         var states = 0
     }
 
     private let name: String
-    /// The widths of the columns; the first ones are texts, and those of numbers are negative.
+    /// The widths of the columns.
+    ///
+    /// The first columns are texts; those of numbers have negative widths.
     private let widths: [Int]
     private let totals = Locked(Totals())
 
@@ -42,7 +44,7 @@ final class Report: Sendable {
         }
     }
 
-    /// Tells of losses at one point, or of so many of them.
+    /// Reports the losses at one point, or a limited number of them.
     func complain(_ point: String, _ losses: [String], telling most: Int = .max) {
         totals.with { totals in
             totals.losses += losses.count
@@ -66,16 +68,16 @@ final class Report: Sendable {
         Self.tell("\(name): \(text)")
     }
 
-    /// Says that time is up, where it is.
+    /// Reports that the time limit was reached, if it was.
     func say(_ deadline: Deadline) {
         if deadline.isPast { say("ended after \(deadline.seconds) seconds; --seconds N gives more") }
     }
 
-    /// Says what the trials came to, and returns whether nothing was lost.
+    /// Prints the totals, and returns whether nothing was lost.
     func conclude(_ text: (Totals) -> String) throws -> Bool {
         let totals = totals.with { $0 }
         if totals.crashes > 0 {
-            say("\(totals.crashes) crashes inside of SQLCipher itself, out of memory; each left the file whole")
+            say("\(totals.crashes) crashes inside SQLCipher without memory; each left the file intact")
         }
         guard totals.points > 0 else { throw TrialError(detail: "nothing was run") }
         say(text(totals))

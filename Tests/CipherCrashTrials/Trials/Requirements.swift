@@ -1,6 +1,6 @@
-// What a run that something was done to must satisfy, whatever that was.
+// The requirements for a run that was disturbed in any way.
 
-/// The states of folders from which the next run finished.
+/// The folder states from which the next run has finished.
 final class Settled: Sendable {
     struct Key: Hashable {
         let operation: [String]
@@ -26,10 +26,10 @@ final class Settled: Sendable {
     }
 }
 
-/// What `CipherCrashSubject check` says of a database.
+/// The result of `CipherCrashSubject check` on a database.
 struct Finding: CustomStringConvertible, Sendable {
     let description: String
-    /// Such as `encrypted-migrated`; what else it says where the database is not whole.
+    /// The form, such as `encrypted-migrated`; if the database is not intact, the whole text.
     let form: String
     /// The form and the journal mode.
     let state: String
@@ -46,14 +46,14 @@ struct Finding: CustomStringConvertible, Sendable {
         rows = Set((numbers ?? "").split(separator: ",").compactMap { Int($0) })
     }
 
-    /// Those of the rows that were acknowledged and are not there.
+    /// Returns a message about acknowledged rows that are missing.
     func losses(of acknowledged: some Sequence<Int>) -> [String] {
         let missing = Set(acknowledged).subtracting(rows)
         return missing.isEmpty ? [] : ["acknowledged rows are missing: \(missing.sorted())"]
     }
 }
 
-/// What a run of an operation said: the rows that it acknowledged, a line each, and all else.
+/// The output of an operation: the rows that it acknowledged, one per line, and all other lines.
 struct Saying {
     var acknowledged: [Int] = []
     var lines: [String] = []
@@ -66,11 +66,12 @@ struct Saying {
 }
 
 extension Trial {
-    /// What lies there now is read as the next launch reads it, and the operation is run again: from an equal state, and
-    /// under the same demands, that was tried before.
+    /// Reads the files as the next launch does, and runs the operation again.
+    ///
+    /// If an equal state was already tried under the same requirements, that result is used.
     ///
     /// - Parameter state: The files that are in the folder.
-    /// - Returns: What was found before the next run, and what is wrong with the next run.
+    /// - Returns: The state before the next run, and what is wrong with the next run.
     func settle(_ state: FolderState) throws -> (found: Finding, losses: [String]) {
         let key = Settled.Key(scenario, state)
         if let found = harness.settled[key] { return (found, []) }
@@ -86,13 +87,15 @@ extension Trial {
         return (found, losses)
     }
 
-    /// The file must be whole: all of the old one, or all of the new one.
+    /// The file must be intact, and be either the whole old file or the whole new one.
     func wholenessLosses(_ found: Finding) -> [String] {
         [scenario.before, scenario.after].contains(found.form) ? [] : ["not whole: \(found)"]
     }
 
-    /// A shadow proof and a backup never write the database or its log, nor does a recovery, its journal included; a restore never
-    /// writes the backup.
+    /// Some operations never write certain files.
+    ///
+    /// A shadow proof and a backup never write the database or its log. A recovery never writes them or the journal. A
+    /// restore never writes the backup.
     func untouchedLosses(_ state: FolderState) -> [String] {
         let untouched =
             scenario.isShadow || scenario.isBackup
@@ -103,7 +106,7 @@ extension Trial {
         return untouched.filter { state.files[$0]?.bytes != start.files[$0]?.bytes }.map { "\($0) was changed" }
     }
 
-    /// What lies there beside the database, its log, a backup, and what may be there.
+    /// Returns the files in the folder except the database, its log, a backup and the allowed ones.
     func strangers(_ state: FolderState, allowing allowed: [String]) -> [String] {
         let copies = scenario.makesCopy || scenario.restoresCopy ? [Scenario.copy] : []
         let own = ["", "-wal", "-shm"] + (scenario.isRecovery ? ["-journal"] : [])
@@ -111,37 +114,39 @@ extension Trial {
         return state.files.keys.filter { !known.contains($0) }.sorted()
     }
 
-    /// The next run must have finished, with the new file in its modes, its backup and nothing else beside it.
+    /// The next run must have finished, with the new file in its file mode and journal mode.
+    ///
+    /// Only its backup may be beside it.
     private func endingLosses(_ ending: String, _ last: Finding) throws -> [String] {
         guard Scenario.endings.contains(ending) else { return ["the next run says: \(ending)"] }
         let state = try FolderState(of: worker.folder)
         let left = strangers(state, allowing: (scenario.keepsBackup ? [Scenario.backup] : []) + scenario.kept)
-        guard left.isEmpty else { return ["left beside after the next run: \(left.joined(separator: " "))"] }
-        guard last.state == "\(scenario.after) \(scenario.journalMode)" else { return ["at the end: \(last)"] }
+        guard left.isEmpty else { return ["files left after the next run: \(left.joined(separator: " "))"] }
+        guard last.state == "\(scenario.after) \(scenario.journalMode)" else { return ["the final state is \(last)"] }
         let mode = state.files[FolderState.database]?.mode
         guard mode == StartingFiles.mode else { return ["at the end the file's mode is \(mode ?? 0)"] }
         guard !scenario.makesCopy || state.files[Scenario.copy] != nil else { return ["there is no backup at the end"] }
         return try untouchedLosses(state) + backupLosses(state) + copyLosses(state) + damagedLosses(state)
     }
 
-    /// A backup or a recovered database that has its name must be whole.
+    /// A backup or a recovered database must be intact when it has its name.
     private func copyLosses(_ state: FolderState) throws -> [String] {
         guard scenario.makesCopy, let copy = state.files[Scenario.copy] else { return [] }
         let found = try look(at: copy)
-        return Finding(found).form == scenario.copyForm ? [] : ["the copy is not whole: \(found)"]
+        return Finding(found).form == scenario.copyForm ? [] : ["the copy is not intact: \(found)"]
     }
 
-    /// The damaged file must be there beside the recovered one, and be all of what it was, with its log or journal.
+    /// The damaged file must be beside the recovered one, intact, with its log or journal.
     private func damagedLosses(_ state: FolderState) throws -> [String] {
         guard scenario.keepsDamaged else { return [] }
-        guard let damaged = state.files[Scenario.damaged] else { return ["the damaged file is not kept"] }
+        guard let damaged = state.files[Scenario.damaged] else { return ["the damaged file was not kept"] }
         var sidecars: [String: FileImage] = [:]
         for ending in ["-wal", "-journal"] { sidecars[ending] = state.files[Scenario.damaged + ending] }
         let found = try look(at: damaged, with: sidecars)
-        return Finding(found).form == scenario.before ? [] : ["the damaged file is not whole: \(found)"]
+        return Finding(found).form == scenario.before ? [] : ["the kept damaged file has changed: \(found)"]
     }
 
-    /// What `CipherCrashSubject check` says of a file with what lies beside it.
+    /// Returns the result of `CipherCrashSubject check` on a file with the files beside it.
     private func look(at file: FileImage, with sidecars: [String: FileImage] = [:]) throws -> String {
         var look = FolderState(files: [FolderState.database: file], numbers: [FolderState.database: 0])
         for (number, (ending, sidecar)) in sidecars.enumerated() {
@@ -152,11 +157,11 @@ extension Trial {
         return try worker.run(harness.subject.command(["check", worker.look + "/" + FolderState.database])).output
     }
 
-    /// A backup that was asked for must be there beside the new file, and be all of the old one.
+    /// A requested backup must be beside the new file, and contain all of the old file.
     private func backupLosses(_ state: FolderState) throws -> [String] {
         guard scenario.keepsBackup else { return [] }
         guard let backup = state.files[Scenario.backup] else { return ["there is no backup"] }
         let found = try look(at: backup)
-        return Finding(found).form == "plaintext" ? [] : ["the backup is not whole: \(found)"]
+        return Finding(found).form == "plaintext" ? [] : ["the backup is not intact: \(found)"]
     }
 }

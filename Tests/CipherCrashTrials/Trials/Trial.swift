@@ -1,11 +1,11 @@
-/// What all trials of a run share.
+/// The data that all trials of a run share.
 struct Harness: Sendable {
     let session: Session
     let subject: Subject
     let starts: StartingFiles
     let settled = Settled()
 
-    /// - Parameter isRepeatable: Whether chance and time stand still in the subject.
+    /// - Parameter isRepeatable: Whether the subject's random numbers and clock are fixed.
     init(in session: Session, isRepeatable: Bool) throws {
         try Strace.requireInstalled()
         self.session = session
@@ -14,7 +14,7 @@ struct Harness: Sendable {
     }
 }
 
-/// One scenario in one worker's folder: laid out, run with something done to it, and judged.
+/// One scenario in one worker's folder: it is set up, run with a disturbance, and judged.
 struct Trial {
     let harness: Harness
     let scenario: Scenario
@@ -35,12 +35,12 @@ struct Trial {
         harness.subject.command([scenario.operation[0], file] + scenario.operation.dropFirst())
     }
 
-    /// Makes the folder as the operation finds it.
+    /// Creates the folder as the operation expects it.
     func lay() throws {
         try start.lay(at: worker.folder, Inodes(of: start))
     }
 
-    /// How often one thread of the operation makes the calls that strace is asked for, at most.
+    /// Returns how often one thread of the operation makes the traced calls, at most.
     func countCalls(_ options: [String]) throws -> Int {
         try lay()
         _ = try worker.run(Strace.recording(options, to: worker.trace, command))
