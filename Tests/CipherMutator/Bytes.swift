@@ -1,4 +1,4 @@
-/// Numbers in the bytes of a file, the highest byte first; nothing happens beyond the end.
+/// Big-endian numbers in the bytes of a file; accesses beyond the end have no effect.
 extension [UInt8] {
     func big16(_ offset: Int) -> Int { offset + 2 <= count ? Int(self[offset]) << 8 | Int(self[offset + 1]) : 0 }
 

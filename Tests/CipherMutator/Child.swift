@@ -1,24 +1,24 @@
 import Foundation
 
-/// A run of another program, bounded in time and memory.
+/// A run of another program, with limits on its time and memory.
 struct Child {
-    /// What it wrote on standard output.
+    /// The standard output.
     let output: String
     let errors: String
-    /// Its exit status; 128 and more for a signal, 137 where it did not end in time.
+    /// The exit status; 128 and more for a signal, 137 for a run that did not end in time.
     let status: Int32
 
     /// This program.
     static let mutator = URL(filePath: CommandLine.arguments[0]).path(percentEncoded: false)
-    /// The command line, which is built beside this program.
+    /// The command-line tool, which is built beside this program.
     static let tool = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
         .appending(path: "cipherstore").path(percentEncoded: false)
 
-    /// The most memory that a run may ask for, in KiB: beyond it an allocation fails.
+    /// The most memory that a run may allocate, in KiB; further allocations fail.
     private static let memory = 3_000_000
-    /// The longest that a run may last, in seconds.
+    /// The longest time that a run may take, in seconds.
     private static let seconds = isSanitized ? 300 : 20
-    /// A sanitizer's map of the memory is larger than any limit, and its runs take their time.
+    /// A sanitizer maps more memory than any limit allows, and makes runs slower.
     private static var isSanitized: Bool {
         let environment = ProcessInfo.processInfo.environment
         return environment["ASAN_OPTIONS"] != nil || environment["TSAN_OPTIONS"] != nil
@@ -50,7 +50,7 @@ struct Child {
     }
 }
 
-/// Writes a line at once, so that it is there when this process is killed.
+/// Writes a line at once, so that it is written when this process is killed.
 func tell(_ line: String) {
     FileHandle.standardOutput.write(Data((line + "\n").utf8))
 }

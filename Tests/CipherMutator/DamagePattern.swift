@@ -1,15 +1,15 @@
 import CipherTestSupport
 
-/// A way in which databases are damaged for the trials of recovery.
+/// A way in which databases are damaged for the recovery trials.
 enum DamagePattern: String, CaseIterable {
     case onePage, somePages, manyPages, noise, bits, cut, roots, interior, overflow, index, header, schema, freeList
 
-    /// Whether the tables' definitions may be lost, so that a healthy database of the same schema is given.
+    /// Whether the tables' definitions may be lost, so that the recovery gets a healthy database with the same schema.
     var losesSchema: Bool { ![.cut, .bits, .freeList, .index, .overflow].contains(self) }
 
     /// Damages a database.
     ///
-    /// - Returns: The pages that are lost, or of which bits are.
+    /// - Returns: The pages that are lost in whole or in part.
     func damage(
         _ bytes: inout [UInt8], pageSize size: Int, _ places: RowPlaces, _ random: inout SeededRandom
     ) -> Set<UInt32> {
@@ -24,7 +24,7 @@ enum DamagePattern: String, CaseIterable {
         let isNoise = self == .noise || random.oneIn(3)
         for page in lost {
             for place in (Int(page - 1) * size)..<(Int(page) * size) {
-                // The header stays where the schema alone is lost.
+                // The header stays if only the schema is lost.
                 if self == .schema, place < 100 { continue }
                 bytes[place] = isNoise ? UInt8.random(in: 0...255, using: &random) : 0
             }

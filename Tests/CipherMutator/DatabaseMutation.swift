@@ -1,4 +1,4 @@
-/// Damage to the pages of a database file, aimed at what its format hangs on.
+/// Damage to the pages of a database file, at places that matter in its format.
 ///
 /// Source: SQLite, "Database File Format", section 1.
 struct DatabaseMutation {
@@ -23,10 +23,12 @@ struct DatabaseMutation {
         }
     }
 
-    /// Gives names of the schema other bytes, which need not be UTF-8, everywhere in the file, so that it stays whole.
+    /// Replaces bytes in the schema's names, everywhere in the file, so that it stays consistent.
     ///
-    /// SQLite takes every byte from 0x80 on for a letter, so that a name without quotes remains one. Several names of
-    /// one length are often equal once a text has repaired them.
+    /// The new bytes need not be UTF-8.
+    ///
+    /// SQLite treats every byte from 0x80 on as a letter, so a name without quotes remains a name. Several names of one
+    /// length often become equal when a program repairs their text.
     mutating func rename(_ random: inout Random) {
         for word in ["item", "bare", "body", "pair", "long", "seen", "what", "plain", "search"] where random.oneIn(3) {
             let name = word.utf8.map { _ in random.byte() | 0x80 }
@@ -51,11 +53,11 @@ struct DatabaseMutation {
         case 2: bytes.setBig16(random.pick([1, 0, 256, 512, 1024, 4096, 32768, 65535, 777]), at: offset)
         default: bytes.setBig32(random.edge(), at: offset)
         }
-        // SQLite believes the page count only where the two counters agree.
+        // SQLite uses the page count only if the two counters agree.
         if offset == 28, random.oneIn(2) { bytes.setBig32(bytes.big32(24), at: 92) }
     }
 
-    /// Where a page begins, and where its b-tree header does.
+    /// Returns where a page begins, and where its b-tree header begins.
     private func page(_ random: inout Random) -> (start: Int, header: Int) {
         let number = random.oneIn(4) ? 0 : random.below(pages)
         return (number * pageSize, number * pageSize + (number == 0 ? 100 : 0))
@@ -79,7 +81,7 @@ struct DatabaseMutation {
         random.oneIn(4) ? random.edge() : UInt32(1 + random.below(pages))
     }
 
-    /// The offset in the file of one of a page's cell pointers.
+    /// Returns the offset in the file of one of a page's cell pointers.
     private func cellPointer(_ random: inout Random) -> (start: Int, offset: Int)? {
         let (start, header) = page(&random)
         let cells = min(bytes.big16(header + 3), pageSize / 4)
@@ -92,7 +94,7 @@ struct DatabaseMutation {
         bytes.setBig16(random.oneIn(2) ? bytes.big16(other) : Int(random.edge() & 0xffff), at: offset)
     }
 
-    /// The child, the lengths, the rowid or the types at a cell's beginning, or the overflow page at its end.
+    /// Damages the child, the lengths, the rowid or the types at a cell's beginning, or the overflow page at its end.
     private mutating func mutateCell(_ random: inout Random) {
         guard let (start, offset) = cellPointer(&random) else { return }
         let cell = start + bytes.big16(offset)
@@ -102,12 +104,14 @@ struct DatabaseMutation {
         case 1: for index in 0..<(1 + random.below(9)) { bytes[cell + index] = random.byte() | 0x80 }
         case 2: bytes[cell + random.below(16)] = random.byte()
         default:
-            // An overflow chain ends a cell that fills its place: somewhere behind it four bytes are a page number.
+            // A cell with an overflow chain fills its space, and ends with four bytes that are a page number.
             bytes.setBig32(pageNumber(&random), at: cell + random.below(max(1, min(pageSize, bytes.count - cell - 4))))
         }
     }
 
-    /// Free-list trunks, overflow pages and right children begin a page or follow its header; loops arise.
+    /// Damages free-list trunks, overflow pages and right children, which begin a page or follow its header.
+    ///
+    /// This creates loops.
     private mutating func aimAtPage(_ random: inout Random) {
         let (start, header) = page(&random)
         bytes.setBig32(pageNumber(&random), at: random.pick([start == 0 ? 32 : start, start + 4, header + 8]))
@@ -133,7 +137,7 @@ struct DatabaseMutation {
         }
     }
 
-    /// The schema's text, by words that mean something there.
+    /// Damages words in the schema's text that have a meaning there.
     private mutating func mutateText(_ random: inout Random) {
         let words = ["TABLE", "INDEX", "VIEW  ", "UNIQUE", "WITHOUT", "PRIMARY", "COLLATE", "fts4", "DESC", "INTEGER"]
         let word = Array(random.pick(words).utf8)

@@ -1,18 +1,18 @@
 import CipherTestSupport
 import Foundation
 
-/// One damaged database, upgraded and judged.
+/// One damaged database that is upgraded and judged.
 struct FileTrial {
     /// Success with equal rows, or an error with its code.
     let outcome: String
-    /// What must not happen; `nil` where nothing did.
+    /// What went wrong; `nil` if nothing did.
     let fault: String?
-    /// What the upgrade said.
+    /// The output of the upgrade.
     var message = ""
 
     /// Upgrades the database of a folder, in place.
     ///
-    /// - Parameter folder: Holds `app.db` and its sidecars, and nothing else.
+    /// - Parameter folder: Contains `app.db` and its sidecars, and nothing else.
     static func run(_ folder: TemporaryFolder) throws -> FileTrial {
         let aside = try copy(of: folder)
         let run = try Child.run(Child.mutator, ["upgrade", folder.path("app.db")])
@@ -29,9 +29,9 @@ struct FileTrial {
         }
     }
 
-    /// Plans for the database of a folder, which must end and change nothing.
+    /// Plans for the database of a folder; the plan must end and change nothing.
     ///
-    /// - Returns: What must not happen; `nil` where nothing did.
+    /// - Returns: What went wrong; `nil` if nothing did.
     static func faultOfPlanning(_ folder: TemporaryFolder) throws -> String? {
         let before = try FolderDigest(folder.url)
         let run = try Child.run(Child.mutator, ["plan", folder.path("app.db")])
@@ -41,9 +41,9 @@ struct FileTrial {
         return try FolderDigest(folder.url) == before ? nil : "planning changed the files"
     }
 
-    /// Migrates a copy of the database of a folder without encrypting it, which must end.
+    /// Migrates a copy of the database of a folder without encrypting it; the migration must end.
     ///
-    /// - Returns: What must not happen; `nil` where nothing did.
+    /// - Returns: What went wrong; `nil` if nothing did.
     static func faultOfMigrating(_ folder: TemporaryFolder) throws -> String? {
         let trial = try copy(of: folder)
         let run = try Child.run(Child.mutator, ["migrate", trial.path("app.db")])
@@ -61,7 +61,7 @@ struct FileTrial {
         return copy
     }
 
-    /// The original, where one of its indexes names rows that are missing.
+    /// The original, if one of its indexes names missing rows.
     private static let kept = "app.db-plaintext"
 
     private static func faultOfSuccess(_ folder: TemporaryFolder, _ aside: TemporaryFolder) throws -> String? {
@@ -70,31 +70,31 @@ struct FileTrial {
             return "kept otherwise: \(wrong)"
         }
         guard try !Data(contentsOf: URL(filePath: folder.path("app.db"))).starts(with: Data("SQLite format 3\0".utf8))
-        else { return "reported as encrypted and is not" }
+        else { return "reported as encrypted, but is not" }
         return try difference(aside, folder, isEncrypted: true)
     }
 
-    /// A refused file is as it was to the byte, or what SQLite itself makes of it when it recovers.
+    /// A refused file must be unchanged, or be what SQLite itself makes of it during recovery.
     private static func faultOfRefusal(_ folder: TemporaryFolder, _ aside: TemporaryFolder) throws -> String? {
         if let complaint = try stray(folder) ?? growth(folder, since: aside) { return complaint }
         let endings = ["-shm"]
         if try FolderDigest(folder.url, ignoring: endings) == FolderDigest(aside.url, ignoring: endings) { return nil }
-        return try difference(aside, folder, isEncrypted: false).map { "refused and changed: \($0)" }
+        return try difference(aside, folder, isEncrypted: false).map { "refused, but changed: \($0)" }
     }
 
     private static func stray(_ folder: TemporaryFolder, allowing others: [String] = []) throws -> String? {
         let known = ["app.db", "app.db-wal", "app.db-shm", "app.db-journal"] + others
-        return try folder.names.first { !known.contains($0) }.map { "left beside: \($0)" }
+        return try folder.names.first { !known.contains($0) }.map { "a file was left beside the database: \($0)" }
     }
 
-    /// A file that has become larger than a damaged one can be was written to by mistake.
+    /// A file that is larger than a damaged file can be was written to by mistake.
     private static func growth(_ folder: TemporaryFolder, since aside: TemporaryFolder) throws -> String? {
         let most = try max(1 << 24, 2 * size(aside.url))
         let found = try size(folder.url)
         return found > most ? "the files have grown to \(found) bytes" : nil
     }
 
-    /// The bytes of all files of a folder.
+    /// Returns the size of all files of a folder.
     private static func size(_ folder: URL) throws -> Int {
         try FileManager.default.contentsOfDirectory(atPath: folder.path(percentEncoded: false)).reduce(0) { sum, name in
             let attributes = try FileManager.default.attributesOfItem(

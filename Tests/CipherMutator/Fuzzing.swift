@@ -1,7 +1,7 @@
 import CipherTestSupport
 import Foundation
 
-/// Trials one after the other, each determined by its number.
+/// A sequence of trials, each determined by its number.
 struct Fuzzing {
     private let seeds: TemporaryFolder
     private let keep: String?
@@ -15,9 +15,9 @@ struct Fuzzing {
         for name in SeedDatabases.names { try SeedDatabases.write(name, to: seeds.path("\(name).db")) }
     }
 
-    /// Runs the trials from a number on, until the time is over or so many are done.
+    /// Runs the trials from a number on, until the time is over or the given number of trials is done.
     ///
-    /// - Parameter step: How many numbers further the next trial is, where several processes share the numbers.
+    /// - Parameter step: The distance to the number of the next trial, if several processes share the numbers.
     mutating func run(from first: UInt64, step: UInt64, count: Int?, seconds: Int) throws {
         let end = Date().addingTimeInterval(Double(seconds))
         var number = first
@@ -38,7 +38,7 @@ struct Fuzzing {
             try note("\(kind.rawValue)\t\(trial.outcome)", trial.fault, number, folder)
         } else {
             let name = random.pick(SeedDatabases.names)
-            // Numbers of its own, so that what else a trial does is as before.
+            // Uses separate random numbers, so that the rest of a trial stays the same.
             var naming = Random(seed: ~number)
             let folder = try damage(name, &random, &naming)
             let input = try copy(folder)
@@ -47,9 +47,9 @@ struct Fuzzing {
         }
     }
 
-    /// Gives damaged databases to the page reader, in this process.
+    /// Reads damaged databases with the page reader, in this process.
     ///
-    /// - Parameter count: How many numbers from the first one on are tried.
+    /// - Parameter count: How many numbers are tried, from the first one on.
     mutating func read(from first: UInt64, count: UInt64) throws {
         for number in first..<(first &+ count) {
             var (random, naming) = (Random(seed: number), Random(seed: ~number))
@@ -66,7 +66,7 @@ struct Fuzzing {
         }
     }
 
-    /// Does the same in processes of their own, until the time is over, and finds the trial that ends one.
+    /// Reads damaged databases in separate processes until the time is over, and finds the trial that ends a process.
     mutating func readInProcesses(from first: UInt64, step: UInt64, seconds: Int) throws {
         let end = Date().addingTimeInterval(Double(seconds))
         let part: UInt64 = 256
@@ -111,7 +111,7 @@ struct Fuzzing {
         let target = sidecar.flatMap { random.oneIn(3) ? nil : $0 } ?? "app.db"
         let url = folder.url.appending(path: target)
         var bytes = [UInt8](try Data(contentsOf: url))
-        // Not beside a log or a journal, which would have pages with the old names.
+        // Not beside a log or a journal, which would contain pages with the old names.
         if sidecar == nil, naming.oneIn(3) {
             var mutation = DatabaseMutation(bytes: bytes)
             mutation.rename(&naming)

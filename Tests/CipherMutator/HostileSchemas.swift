@@ -1,12 +1,12 @@
 internal import CipherSQLite
 import CipherTestSupport
 
-/// A database that somebody made to harm whoever upgrades it.
+/// A database that was made to harm the program that upgrades it.
 struct HostileDatabase: Sendable {
     let name: String
     /// How the upgrade must end: the outcome, or the code of the error.
     let outcome: String
-    /// Whether it takes more than a moment.
+    /// Whether the upgrade takes more than a moment.
     var isSlow = false
     let write: @Sendable (TemporaryFolder) throws -> Void
 
@@ -22,7 +22,7 @@ struct HostileDatabase: Sendable {
         self.write = write
     }
 
-    /// Written by SQL, and by edits of the schema table where SQL refuses.
+    /// A database that is made by SQL, and by edits of the schema table if SQLite refuses the SQL.
     init(_ name: String, _ outcome: String, isSlow: Bool = false, _ script: String, schema: String = "") {
         self.init(name, outcome, isSlow: isSlow) { folder in
             try LegacyFile.write(folder.path("app.db")) { connection in
@@ -34,7 +34,7 @@ struct HostileDatabase: Sendable {
         }
     }
 
-    /// Calls that write, load or read files, or ask for memory, wherever a schema may hold them.
+    /// Calls that write, load or read files, or request memory, wherever a schema may contain them.
     private static let calls = [
         "load_extension('/tmp/harm.so')", "fts3_tokenizer('simple', x'4141414141414141')", "writefile('harm', 'x')",
         "readfile('/etc/hostname')", "edit('x', 'touch harm')", "sqlcipher_export('main')", "zeroblob(999999999)",
@@ -62,7 +62,9 @@ struct HostileDatabase: Sendable {
             ]
         } + computed + shapes
 
-    /// What is computed where rows are checked or an index is built; engines without such columns refuse the schema.
+    /// Expressions that are computed when rows are checked or an index is built.
+    ///
+    /// Engines without such columns refuse the schema.
     private static let computed: [HostileDatabase] = [
         HostileDatabase(
             "an index computes a gigabyte for each row", "corrupt",

@@ -2,11 +2,11 @@ internal import CipherSQLite
 import CipherTestSupport
 import Foundation
 
-/// B-trees, lists and logs whose pages lead back to each other, or that claim to be enormous.
+/// B-trees, lists and logs with cyclic pages or with enormous claimed sizes.
 extension HostileDatabase {
     private static let pageSize = 1024
 
-    /// A database of pages of 1,024 bytes, handed over as bytes before it is written.
+    /// A database with pages of 1,024 bytes, which is edited as bytes before it is written.
     private static func bytes(
         _ name: String, _ outcome: String, _ script: String, _ edit: @escaping @Sendable (inout [UInt8]) throws -> Void
     ) -> HostileDatabase {
@@ -20,7 +20,7 @@ extension HostileDatabase {
         }
     }
 
-    /// What a cell of an interior page holds behind its child: a rowid, or the record of an index.
+    /// The content of an interior page's cell after its child: a rowid, or the record of an index.
     private enum Tree {
         case table, index
 
@@ -28,7 +28,7 @@ extension HostileDatabase {
         var cell: [UInt8] { self == .table ? [1] : [5, 3, 1, 1, 1, 1] }
     }
 
-    /// An interior page whose branches, as many as fit, all lead to one page.
+    /// Returns an interior page whose branches, as many as fit, all lead to one page.
     private static func branches(to child: UInt32, header: Int = 0, _ tree: Tree = .table) -> [UInt8] {
         var page = [UInt8](repeating: 0, count: pageSize)
         let size = 4 + tree.cell.count
@@ -46,7 +46,9 @@ extension HostileDatabase {
         return page
     }
 
-    /// Adds a chain of such pages and returns the number of its first; the last leads to `leaf`.
+    /// Adds a chain of such pages, and returns the number of the first one.
+    ///
+    /// The last page leads to `leaf`.
     private static func chain(
         _ length: Int, to leaf: UInt32, _ bytes: inout [UInt8], _ tree: Tree = .table
     ) -> UInt32 {
@@ -57,7 +59,9 @@ extension HostileDatabase {
         return first
     }
 
-    /// The tree whose root is this page gets endless entries; the root's leaf moves to the end.
+    /// Gives endless entries to the tree whose root is this page.
+    ///
+    /// The root's leaf moves to the end.
     private static func multiply(_ root: Int, _ tree: Tree, _ bytes: inout [UInt8]) {
         let range = ((root - 1) * pageSize)..<(root * pageSize)
         bytes += bytes[range]
@@ -83,14 +87,14 @@ extension HostileDatabase {
             "CREATE TABLE t(a UNIQUE); INSERT INTO t VALUES (1);"
         ) {
             bytes in
-            // The leaf of a schema that has only its second entry, and a first branch to the whole one.
+            // The leaf of a schema with only its second entry, and a first branch to the complete leaf.
             let (leaf, rest) = schemaLeaves(Array(bytes[..<pageSize]))
             bytes += leaf + rest
             let count = UInt32(bytes.count / pageSize)
             let first = chain(8, to: count, &bytes)
             var root = branches(to: first, header: 100)
             root.replaceSubrange(0..<100, with: Array(bytes[..<100]))
-            // Its first branch in order is the first cell.
+            // The first cell is the first branch in order.
             root.setBig32(count - 1, at: root.big16(112))
             bytes.replaceSubrange(0..<pageSize, with: root)
         },
@@ -116,11 +120,11 @@ extension HostileDatabase {
         },
     ]
 
-    /// The schema's page as a leaf elsewhere, and the same with its last entry only.
+    /// Copies the schema's page to a leaf elsewhere, and also with only its last entry.
     private static func schemaLeaves(_ page: [UInt8]) -> (whole: [UInt8], last: [UInt8]) {
         var whole = page
         let cells = page.big16(103)
-        // The header of the b-tree comes first on every page but page 1; the cells stay where they are.
+        // The b-tree header comes first on every page except page 1; the cells stay where they are.
         let header = Array(page[100..<(108 + 2 * cells)])
         whole.replaceSubrange(0..<header.count, with: header)
         for index in header.count..<100 { whole[index] = 0 }
@@ -131,7 +135,7 @@ extension HostileDatabase {
     }
 
     static let sizes: [HostileDatabase] = [
-        HostileDatabase("a header that claims four thousand million pages", "corrupt") { folder in
+        HostileDatabase("a header that claims four billion pages", "corrupt") { folder in
             try edit(folder, "app.db", "CREATE TABLE t(a); INSERT INTO t VALUES (1);") {
                 $0.setBig32(0xffff_fffe, at: 28)
             }
@@ -147,11 +151,12 @@ extension HostileDatabase {
             try FileHandle(forWritingTo: URL(filePath: folder.path("app.db-wal"))).truncate(atOffset: 1 << 28)
         },
         entries("a hundred thousand views", 100_000, "view", "AS SELECT a FROM t", "corrupt"),
-        entries("nearly as many views as so small a file may have", 2_200, "view", "AS SELECT a FROM t", "encrypted"),
-        entries("nearly as many triggers", 2_200, "trigger", "AFTER INSERT ON t BEGIN SELECT 1; END", "encrypted"),
-        entries("nearly as many virtual tables", 2_200, "table", "USING rtree(a, b, c)", "encrypted"),
+        entries("2,200 views, nearly the limit", 2_200, "view", "AS SELECT a FROM t", "encrypted"),
+        entries("2,200 virtual tables", 2_200, "table", "USING rtree(a, b, c)", "encrypted"),
+        entries("2,200 virtual tables, nearly the limit", 2_200, "table", "USING rtree(a, b, c)", "encrypted"),
         HostileDatabase("thirty thousand tables", "encrypted", isSlow: true) { folder in
-            // The pages by copying that of the first, and the entries at once: each CREATE looks at all before it.
+            // The pages are copies of the first one, and the entries are added at once, because each CREATE reads all
+            // earlier entries.
             try edit(folder, "app.db", "PRAGMA page_size = 4096; CREATE TABLE t(a)") { bytes in
                 let leaf = bytes[4096...]
                 for _ in 1..<30_000 { bytes += leaf }
@@ -174,7 +179,7 @@ extension HostileDatabase {
                 .joined()),
     ]
 
-    /// Entries of a schema without a page of their own, in a file that holds nothing else.
+    /// Adds schema entries without pages of their own to a file that contains nothing else.
     private static func entries(
         _ name: String, _ count: Int, _ type: String, _ definition: String, _ outcome: String
     ) -> HostileDatabase {

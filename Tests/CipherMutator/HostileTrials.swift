@@ -7,9 +7,9 @@ import Foundation
     import Darwin
 #endif
 
-/// The databases that were made to harm, each planned for, migrated and upgraded in processes of their own.
+/// The malicious databases, each of which is planned for, migrated and upgraded in separate processes.
 enum HostileTrials {
-    /// Prints for each how it ended, and returns whether all ended as they must.
+    /// Prints how each trial ended, and returns whether all ended as they must.
     static func run(includingSlow: Bool) throws -> Bool {
         var isGood = true
         for database in HostileDatabase.all where includingSlow || !database.isSlow {
@@ -29,7 +29,7 @@ enum HostileTrials {
         return isGood
     }
 
-    /// The most memory that any process of these had at once, in KiB.
+    /// The peak memory of any of these processes, in KiB.
     private static var peak: Int {
         var usage = rusage()
         #if canImport(Glibc)

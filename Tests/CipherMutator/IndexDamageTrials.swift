@@ -3,8 +3,10 @@ import CipherSQLite
 import CipherTestSupport
 import Foundation
 
-/// Damages indexes, free lists and pointer maps by seeds, on which no row depends: each file must heal with every row, and be
-/// sound; with duplicates under a UNIQUE index it must be refused by the index's name, as it was.
+/// Damages indexes, free lists and pointer maps, on which no row depends, as determined by seeds.
+///
+/// Each file must be healed with every row, and be intact. If there are duplicates under a UNIQUE index, the file must
+/// be refused with the index's name, and stay unchanged.
 struct IndexDamageTrials {
     private enum Damage: String, CaseIterable {
         case missingEntries, extraEntry, wrongEntry, unorderedEntries
@@ -24,7 +26,7 @@ struct IndexDamageTrials {
     private var counts: [Damage: Count] = [:]
     private(set) var faults = 0
 
-    /// Each kind of index meets each kind of damage once in so many trials.
+    /// Every combination of an index kind and a damage kind occurs once in this many trials.
     static let round = UInt64(IndexKind.all.count * Damage.allCases.count)
 
     mutating func run(from first: UInt64, count: UInt64) throws {
@@ -74,7 +76,7 @@ struct IndexDamageTrials {
             let isNamed = error.code == .corrupt && error.detail.contains("index \(kind.indexName) ")
             fault =
                 damage == .duplicates && isNamed
-                ? try FolderDigest(folder.url) == digest ? nil : "refused and changed" : "\(error)"
+                ? try FolderDigest(folder.url) == digest ? nil : "refused, but changed" : "\(error)"
             if fault == nil { count.refused += 1 }
         }
         if let fault {
@@ -164,7 +166,7 @@ struct IndexDamageTrials {
         try connection.editSchema("DELETE FROM sqlite_master WHERE name = 'entries'")
     }
 
-    /// Rows of one key under an index that did not know that it is unique.
+    /// Adds rows with one key under an index that was not unique then.
     private static func addDuplicates(
         _ connection: Connection, _ kind: IndexKind, _ random: inout SeededRandom
     ) throws {

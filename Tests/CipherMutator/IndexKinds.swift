@@ -1,23 +1,23 @@
-/// A kind of index, the table that it is of, and how its entries are reached: as a table over its b-tree.
+/// A kind of index, its table, and how its entries are reached: as a table over its b-tree.
 struct IndexKind {
     let name: String
     let table: String
-    /// The definition of the index; empty for one that SQLite makes by itself.
+    /// The definition of the index; empty for an index that SQLite creates itself.
     var index = ""
     /// The columns of an entry.
     var columns = ["a", "r"]
-    /// Their order in the b-tree.
+    /// The order of the columns in the b-tree.
     var key = "a, r"
-    /// An entry of no row, and one in the place of that of row 7.
+    /// An entry without a row, and an entry that replaces the entry of row 7.
     var stranger = "'zz', 99999"
     var wrong = "'k7x', 7"
-    /// The same table and index without UNIQUE, where the index is unique.
+    /// The same table and index without UNIQUE, if the index is unique.
     var loose: (table: String, index: String)?
 
     var isAutomatic: Bool { index.isEmpty }
     var indexName: String { isAutomatic ? "sqlite_autoindex_t_1" : "i" }
 
-    /// The order of entries that are the other way round in their first column.
+    /// The order of entries that are descending in their first column.
     var reversedKey: String {
         var parts = key.split(separator: ", ").map(String.init)
         parts[0] = parts[0].hasSuffix(" DESC") ? String(parts[0].dropLast(5)) : parts[0] + " DESC"

@@ -1,4 +1,6 @@
-/// Random numbers that a seed determines, the same on every machine.
+/// Random numbers that a seed determines.
+///
+/// They are the same on every machine.
 ///
 /// Source: Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators" (SplitMix64).
 struct Random: RandomNumberGenerator {
@@ -16,17 +18,17 @@ struct Random: RandomNumberGenerator {
         return mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 to below `bound`, which is not 0.
+    /// Returns a number from 0 to below `bound`, which is not 0.
     mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &self) }
 
     mutating func oneIn(_ count: Int) -> Bool { below(count) == 0 }
 
     mutating func byte() -> UInt8 { UInt8(truncatingIfNeeded: next()) }
 
-    /// One of the elements, of which there must be one.
+    /// Returns one of the elements, of which there must be at least one.
     mutating func pick<Element>(_ elements: [Element]) -> Element { elements[below(elements.count)] }
 
-    /// A number that is often on an edge.
+    /// Returns a number that is often a boundary value.
     mutating func edge() -> UInt32 {
         let edges: [UInt32] = [
             0, 1, 2, 3, 4, 5, 7, 8, 16, 255, 256, 511, 512, 1023, 1024, 4095, 4096, 32767, 32768, 65535, 65536,

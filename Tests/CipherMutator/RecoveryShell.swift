@@ -2,15 +2,15 @@ import CipherSQLite
 import CipherTestSupport
 import Foundation
 
-/// A command line of SQLite or SQLCipher with `.recover`.
+/// A command-line tool of SQLite or SQLCipher that has `.recover`.
 struct RecoveryShell {
     let path: String
 
-    /// Takes a shell, or looks for one: that of `Scripts/engine --command-line 4.6.1`, the system's.
+    /// Uses the given shell, or looks for one: that of `Scripts/engine --command-line 4.6.1`, then the system's.
     ///
-    /// Debian 12's `sqlite3` is built without what `.recover` needs.
+    /// Debian 12's `sqlite3` is built without the parts that `.recover` needs.
     ///
-    /// - Returns: `nil` where none has the command.
+    /// - Returns: `nil` if no shell has the command.
     init?(_ path: String?) throws {
         let built = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent().path(percentEncoded: false)
         let here = FileManager.default.currentDirectoryPath
@@ -23,7 +23,7 @@ struct RecoveryShell {
         self.path = found
     }
 
-    /// What the shell makes of a file, its `lost_and_found` included; nothing where it fails.
+    /// Returns the file that the shell recovers, including `lost_and_found`, or nothing if it fails.
     func recovered(_ database: String, to output: String) throws -> [RowPlaces.Key: String] {
         let command = "timeout 120 \"$0\" \"$1\" .recover 2>/dev/null | timeout 120 \"$0\" \"$2\" >/dev/null 2>&1"
         _ = try Self.run(command, [path, database, output])
@@ -32,13 +32,13 @@ struct RecoveryShell {
         return (try? RowPlaces.rows(connection)) ?? [:]
     }
 
-    /// Runs a command with the shell as `$0`, and says whether it ended well.
+    /// Runs a command with the shell as `$0`, and returns whether it succeeded.
     private static func run(_ command: String, _ arguments: [String]) throws -> Bool {
         let path = arguments[0]
         let process = Process()
         process.executableURL = URL(filePath: "/bin/sh")
         process.arguments = ["-c", command] + arguments
-        // An engine that is not installed has its library beside it.
+        // An engine that is not installed has its library in the same folder.
         let folder = URL(filePath: path).deletingLastPathComponent().deletingLastPathComponent().appending(path: "lib")
         let libraries = (try? FileManager.default.subpathsOfDirectory(atPath: folder.path(percentEncoded: false))) ?? []
         if let library = libraries.first(where: { $0.hasSuffix("libsqlcipher.so") }), path.contains(".build/engines") {

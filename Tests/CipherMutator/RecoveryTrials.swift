@@ -3,21 +3,23 @@ import CipherStore
 import CipherTestSupport
 import Foundation
 
-/// Damages databases by seeds, recovers them, and counts what came back: each row whose pages are whole must, with its rowid
-/// and values, and no row that was not there.
+/// Damages databases as determined by seeds, recovers them, and counts the recovered rows.
+///
+/// Each row whose pages are intact must be recovered with its rowid and values, and no row may appear that did not
+/// exist.
 struct RecoveryTrials {
-    /// What the trials of one pattern found.
+    /// The results of the trials of one pattern.
     private struct Count {
         var files = 0
-        /// Rows none of whose pages is lost.
+        /// Rows of which no page is lost.
         var whole = 0
-        /// Those that are not in their tables and in `lost_and_found`.
+        /// Intact rows that are in `lost_and_found` instead of their tables.
         var apart = 0
-        /// Those of them of which nothing tells whether they had been deleted.
+        /// The rows in `lost_and_found` that may have been deleted, as far as the file shows.
         var undecidable = 0
-        /// Those that are nowhere.
+        /// Intact rows that are nowhere.
         var missing = 0
-        /// Rows of tables that were not there, or not with these values.
+        /// Rows that did not exist, or that had other values.
         var invented = 0
 
         var back: Int { whole - apart - missing }
@@ -40,7 +42,8 @@ struct RecoveryTrials {
     private var others: [DamagePattern: Count] = [:]
     private(set) var faults = 0
 
-    /// - Parameter shell: The command line whose `.recover` is compared; `nil` for one of `Scripts/engine`, or the system's.
+    /// - Parameter shell: The shell whose `.recover` is compared; `nil` for the one of `Scripts/engine`, or the
+    ///   system's.
     init(shell: String?) throws {
         folder = try TemporaryFolder(inMemory: true)
         self.shell = try RecoveryShell(shell)
@@ -48,7 +51,7 @@ struct RecoveryTrials {
 
     mutating func run(from first: UInt64, count: UInt64) throws {
         for seed in first..<(first + count) { try trial(seed) }
-        print(".recover of \(shell?.path ?? "no shell: none here has the command")")
+        print(".recover of \(shell?.path ?? "no shell, because none here has the command")")
         Self.row([
             "pattern", "files", "whole", "back", "apart", "undecidable", "missing", "invented", ".recover: back",
             "elsewhere", "invented",
@@ -99,7 +102,7 @@ struct RecoveryTrials {
             """
     }
 
-    /// Pages of whole trees become free, interior ones too, and some are taken again.
+    /// Frees the pages of whole trees, including interior ones, and reuses some of them.
     private static func deletions(_ rows: Int, _ random: inout SeededRandom) -> String {
         switch random.below(5) {
         case 0: "DELETE FROM visit WHERE at < \(rows * 2 / 3);"
@@ -174,18 +177,19 @@ struct RecoveryTrials {
         return count
     }
 
-    /// Whether anything that is left tells that a row was living, and of which table: the list of free pages, and the schema
-    /// or one whole tree; or an index that names it.
+    /// Returns whether anything that is left shows that a row existed, and to which table it belonged.
+    ///
+    /// This is the list of free pages together with the schema or one whole tree, or an index that names the row.
     private static func isDecidable(_ key: RowPlaces.Key, _ places: RowPlaces, _ lost: Set<UInt32>) -> Bool {
         let isListLost = !places.freeTrunks.isDisjoint(with: lost) && !places.freeLeaves.isEmpty
         let isInParts = lost.contains(1) && !places.interior[key.table, default: []].isDisjoint(with: lost)
         guard isListLost || isInParts else { return true }
-        // The chain that a pointer map tells of a page with all those above it.
+        // The chain that a pointer map shows from a page to all pages above it.
         if places.isMapped(key, without: lost) { return true }
         return places.entries[key]?.contains { $0.isDisjoint(with: lost) } ?? false
     }
 
-    /// A row of `lost_and_found` without what only that table has: its rowid and its values.
+    /// A row of `lost_and_found` without the columns that only that table has: the rowid and the values.
     private static func apartText(_ row: String) -> String {
         let values = row.split(separator: "|", omittingEmptySubsequences: false).dropFirst(3)
         return trimmed(Array(values))
@@ -193,7 +197,7 @@ struct RecoveryTrials {
 
     private static func apartText(_ key: RowPlaces.Key, _ row: String) -> String {
         var values = row.split(separator: "|", omittingEmptySubsequences: false)
-        // What stands for the rowid is NULL in the record.
+        // The value that replaces the rowid is NULL in the record.
         if key.table == "person" { values[0] = "null" }
         return trimmed([key.table == "word" ? "null" : "integer(\(key.key))"] + values)
     }

@@ -2,13 +2,13 @@ internal import CipherSQLite
 import CipherTestSupport
 import Foundation
 
-/// The databases that are damaged, small, each with another part of the file format in it.
+/// The small databases that are damaged, each with another part of the file format.
 enum SeedDatabases {
     static let names = [
         "rollback", "log", "journal", "search", "keyed", "utf16", "vacuumed", "overflow",
     ]
 
-    /// Writes one, as a killed app leaves it: with its `-wal` or its hot journal.
+    /// Writes one database as a killed app leaves it: with its `-wal` or its hot journal.
     static func write(_ name: String, to path: String) throws {
         try LegacyFile.write(path, unclosed: true) { try make(name, $0) }
     }
@@ -24,7 +24,7 @@ enum SeedDatabases {
         case "journal":
             try connection.executeScript(
                 text: "PRAGMA page_size = 512; \(tables) \(rows(200)) PRAGMA cache_size = 1; BEGIN;")
-            // More than the cache holds, so that the journal is hot and pages of the transaction are in the file.
+            // Exceeds the cache, so that the journal is hot and pages of the transaction are in the file.
             try connection.executeScript(
                 text: "UPDATE item SET body = 'changed ' || body; \(rows(100)) DELETE FROM bare")
         case "search":

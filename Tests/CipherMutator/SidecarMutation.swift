@@ -1,4 +1,4 @@
-/// Damage to a `-wal`, with checksums that fit afterwards more often than not: what does not fit SQLite never looks at.
+/// Damage to a `-wal`, usually with corrected checksums, because SQLite ignores frames with wrong ones.
 ///
 /// Source: SQLite, "WAL-mode File Format".
 struct LogMutation {
@@ -25,7 +25,7 @@ struct LogMutation {
         if !random.oneIn(4) { seal() }
     }
 
-    /// Makes every checksum and salt fit.
+    /// Corrects every checksum and salt.
     private mutating func seal() {
         guard bytes.count > 32, (512...65536).contains(pageSize) else { return }
         let isBig = bytes[3] & 1 == 1
@@ -52,7 +52,7 @@ struct LogMutation {
     }
 }
 
-/// Damage to a rollback journal, with checksums that fit afterwards.
+/// Damage to a rollback journal, with corrected checksums.
 ///
 /// Source: SQLite, "Database File Format", section 3.
 struct JournalMutation {

@@ -2,7 +2,7 @@ internal import CipherStore
 import CipherTestSupport
 import Foundation
 
-/// What runs in a process of its own, for a trap, a hang or a signal is to be seen from outside.
+/// The code that runs in a separate process, where a trap, a hang or a signal can be observed from outside.
 enum Subject {
     /// The encryption upgrade.
     ///
@@ -14,9 +14,9 @@ enum Subject {
         print(try EncryptionUpgrade(path: path, provider: provider, options: options).run().outcome.rawValue)
     }
 
-    /// Plans a schema for which the rows of a table must be asked about.
+    /// Plans a schema for which the rows of a table must be read.
     ///
-    /// Encryption is off, so that the file is planned for as it is. Prints how it ended, or the error's code.
+    /// Encryption is off, so that the plan is for the unchanged file. Prints how the plan ended, or the error's code.
     static func plan(_ path: String) throws {
         _ = try opening(
             path,
@@ -28,7 +28,7 @@ enum Subject {
         print("planned")
     }
 
-    /// Opens the file as it is, under a schema for which its tables are built anew and no row is asked about before.
+    /// Opens the unchanged file under a schema for which its tables are rebuilt, without reading any row first.
     static func migrate(_ path: String) throws {
         _ = try opening(path, [DeclaredTable.Column(name: "a", definition: "DEFAULT 'another'")]).run()
         print("migrated")
@@ -45,7 +45,7 @@ enum Subject {
             provider: TestKeys.provider())
     }
 
-    /// Reads two files by plain SQL and prints where they differ, or nothing.
+    /// Reads two files with plain SQL, and prints where they differ, or nothing.
     static func compare(_ first: String, _ second: String, isEncrypted: Bool) throws {
         let left = try dump(first, nil)
         let right = try dump(second, isEncrypted ? TestKeys.raw() : nil)

@@ -1,14 +1,16 @@
 import CipherTestSupport
 import Foundation
 
-/// One damaged configuration, key file or command line, given to the command line and judged by its exit status.
+/// One damaged configuration, key file or command line, which is passed to the tool and judged by the exit status.
 struct TextTrial {
     let outcome: String
     let fault: String?
 
     enum Kind: String, CaseIterable { case configuration, keyFile, commandLine }
 
-    /// The exit statuses of sysexits(3) that the command line has; 70, an internal failure, is one that must not happen.
+    /// The exit statuses of sysexits(3) that the tool has.
+    ///
+    /// The status 70, an internal failure, must not occur.
     private static let statuses: Set<Int32> = [0, 64, 65, 66, 73, 74, 75, 77, 78]
     private static let configurations = [
         "ChatStore.plist", "ChatStore.json", "NumberedSteps/NumberedSteps.plist", "AppVersions/AppVersions.json",
@@ -34,7 +36,7 @@ struct TextTrial {
         let run = try Child.run(Child.tool, arguments, in: folder.path(""))
         var fault = statuses.contains(run.status) ? nil : "status \(run.status): \(run.output.suffix(400))"
         if fault == nil, run.status != 0 || kind == .configuration, try FolderDigest(data) != before {
-            fault = "status \(run.status) and the database has changed"
+            fault = "status \(run.status), but the database has changed"
         }
         if fault == nil, kind == .keyFile, run.status == 0 {
             let again = try Child.run(
@@ -51,7 +53,7 @@ struct TextTrial {
         try Data(bytes).write(to: url)
     }
 
-    /// Puts a word of one kind where another stands.
+    /// Replaces a word with another word of the same kind.
     private static func swapWords(_ bytes: inout [UInt8], _ random: inout Random) {
         let words = [
             "<true/>", "<dict>", "</dict>", "<array>", "<string>", "</string>", "<integer>", "-1",
@@ -70,7 +72,7 @@ struct TextTrial {
     private static func configuration(_ folder: TemporaryFolder, _ random: inout Random) throws -> [String] {
         let chosen = random.pick(configurations)
         var damaged = folder.url.appending(path: "Config/" + chosen)
-        // The steps and templates that the configuration names, too.
+        // Includes the steps and templates that the configuration names.
         let place = damaged.deletingLastPathComponent()
         let others = (FileManager.default.enumerator(atPath: place.path(percentEncoded: false))?.allObjects ?? [])
             .compactMap { $0 as? String }.filter { $0.hasSuffix(".plist") || $0.hasSuffix(".db") }.sorted()

@@ -2,22 +2,22 @@ internal import CipherStore
 import CipherTestSupport
 import Foundation
 
-// Damages files by a seed, upgrades them, and judges what comes of it; Scripts/fuzz runs CipherMutator with one of
+// Damages files as determined by a seed, upgrades them, and judges the results. Scripts/fuzz runs it. The commands are:
 //
-//   run FIRST STEP SECONDS [FOLDER]   trials FIRST, FIRST + STEP and so on; inputs that failed go to FOLDER
-//   some FIRST COUNT                  so many trials
-//   one NUMBER                        one trial
+//   run FIRST STEP SECONDS [FOLDER]   runs the trials FIRST, FIRST + STEP and so on; inputs that failed go to FOLDER
+//   some FIRST COUNT                  runs COUNT trials
+//   one NUMBER                        runs one trial
 //   judge FOLDER                      upgrades a copy of FOLDER/app.db and judges it
-//   read FIRST STEP SECONDS           gives damaged databases to the page reader, 256 to a process
-//   reading FIRST COUNT               what such a process runs
-//   recover FIRST COUNT [SHELL]       so many damaged databases, recovered and counted, beside what .recover of a shell does
-//   heal FIRST COUNT                  so many databases whose indexes or lists of pages are damaged, encrypted and counted
-//   hostile [fast]                    every database that was made to harm, with seconds and peak memory
-//   memory FILE KEYFILE               upgrades, closes, says "ready", and waits for its memory to be looked at
-//   upgrade FILE                      what a trial runs in a process of its own
-//   plan FILE                         what a trial of planning runs in a process of its own
-//   migrate FILE                      the same of opening it without encryption under another schema
-//   compare FILE OTHER encrypted|plaintext
+//   read FIRST STEP SECONDS           reads damaged databases with the page reader, 256 in each process
+//   reading FIRST COUNT               does the work of such a process
+//   recover FIRST COUNT [SHELL]       recovers COUNT damaged databases, also with a shell's .recover, and counts the rows
+//   heal FIRST COUNT                  encrypts COUNT databases with damaged indexes or page lists, and counts the results
+//   hostile [fast]                    upgrades every malicious database, and prints the time and peak memory
+//   memory FILE KEYFILE               upgrades, closes, prints "ready", and waits until its memory was examined
+//   upgrade FILE                      does the work of a trial, in a separate process
+//   plan FILE                         does the work of a planning trial, in a separate process
+//   migrate FILE                      opens the file without encryption under another schema, in a separate process
+//   compare FILE OTHER encrypted|plaintext   prints where the two files differ
 
 let arguments = CommandLine.arguments
 func argument(_ index: Int) -> String { index < arguments.count ? arguments[index] : "" }

@@ -1,7 +1,7 @@
 import CipherPrimitives
 import Testing
 
-/// The hash functions and what is made of them, against published vectors.
+/// The hash functions and the functions that are built on them, against published vectors.
 @Suite("Hash functions")
 struct HashTests {
     struct Derivation: Sendable {
@@ -12,7 +12,8 @@ struct HashTests {
         let key: String
     }
 
-    /// For SHA-1 those of RFC 6070, for SHA-256 of RFC 7914, section 11, for SHA-512 of CPython's `test_hashlib.py`.
+    /// The vectors are from RFC 6070 for SHA-1, RFC 7914, section 11, for SHA-256, and CPython's `test_hashlib.py` for
+    /// SHA-512.
     static let derivations = [
         Derivation(
             function: .sha1, password: "password", salt: "salt", rounds: 1,
@@ -98,7 +99,7 @@ struct HashTests {
         let mac: String
     }
 
-    /// For SHA-1 those of RFC 2202, for SHA-256 and SHA-512 of RFC 4231.
+    /// The vectors are from RFC 2202 for SHA-1, and from RFC 4231 for SHA-256 and SHA-512.
     static let codes = [
         Code(
             function: .sha1, key: bytes(text: "Jefe"), message: "what do ya want for nothing?",
@@ -142,7 +143,7 @@ struct HashTests {
         }
     }
 
-    /// Those of NIST's examples for FIPS 180-4, and the digest of nothing.
+    /// The vectors are NIST's examples for FIPS 180-4, and the digest of an empty message.
     static let digests = [
         ("", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
         ("abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),

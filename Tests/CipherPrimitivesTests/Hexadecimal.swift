@@ -1,4 +1,4 @@
-/// Bytes as the published vectors have them.
+/// Bytes in the notation of the published vectors.
 func bytes(_ hexadecimal: String) -> [UInt8] {
     let digits = hexadecimal.compactMap(\.hexDigitValue)
     precondition(digits.count % 2 == 0)

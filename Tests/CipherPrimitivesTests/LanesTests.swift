@@ -1,7 +1,7 @@
 import CipherPrimitives
 import Testing
 
-/// Several messages at a time, against libcrypto's one at a time.
+/// Compares the processing of several messages at a time with libcrypto's processing of single messages.
 @Suite("Several messages encrypted at once", .enabled(if: makeLanes() != nil, "libipsec-mb is not there"))
 struct LanesTests {
     @Test("Several messages of any length are encrypted and authenticated as each one alone would be")
@@ -33,7 +33,7 @@ struct LanesTests {
                     #expect(isEncrypted)
                     #expect(Array(UnsafeBufferPointer(start: memory + index * 4_864, count: sizes[index])) == expected)
                 }
-                // Of odd lengths, and written over the end of the message.
+                // Tests odd lengths, and output that overwrites the end of the message.
                 let lengths = sizes.map { $0 - Int.random(in: 0..<16, using: &random) }
                 for index in 0..<count {
                     (memory + index * 4_864).update(from: inputPointers[index], count: lengths[index])

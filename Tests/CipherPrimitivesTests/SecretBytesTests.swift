@@ -1,7 +1,7 @@
 import CipherPrimitives
 import Testing
 
-/// Bytes that nobody sees.
+/// Bytes that are never printed.
 struct SecretBytesTests {
     @Test("No description, dump or mirror shows a secret")
     func redaction() {

@@ -15,7 +15,7 @@ struct SecretTests {
             drawn.insert(buffer)
         }
         #expect(drawn.count == 32)
-        // By chance one in 2^256 of these is zero each time.
+        // The chance that one of these is zero each time is 1 in 2^256.
         #expect(isByteSet.allSatisfy { $0 })
     }
 

@@ -38,7 +38,7 @@ struct CipherKeyTests {
         #expect(derived.form == .rawWithSalt)
         #expect(derived.salt == salt)
         #expect(try read(derived, settings) == "secret text")
-        // Without its salt too, for the file has it.
+        // Also without the salt, because the file contains it.
         let digits = derived.text.withUnsafeBytes { Array($0[2..<66]) }
         let alone = try CipherKey(text: SecretBytes(Array("x'".utf8) + digits + Array("'".utf8)))
         #expect(try read(alone, settings) == "secret text")

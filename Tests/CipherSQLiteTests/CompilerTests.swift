@@ -2,7 +2,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// What the compiler says to whoever uses a connection.
+/// The compiler's errors for wrong uses of a connection.
 struct CompilerTests {
     private static let modules = TestProgram.built("Modules").path
     private static let shell = TestProgram(path: "/bin/sh")
@@ -10,7 +10,7 @@ struct CompilerTests {
         FileManager.default.fileExists(atPath: modules)
         && (try? shell.run(["-c", "command -v swiftc && command -v pkg-config"]).status) == 0
 
-    /// The compiler's first error about each line of a function's body that is given a connection.
+    /// Returns the compiler's first error for each line of a function body that has a connection.
     private func errors(_ lines: [String]) throws -> [String?] {
         let folder = try TemporaryFolder()
         let source = try folder.write(

@@ -25,7 +25,7 @@ struct DatabaseFileTests {
     }
 
     #if !os(iOS) && !os(tvOS) && !os(watchOS)
-        /// Where the parent and the child process of one test meet; a child process inherits no values.
+        /// Where the parent and the child process of one test meet, because a child process inherits no values.
         private static func meetingPlace(_ process: Int32) -> String {
             FileManager.default.temporaryDirectory.appending(path: "cipherstore-lock-\(process).db")
                 .path(percentEncoded: false)
@@ -45,12 +45,12 @@ struct DatabaseFileTests {
                 _ = try DatabaseFile(path: path, access: access).read(at: 0, count: 100)
             }
             await #expect(processExitsWith: .exitCode(5)) { exit(try Self.codeOfWrite()) }
-            // The same question must have the other answer, or the test would show nothing.
+            // The same question must have the other answer here; otherwise the test would show nothing.
             try db.execute("COMMIT")
             await #expect(processExitsWith: .success) { exit(try Self.codeOfWrite()) }
         }
 
-        /// SQLite's code for a write by a child process.
+        /// Returns SQLite's code for a write by a child process.
         private static func codeOfWrite() throws -> Int32 {
             let db = try Connection(path: meetingPlace(getppid()), mode: .readWrite, busyTimeout: .zero)
             defer { db.close() }

@@ -4,7 +4,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// One database in a folder of its own.
+/// One database in a separate folder.
 struct EngineFixture {
     private let folder: TemporaryFolder
     let path: String
@@ -14,7 +14,7 @@ struct EngineFixture {
         path = folder.path("app.db")
     }
 
-    /// A plaintext connection that can be written.
+    /// A writable plaintext connection.
     func open() throws -> Connection { try Connection(path: path, mode: .create, busyTimeout: .zero) }
 
     func open(_ key: CipherKey, _ settings: CipherSettings = CipherSettings()) throws -> Connection {
@@ -24,7 +24,7 @@ struct EngineFixture {
     func bytes() throws -> Data { try Data(contentsOf: URL(fileURLWithPath: path)) }
 }
 
-/// The `DatabaseError` that `body` throws; none is a failure of the test.
+/// Returns the `DatabaseError` that `body` throws; if it throws none, the test fails.
 func databaseError(
     _ body: () throws -> some Any, sourceLocation: SourceLocation = #_sourceLocation
 ) throws -> DatabaseError {

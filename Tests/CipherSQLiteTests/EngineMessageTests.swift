@@ -3,7 +3,7 @@ internal import CipherSQLite
 import CipherTestSupport
 import Testing
 
-/// What only the engine's messages tell, in the words of the engine that is linked.
+/// Facts that only the engine's messages contain, in the words of the linked engine.
 struct EngineMessageTests {
     private static let table = "CREATE TABLE t (a); INSERT INTO t VALUES (1)"
 

@@ -4,7 +4,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// The file layer through which the copy is reached.
+/// The file layer that gives access to the copy.
 struct FileLayerTests {
     @Test("If the size of the file cannot be read, SQLCipher's check of all pages ends with an error")
     func size() throws {
@@ -20,7 +20,7 @@ struct FileLayerTests {
         try connection.proveReadable()
         #expect(throws: Never.self) { try connection.checkLayers() }
 
-        // SQLCipher asks for the size, ignores the failure, and reads as many pages as whatever it was left with.
+        // SQLCipher asks for the size, ignores the failure, and reads as many pages as the uninitialized result says.
         file.failure = DatabaseError.inputOutput
         _ = try? connection.values(String.self, "PRAGMA cipher_integrity_check")
         _ = try? connection.proveReadable()
@@ -28,7 +28,7 @@ struct FileLayerTests {
     }
 }
 
-/// A database whose size cannot be had from some moment on.
+/// A database file whose size query fails from some moment on.
 private final class FileWithoutSize: LayeredFile {
     private let handle: FileHandle
     private let file: DescriptorFile

@@ -4,7 +4,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// A connection as an app opens it that uses nothing else of this package.
+/// A connection as it is opened by an app that uses nothing else of this package.
 struct OpeningTests {
     private let folder: TemporaryFolder
     private let file: URL

@@ -41,7 +41,7 @@ struct OverlayFileTests {
         let path = folder.path("app.db")
         let connection = try open(path, form, .create)
         defer { connection.close() }
-        // A log that is left behind holds a part of the rows.
+        // The remaining log contains some of the rows.
         let reader = try Connection(path: path, mode: .readOnly)
         _ = try connection.value(String.self, SQL(text: "PRAGMA journal_mode = \(form.journal)"))
         try connection.executeScript(text: Self.legacy)
@@ -131,7 +131,7 @@ struct OverlayFileTests {
                 try $0.executeScript(text: Self.changes)
             }
             #expect(result == nil)
-            // A failure of another kind is told.
+            // An error of another kind is reported.
             #expect(throws: DatabaseError.self) {
                 try reader.rehearsing(limit: 100_000) {
                     try prepare($0, form)

@@ -5,9 +5,9 @@ import Foundation
 import Testing
 
 #if !os(iOS) && !os(tvOS) && !os(watchOS)
-    /// What SQLite takes from a file for the size of its pages is SQLCipher's, or the file is refused.
+    /// The page size that SQLite reads from a file must be SQLCipher's, or the file must be refused.
     ///
-    /// Each in a process of its own: SQLCipher writes beyond the buffer of a page that is smaller than its own.
+    /// Each test runs in a separate process: SQLCipher writes beyond the buffer of a page that is smaller than its own.
     struct PageSizeTests {
         private let folder: TemporaryFolder
         private var file: URL { folder.url.appending(path: "app.db") }
@@ -25,7 +25,7 @@ import Testing
             connection.close()
         }
 
-        /// Every mode of opening tells that the format does not fit, or the file is damaged.
+        /// Every way of opening must report that the format does not match, or that the file is damaged.
         private func expectRefusal(_ format: CipherSettings) throws {
             for mode in [Connection.Mode.readOnly, .readWrite, .create] {
                 let error = #expect(throws: DatabaseError.self, "\(format) \(mode)") {
@@ -113,7 +113,7 @@ import Testing
                     #expect(try sound.value(Int.self, "SELECT count(*) FROM t") == 0)
                     sound.close()
                     var bytes = [UInt8](try Data(contentsOf: tests.file))
-                    // The vector of page 1, by which its first block is decrypted: 1024 becomes 512.
+                    // The initialization vector of page 1, with which its first block is decrypted: 1024 becomes 512.
                     bytes[format.pageSize - format.reservedBytes] ^= 6
                     try Data(bytes).write(to: tests.file)
                     for mode in [Connection.Mode.readOnly, .readWrite] {
@@ -126,7 +126,7 @@ import Testing
             }
         }
 
-        /// Writes another size into each page 1 of a log, and the sums anew.
+        /// Writes another size into each page 1 of a log, and corrects the checksums.
         ///
         /// Source: SQLite, "Database File Format", section 4.
         private static func setPageSize(_ size: Int, inFramesOf log: inout [UInt8]) -> Bool {

@@ -4,7 +4,7 @@ internal import CipherSQLite
 import CipherTestSupport
 import Testing
 
-/// What C may do to a connection by its handle, and what is put right afterwards.
+/// What C code may do to a connection through its handle, and what is restored afterwards.
 struct RawHandleTests {
     private let connection: Connection
 
@@ -86,7 +86,7 @@ struct RawHandleTests {
                         sqlite3_exec($0, sql, nil, nil, nil)
                     }
                 } catch {
-                    // As an app should not.
+                    // An app should not do this.
                     if !isOverlooked { throw error }
                 }
             }

@@ -36,7 +36,7 @@ struct StatementTests {
             }
             #expect(seen == [1])
         }
-        // A statement that was left in the middle would keep the table locked.
+        // An unfinished statement would keep the table locked.
         try db.execute("DROP TABLE t")
     }
 

@@ -3,7 +3,7 @@ internal import CipherSQLite
 import CipherTestSupport
 import Testing
 
-/// Tokenizers of an app's own, in each full-text module that the engine has.
+/// An app's own tokenizers, in each full-text module that the engine has.
 struct TokenizerTests {
     static let modules = ["fts3", "fts4"] + (Engine.current.wasBuilt(with: "ENABLE_FTS5") ? ["fts5"] : [])
 

@@ -46,7 +46,7 @@ struct TransactionTests {
         #expect(try values == [1, 2, 5])
     }
 
-    /// Not written out twice above, for Swift 6.3.1 then ran the first closure in place of the second.
+    /// A separate function, because Swift 6.3.1 otherwise ran the first closure instead of the second.
     private func expectUndone(_ body: () throws -> Void) throws {
         #expect(throws: Stop.self) {
             try db.transaction {

@@ -17,7 +17,7 @@ struct WrittenPagesTests {
             """)
     }
 
-    /// Has the file be what it was before, as far as it is remembered, in one page.
+    /// Overwrites one page of the file with its earlier bytes.
     private func forget(page: Int, of earlier: [UInt8]) throws {
         let size = try connection.value(Int.self, "PRAGMA page_size") ?? 0
         let place = (page - 1) * size
@@ -32,7 +32,7 @@ struct WrittenPagesTests {
         let pages = try WrittenPages(of: connection)
         defer { pages.stop() }
         try connection.execute("UPDATE t SET a = randomblob(300) WHERE rowid % 3 = 0")
-        // More than the cache holds is written before it is known that it will be taken back.
+        // Pages beyond the cache are written before the transaction is rolled back.
         try connection.executeScript(
             "PRAGMA cache_size = 5; BEGIN; UPDATE t SET a = randomblob(400); ROLLBACK; PRAGMA cache_size = 2000;")
         #expect(try pages.firstLost(in: DatabaseFile(path: fixture.path)) == nil)
@@ -57,7 +57,7 @@ struct WrittenPagesTests {
         #expect(try pages.firstLost(in: DatabaseFile(path: fixture.path)) == page)
         try forget(page: page, of: after)
         #expect(try pages.firstLost(in: DatabaseFile(path: fixture.path)) == nil)
-        // A page that nobody wrote meanwhile.
+        // This page was not written meanwhile.
         try forget(page: page + 1, of: [UInt8](repeating: 7, count: before.count))
         #expect(try pages.firstLost(in: DatabaseFile(path: fixture.path)) == nil)
     }

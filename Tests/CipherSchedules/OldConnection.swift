@@ -1,6 +1,6 @@
 import CipherTestSupport
 
-/// A connection that answers lines of SQL, of this process or of another.
+/// A connection that answers lines of SQL, in this process or another one.
 final class OldConnection {
     private enum Form {
         case here(SQLLines)
@@ -34,14 +34,14 @@ final class OldConnection {
         }
     }
 
-    /// Begins what the schedule says; what is refused is not done.
+    /// Begins what the schedule says; refused statements have no effect.
     func begin(_ schedule: Schedule) throws {
         for line in schedule.use.lines(schedule.mode) where try ask(line) && line.hasSuffix("('begun')") {
             begun = true
         }
     }
 
-    /// Writes a row of its own.
+    /// Writes a row.
     func insert(_ row: String) throws {
         if try ask("INSERT INTO t VALUES ('\(row)')") { acknowledged.append(row) }
     }

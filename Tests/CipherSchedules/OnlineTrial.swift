@@ -4,12 +4,12 @@ import Foundation
 
 /// Stores that are encrypted while several threads write to them, are killed, and are opened again.
 ///
-/// Each thread keeps outside of the store what the store has acknowledged; in the end both must be equal.
+/// Each thread keeps outside the store what the store has acknowledged; in the end, both must be equal.
 struct OnlineTrial {
     let seed: Int
-    /// How many processes there are at once: all threads are one process's, or each has its own.
+    /// How many processes there are at once: one process has all threads, or each thread has its own.
     let processes: Int
-    /// How many changes each thread asks for.
+    /// How many changes each thread requests.
     let changes: Int
 
     struct Result {
@@ -61,42 +61,42 @@ struct OnlineTrial {
     /// What an app does besides reading and writing.
     private func disturb(_ host: StoreHost, _ random: inout SeededRandom) {
         var words = ["pause", "continue", "continue", "hurry", "dawdle", "sleep", "checkpoint"]
-        // While others have the file open no process is alone with it, and a changed schema needs another copy.
+        // While others have the file open, no process has it alone, and a changed schema requires another copy.
         if processes == 1 { words += ["vacuum", "alter", "restore"] }
         _ = host.ask(random.pick(words))
-        // Paced by the store itself.
+        // The store itself sets the pace.
         for _ in 0..<random.below(20) { _ = host.ask("version \(random.below(8_000))") }
     }
 
-    /// The rows, once the file is encrypted.
+    /// Returns the rows after the file has been encrypted.
     private func lastRows(_ host: StoreHost) throws -> [Int: Int] {
         while true {
             guard let outcome = host.ask("finish"), outcome.hasPrefix("ok") else {
                 throw Failure(text: "the file is not encrypted: \(host.ask("finish") ?? "no answer")")
             }
             guard let answer = host.ask("all"), answer.hasPrefix("ok") else {
-                throw Failure(text: "the rows are not whole: \(host.ask("all") ?? "no answer")")
+                throw Failure(text: "the rows are incomplete or damaged: \(host.ask("all") ?? "no answer")")
             }
             let bytes = 3_000 * untouched + untouched * (untouched + 1) / 2
             let old = host.ask("old")
             guard old == "ok \(untouched) \(bytes).0" else {
-                throw Failure(text: "the rows that nobody wrote are not whole: \(old ?? "no answer")")
+                throw Failure(text: "the rows that nobody wrote are incomplete or damaged: \(old ?? "no answer")")
             }
             try host.end()
             return RowOracle.rows(String(answer.dropFirst(3)))
         }
     }
 
-    /// Returns what is left that must not be, and whether the file is still plaintext.
+    /// Returns which files are left that must not be there, and whether the file is still plaintext.
     private func remains(_ file: LegacyFile) throws -> [String] {
         let names = try file.folder.names
         let isEncrypted = try !Data(contentsOf: URL(filePath: file.path)).starts(with: Data("SQLite format 3".utf8))
-        return (names == ["app.db"] ? [] : ["left beside: \(names)"]) + (isEncrypted ? [] : ["the file is plaintext"])
+        return (names == ["app.db"] ? [] : ["files left: \(names)"]) + (isEncrypted ? [] : ["the file is plaintext"])
     }
 }
 
-/// Whoever has a store of a file, in one process after the other.
-// Unchecked, and safe between threads: `process` is read and written under `lock`.
+/// The process that has a store of a file, one after the other.
+// Unchecked, but safe: `process` is read and written under `lock`.
 final class StoreHost: @unchecked Sendable {
     private let path: String
     private let lock = NSLock()
@@ -104,7 +104,7 @@ final class StoreHost: @unchecked Sendable {
 
     init(_ path: String) { self.path = path }
 
-    /// What the present process answers, which is begun where there is none; `nil` where it ends meanwhile.
+    /// Returns the answer of the current process, which is started if there is none; `nil` if it ends meanwhile.
     func ask(_ text: String) -> String? {
         guard let process = lock.withLock({ present() }) else { return nil }
         let answer = process.ask(text)
@@ -117,7 +117,7 @@ final class StoreHost: @unchecked Sendable {
         return process
     }
 
-    /// Kills the present process; no other one begins before it has ended.
+    /// Kills the current process; no other one starts before it has ended.
     func kill() {
         lock.withLock {
             process?.kill()
@@ -133,9 +133,8 @@ final class StoreHost: @unchecked Sendable {
     }
 }
 
-/// A thread that has a store write, and knows what that must have.
-// Unchecked, and safe between threads: what changes is the thread's until `hasEnded`, which is read and written under
-// `lock`.
+/// A thread that makes a store write, and knows which rows the store must contain.
+// Unchecked, but safe: what changes belongs to the thread until `hasEnded`, which is read and written under `lock`.
 final class OnlineWriter: @unchecked Sendable {
     private(set) var oracle: RowOracle
     private(set) var failures: [String] = []

@@ -1,17 +1,19 @@
 import Foundation
 
-/// What the rows of one writer must be, kept outside of the store: the version of each row, as far as it was acknowledged.
+/// The required rows of one writer, kept outside the store: the version of each row, as far as it was acknowledged.
 struct RowOracle {
-    /// The first of its rows; no other writer has them.
+    /// The first of the writer's rows, which no other writer has.
     let first: Int
     let count: Int
     private var versions: [Int: Int] = [:]
     private var latest = 0
-    /// What was asked for and never answered, or with an error: it happened as a whole or not at all.
+    /// A change that was requested, and never answered or answered with an error.
+    ///
+    /// It happened as a whole or not at all.
     private var open: Change?
     private(set) var acknowledged = 0
 
-    /// A change of rows that follow each other; of no version where they are deleted.
+    /// A change of consecutive rows; it has no version if they are deleted.
     struct Change {
         let rows: Range<Int>
         let version: Int?
@@ -35,9 +37,9 @@ struct RowOracle {
         return Change(rows: start..<min(start + length, first + count), version: isPut ? latest : nil)
     }
 
-    /// Has a store do it, and what was left open before cleared up.
+    /// Makes a store perform the change, after resolving the open one.
     ///
-    /// - Returns: Whether the change was asked for and answered.
+    /// - Returns: Whether the change was requested and answered.
     mutating func write(_ change: Change, _ ask: (String) -> String?) throws -> Bool {
         guard try clearUp(ask) else { return false }
         open = change
@@ -54,14 +56,15 @@ struct RowOracle {
         for row in change.rows { versions[row] = change.version }
     }
 
-    /// Asks what became of a change that was not acknowledged.
+    /// Finds out whether a change that was not acknowledged happened.
     private mutating func clearUp(_ ask: (String) -> String?) throws -> Bool {
         guard let change = open else { return true }
-        // A process that is killed between its commit's frame and the index of the log leaves a commit that other
-        // processes do not see, but that a later recovery of the log does, unless another commit has overwritten it.
+        // A process that is killed between writing its commit's frame and updating the index of the log leaves a commit
+        // that other processes do not see. A later recovery of the log does see it, unless another commit has
+        // overwritten it.
         guard let overwritten = ask("put \(first + count) 1 0") else { return false }
         guard overwritten.hasPrefix("ok") else { return false }
-        // The rows of a change are of one transaction, so one of them that tells is enough.
+        // The rows of a change are from one transaction, so one of them is enough.
         for row in change.rows where versions[row] != change.version {
             guard let answer = ask("version \(row)") else { return false }
             guard answer.hasPrefix("ok") else { return false }
@@ -77,7 +80,7 @@ struct RowOracle {
         return true
     }
 
-    /// Compares what the store has of these rows with what it must have.
+    /// Compares the rows in the store with the required ones.
     func losses(in found: [Int: Int]) -> [String] {
         (first..<first + count).filter { row in
             if found[row] == versions[row] { return false }
@@ -85,7 +88,7 @@ struct RowOracle {
         }.map { "row \($0): \(found[$0].map(String.init) ?? "none") for \(versions[$0].map(String.init) ?? "none")" }
     }
 
-    /// The rows that ``ServedStore`` tells of.
+    /// The rows that ``ServedStore`` reports.
     static func rows(_ answer: String) -> [Int: Int] {
         let pairs = answer.split(separator: ",").compactMap { pair -> (Int, Int)? in
             let words = pair.split(separator: "=").compactMap { Int($0) }

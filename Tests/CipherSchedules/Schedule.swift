@@ -4,7 +4,7 @@ struct Schedule: CustomStringConvertible {
     enum Use: String, CaseIterable {
         case opened, idle, reading, cursor, exclusive, writing
 
-        /// What the connection has done when the conversion begins, or goes on.
+        /// What the connection has done when the conversion begins or continues.
         func lines(_ mode: String) -> [String] {
             let set = mode == "WAL" ? [] : ["PRAGMA journal_mode = \(mode)"]
             let read = "SELECT count(*) FROM t"
@@ -20,7 +20,7 @@ struct Schedule: CustomStringConvertible {
     }
     enum Place: String, CaseIterable { case here, elsewhere }
     enum Time: String, CaseIterable { case before, meanwhile }
-    /// Whether the new file's writer is killed, before or after the old connection goes on.
+    /// Whether the new file's writer is killed, before or after the old connection continues.
     enum Crash: String, CaseIterable { case none, first, last }
 
     static let modes = ["DELETE", "TRUNCATE", "PERSIST", "MEMORY", "OFF", "WAL"]
@@ -35,9 +35,9 @@ struct Schedule: CustomStringConvertible {
     let time: Time
     let crash: Crash
 
-    /// The schedule of a number; numbers that follow each other are spread over all that there are.
+    /// Returns the schedule of a number; consecutive numbers are spread over all schedules.
     init(_ number: Int) {
-        // Prime to the count, so that each comes once.
+        // Coprime to the count, so that each schedule comes once.
         var rest = number * 1_087 % Self.count
         func next<Element>(_ all: [Element]) -> Element {
             defer { rest /= all.count }

@@ -2,8 +2,8 @@ import CipherTestSupport
 import Foundation
 
 /// A process with a store, which answers several threads at a time.
-// Unchecked, and safe between threads: `answers`, `next` and `hasEnded` are read and written under `condition`, and the pipe
-// of the process is read by one thread alone.
+// Unchecked, but safe: `answers`, `next` and `hasEnded` are read and written under `condition`, and only one thread
+// reads the pipe of the process.
 final class StoreProcess: @unchecked Sendable {
     private let running: TestProgram.Running
     private let condition = NSCondition()
@@ -13,7 +13,7 @@ final class StoreProcess: @unchecked Sendable {
 
     /// Opens the store.
     ///
-    /// - Throws: ``Failure`` with what the process says where it cannot.
+    /// - Throws: ``Failure`` with the output of the process if it cannot open the store.
     init(_ path: String) throws {
         running = try TestProgram.built("CipherCrashSubject").start(["serve", path])
         let first = try running.line()
@@ -37,7 +37,7 @@ final class StoreProcess: @unchecked Sendable {
         }
     }
 
-    /// What it answers; `nil` where it has ended before.
+    /// Returns the answer of the process; `nil` if it has ended.
     func ask(_ text: String) -> String? {
         condition.withLock {
             next += 1
@@ -48,20 +48,20 @@ final class StoreProcess: @unchecked Sendable {
         }
     }
 
-    /// Ends it as a crash would.
+    /// Ends the process as a crash would.
     func kill() {
         running.kill()
         condition.withLock { while !hasEnded { condition.wait() } }
         _ = try? running.wait()
     }
 
-    /// Closes the store and ends it.
+    /// Closes the store and ends the process.
     func end() throws {
         condition.withLock {
             try? running.tell("quit")
             while !hasEnded { condition.wait() }
         }
         let ending = try running.wait()
-        guard ending.status == 0, !ending.wasKilled else { throw Failure(text: "the store ends: \(ending.errors)") }
+        guard ending.status == 0, !ending.wasKilled else { throw Failure(text: "the process failed: \(ending.errors)") }
     }
 }

@@ -2,17 +2,17 @@ internal import CipherStore
 import CipherTestSupport
 import Foundation
 
-/// One schedule over a file of its own.
+/// One schedule with a separate file.
 struct Trial {
     let schedule: Schedule
-    /// Whether the system is kept from telling who has the file open: the file is another user's then.
+    /// Whether the file belongs to another user, so that the system cannot show who has it open.
     let isUntold: Bool
 
     struct Result {
         var wasRefused = false
         /// How many rows were acknowledged.
         var acknowledged = 0
-        /// What was lost, or happened without a word.
+        /// What was lost, or happened without a report.
         var losses: [String] = []
     }
 
@@ -47,7 +47,7 @@ struct Trial {
             try connection.close()
             warnings = try convert(file) { _ in }
         } else if warnings.isEmpty {
-            result.losses.append("plain success beside an open connection")
+            result.losses.append("success without a warning, although another connection was open")
         }
         let written = try write(file, beside: result.wasRefused ? nil : connection)
         if !result.wasRefused { try connection.close() }
@@ -73,7 +73,7 @@ struct Trial {
     ) throws -> [String] {
         var options = ConversionOptions()
         options.busyTimeout = .zero
-        // Told on this thread.
+        // The progress is reported on this thread.
         nonisolated(unsafe) let told = progress
         options.progress = { told($0) }
         switch schedule.conversion {
@@ -100,12 +100,13 @@ struct Trial {
         }
     }
 
-    /// Has another process write the new file, half of it in a transaction that may never end, while the old connection
-    /// goes on.
+    /// Makes another process write the new file while the old connection continues.
     ///
-    /// Before it ends, the transaction has taken every row away, so that a journal which is lost with it shows.
+    /// Half of the writes are in a transaction that may never end.
     ///
-    /// Returns the rows that were acknowledged.
+    /// Before it ends, the transaction has removed every row, so that the loss of its journal would show.
+    ///
+    /// Returns the acknowledged rows.
     private func write(_ file: LegacyFile, beside old: OldConnection?) throws -> [String] {
         let writer = try OldConnection(.elsewhere, file.path, keyByte: newKey)
         try writer.insert("new")

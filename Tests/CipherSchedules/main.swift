@@ -1,17 +1,17 @@
 import CipherTestSupport
 import Foundation
 
-// Connections that are there before a file is converted, or come meanwhile, and go on afterwards.
+// Tests connections that are opened before or during the conversion of a file, and continue afterwards.
 //
 // Usage: CipherSchedules SEED COUNT [untold]
 //        CipherSchedules SEED COUNT online PROCESSES CHANGES
 //
-// Runs COUNT schedules, those of the next seed are others until all were run, and prints how many there were, how many
-// conversions were refused, how many rows were acknowledged and how many losses there were. With "untold" each file is
-// another user's, so that a process without CAP_LEASE cannot tell who has it open.
+// Runs COUNT schedules. The next seed runs other schedules, until all were run. Prints the numbers of schedules, refused
+// conversions, acknowledged rows and losses. With "untold", each file belongs to another user, so that a process without
+// CAP_LEASE cannot see who has it open.
 //
-// With "online" it runs stores that are encrypted while eight threads write to them, of one process or of several, each
-// CHANGES times, and prints kills for refusals.
+// With "online", stores are encrypted while eight threads, in one process or in several, write to them, each CHANGES times.
+// Prints the number of kills instead of refusals.
 
 let arguments = CommandLine.arguments
 guard arguments.count >= 3, let seed = Int(arguments[1]), let count = Int(arguments[2]) else { exit(64) }
