@@ -152,8 +152,8 @@ extension HostileDatabase {
         },
         entries("a hundred thousand views", 100_000, "view", "AS SELECT a FROM t", "corrupt"),
         entries("2,200 views, nearly the limit", 2_200, "view", "AS SELECT a FROM t", "encrypted"),
+        entries("2,200 triggers", 2_200, "trigger", "AFTER INSERT ON t BEGIN SELECT 1; END", "encrypted"),
         entries("2,200 virtual tables", 2_200, "table", "USING rtree(a, b, c)", "encrypted"),
-        entries("2,200 virtual tables, nearly the limit", 2_200, "table", "USING rtree(a, b, c)", "encrypted"),
         HostileDatabase("thirty thousand tables", "encrypted", isSlow: true) { folder in
             // The pages are copies of the first one, and the entries are added at once, because each CREATE reads all
             // earlier entries.
