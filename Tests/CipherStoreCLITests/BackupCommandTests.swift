@@ -3,7 +3,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Backing up and restoring by the command line.
+/// Backup and restore with the command-line tool.
 @Suite struct BackupCommandTests {
     private func count(_ fixture: ToolFixture, _ path: String, _ key: String) throws -> String {
         try fixture.run("query", path, "SELECT count(*) FROM note", "--csv", "--key-file", key).output

@@ -11,9 +11,9 @@ import Testing
 #endif
 
 #if os(Linux)
-    /// A signal ends an upgrade, and the file is as it was.
+    /// A signal ends an upgrade, and leaves the file unchanged.
     ///
-    /// Whether the tool waits for signals yet is read from `/proc`.
+    /// `/proc` shows whether the tool already waits for signals.
     @Suite struct CancellationTests {
         @Test(
             "A signal ends an upgrade that waits for another one, and nothing is changed",
@@ -34,7 +34,7 @@ import Testing
             _ = try holder.finish()
         }
 
-        /// A writer keeps the upgrade in its first stage until the signal has come.
+        /// A writer keeps the upgrade in its first stage until the signal arrives.
         @Test(
             "A signal during an upgrade ends it, and the file keeps its rows and its journal mode",
             arguments: ["DELETE", "WAL"])
@@ -59,7 +59,7 @@ import Testing
             #expect(run.status == 130, "\(run.errors)")
             #expect(run.errors.contains("nothing was changed"))
             #expect(try fixture.folder.names == ["app.db"])
-            // Leaving WAL mode and going back counts as a change of the header, and of nothing else.
+            // Leaving WAL mode and returning to it counts as a change of the header, and changes nothing else.
             if mode == "DELETE" { #expect(try fixture.snapshot() == before) }
             let inspection = try fixture.run("inspect", fixture.database, "--json").object()
             #expect(inspection["state"] as? String == "plaintext")
@@ -68,7 +68,7 @@ import Testing
             #expect(try fixture.run(rows).output == rowsBefore)
         }
 
-        /// A second signal does not wait for anything.
+        /// A second signal ends the tool at once.
         @Test("A second signal ends the tool at once, and the next run completes the upgrade")
         func insistence() throws {
             let fixture = try ToolFixture()
@@ -83,12 +83,12 @@ import Testing
                 ])
             while try !tool.errorsSoFar.contains("preparing") { try #require(tool.isRunning) }
             while tool.isRunning { _ = kill(tool.identifier, SIGINT) }
-            // The first may have ended the waiting before the second came.
+            // The first signal may have ended the wait before the second signal arrived.
             #expect([130, 1_000 + SIGINT].contains(try tool.finish().status))
             _ = try holder.finish()
             #expect(try fixture.snapshot()["app.db"] == before["app.db"])
 
-            // The next run ends the job.
+            // The next run finishes the upgrade.
             #expect(try fixture.run("encrypt", fixture.database, "--key-file", fixture.key).status == 0)
             #expect(try fixture.folder.names == ["app.db"])
         }
@@ -97,7 +97,7 @@ import Testing
             while try !mask("SigBlk", of: tool).contains(signal) { try #require(tool.isRunning) }
         }
 
-        /// One of the signal masks of a process; empty once it has ended.
+        /// Returns one of the signal masks of a process, or an empty mask after the process has ended.
         private func mask(_ name: String, of tool: ToolProcess) throws -> Set<Int32> {
             guard let status = try? String(contentsOfFile: "/proc/\(tool.identifier)/status", encoding: .utf8),
                 let line = status.split(separator: "\n").first(where: { $0.hasPrefix("\(name):") }),

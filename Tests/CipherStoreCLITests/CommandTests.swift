@@ -3,7 +3,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// What the commands do when they do it.
+/// The commands when they succeed.
 @Suite struct CommandTests {
     @Test("inspect reports each state of a database, and changes nothing")
     func inspectStates() throws {
@@ -72,7 +72,7 @@ import Testing
         }
         #expect(try fixture.snapshot() == before)
 
-        // The upgrade rolls it back.
+        // The upgrade rolls back the journal.
         #expect(try fixture.run(["encrypt", fixture.database] + key).status == 0)
         #expect(try fixture.run(["verify", fixture.database] + key).status == 0)
         let changed = try fixture.run(
@@ -123,7 +123,7 @@ import Testing
         let run = try fixture.run("encrypt", fixture.database, "--key-file", fixture.key)
         #expect(run.status == 0)
         #expect(run.output.contains("compared 1 table and 400 rows: every value, rowid and index entry matches"))
-        #expect(run.errors.isEmpty, "no progress where nobody watches")
+        #expect(run.errors.isEmpty, "no progress without a terminal")
 
         try fixture.folder.write("", to: "empty.db")
         let created = try fixture.run("encrypt", "empty.db", "--key-file", fixture.key, "--json")
@@ -280,7 +280,7 @@ import Testing
         let before = try fixture.snapshot()
         #expect(try fixture.run("keygen", "new.key").status == 73)
         #expect(try fixture.run("keygen", "no/such/folder.key").status == 66)
-        // A limit of file sizes is an error and not the end by a signal.
+        // Exceeding a limit of file sizes is an error, and does not end the tool by a signal.
         #expect(try fixture.run(shell: "ulimit -f 0; exec \"$@\" 2>&-", ["keygen", "other.key"]).status == 73)
         #expect(try fixture.snapshot() == before)
     }

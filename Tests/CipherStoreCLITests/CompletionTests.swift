@@ -3,9 +3,9 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// What the shells propose, by the shells themselves.
+/// The completions that the shells themselves propose.
 @Suite struct CompletionTests {
-    /// A command line up to the cursor, and what must and what must not be proposed there.
+    /// A command line up to the cursor, and what must and must not be proposed there.
     struct Line: Sendable, CustomTestStringConvertible {
         let words: [String]
         let proposes: [String]
@@ -82,7 +82,7 @@ import Testing
         if ((${#COMPREPLY[@]} > 0)); then printf '%s\\n' "${COMPREPLY[@]}"; fi
         """
 
-    /// Presses the key in a shell on a terminal of its own, and writes down every match that it is given.
+    /// Presses the Tab key in a shell on a separate terminal, and records every match that is added.
     private static let zsh = """
         file=$1; shift
         export MATCHES=${file:h}/matches LINE="cipherstore ${(j: :)@}"

@@ -45,7 +45,7 @@ struct DeclaredSchemaTests {
         }
         let rows = try query("SELECT id, typeof(day) AS t, body, quote(junk) AS j, read FROM chat ORDER BY id")
         #expect(rows == "id,t,body,j,read\r\n7,text,one,X'00FF',\r\n4294967296,null,none,NULL,\r\n")
-        // An engine that renames in views gives the view's column the new name too.
+        // An engine that renames columns in views also renames the view's column.
         let tagged = try query("SELECT * FROM tagged")
         #expect(tagged.hasSuffix("name\r\none,x\r\n"))
         let verify = try fixture.run(["verify", fixture.database, "--key-file", fixture.key])

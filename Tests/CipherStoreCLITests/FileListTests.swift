@@ -2,13 +2,13 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Fleets whose files an operator lists, and what a run may take from the machine.
+/// Fleets whose files an operator lists, and the resources that a run may use.
 @Suite struct FileListTests {
     private let fixture: FleetFixture
 
     init() throws { fixture = try FleetFixture() }
 
-    /// Runs a command on the names of a list.
+    /// Runs a command on the names in a list.
     private func run(_ names: String, _ arguments: String..., command: String = "encrypt") throws -> ToolRun {
         let list = try fixture.tool.keys.write(names, to: "list")
         return try fixture.tool.run([command] + fixture.common + ["--files-from", list] + arguments)

@@ -3,7 +3,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// What a new user meets in the first hour, and mistakes that are likely then.
+/// What a new user encounters in the first hour, and mistakes that are likely then.
 struct FirstHourTests {
     let fixture: ToolFixture
 

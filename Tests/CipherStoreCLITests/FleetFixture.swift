@@ -10,7 +10,7 @@ struct FleetFixture {
         tool = try ToolFixture()
     }
 
-    /// What every run on the whole folder has behind its command.
+    /// The arguments that every run on the whole folder has after its command.
     var common: [String] { [tool.folder.path(""), "--recursive", "--json", "--key-file", tool.key] }
 
     /// Runs a command on the whole folder, with the fixture's key and with `--json`.
@@ -18,7 +18,7 @@ struct FleetFixture {
         try tool.run([command] + common + arguments)
     }
 
-    /// Runs the tool as it is given, or a command without a folder on the whole one.
+    /// Runs the tool with these arguments; a command without a folder runs on the whole folder.
     func run(_ arguments: [String]) throws -> ToolRun {
         try tool.run(arguments.contains("--recursive") || arguments[0] == "verify" ? arguments : whole(arguments))
     }
@@ -32,7 +32,7 @@ struct FleetFixture {
         try tool.make(path)
     }
 
-    /// The rows of the three databases of a signal's test, as plaintext.
+    /// The rows of the three databases in a test of signals, as plaintext.
     func rows() throws -> [String] {
         try ["a", "b", "c"].map {
             try tool.run("query", tool.folder.path("\($0)/app.db"), "SELECT * FROM note", "--csv").output
@@ -53,7 +53,7 @@ struct FleetFixture {
 
     /// Begins a run, with one job, while another process holds the lock of a folder.
     ///
-    /// The search has ended once the run tells of a symbolic link.
+    /// The search has ended when the run reports a symbolic link.
     func begunWhileFolderIsHeld(_ folder: String, _ arguments: [String]) throws -> Begun {
         try FileManager.default.createSymbolicLink(
             atPath: tool.folder.path("link.db"), withDestinationPath: "\(folder)/app.db")
@@ -66,7 +66,7 @@ struct FleetFixture {
 
 /// The lines that a run on a fleet printed with `--json`.
 struct FleetLines {
-    /// Counts by name.
+    /// The counts by name.
     let summary: [String: Int]
     private let lines: [String: [String: Any]]
 
@@ -85,7 +85,7 @@ struct FleetLines {
             }
         }
         #expect(paths.count == lines.count, "a file has two lines")
-        // Relative to the test's folder, whose name has a UUID.
+        // Paths relative to the test's folder, whose name contains a UUID.
         let strings = lines.map { path, object in
             let parts = path.split(separator: "/").drop { !$0.hasPrefix("cipherstore-test-") }.dropFirst()
             return (parts.isEmpty ? path : parts.joined(separator: "/"), object)

@@ -10,7 +10,7 @@ import Testing
     import Darwin
 #endif
 
-/// What a run of a fleet writes into a report, and what a later run takes from it.
+/// What a run on a fleet writes into a report, and what a later run reads from it.
 @Suite struct FleetReportTests {
     private let fixture: FleetFixture
     private let report: String
@@ -20,7 +20,7 @@ import Testing
         report = fixture.tool.keys.path("report.jsonl")
     }
 
-    /// The lines of the report as objects; those that are none are left out.
+    /// The lines of the report as objects; lines that are not objects are left out.
     private func lines() throws -> [[String: Any]] {
         try String(contentsOfFile: report, encoding: .utf8).split(separator: "\n").compactMap {
             try? JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any]
@@ -129,7 +129,7 @@ import Testing
         #expect(run.errors.contains("the reports contain 1 incomplete line;"))
         #expect(try FleetLines(run).summary["resumed"] == 1)
         #expect(try files().count == 2)
-        #expect(try lines().filter { $0["fleet"] != nil }.count == 2, "the line after the cut one is whole")
+        #expect(try lines().filter { $0["fleet"] != nil }.count == 2, "the line after the truncated line is complete")
         #expect(try fixture.tool.run("report", report).output.contains("1 report line could not be read"))
     }
 

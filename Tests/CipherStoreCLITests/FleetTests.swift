@@ -26,7 +26,7 @@ import Testing
         try fixture.tool.folder.write("a spent log", to: "a.db-journal.old")
         let run = try fixture.run("encrypt", "--jobs", "2")
         #expect(run.status == 0, "\(run.errors)")
-        #expect(run.errors.isEmpty, "no progress where nobody watches")
+        #expect(run.errors.isEmpty, "no progress without a terminal")
         let lines = try FleetLines(run)
         #expect(
             lines.outcomes == [
@@ -267,7 +267,7 @@ import Testing
         for path in ["a/app.db", "b/app.db", "b/other.db"] { try fixture.make(path) }
         let migrate = ["migrate", "--config", try fixture.tool.configuration()]
         let migrated = try FleetLines(try fixture.run(migrate))
-        // Only files of the configuration's own name.
+        // Only files with the configuration's database name.
         #expect(migrated.outcomes == ["a/app.db": "encrypted", "b/app.db": "encrypted"])
         #expect(Set(try FleetLines(try fixture.run(migrate)).outcomes.values) == ["opened"])
         let other = try FleetLines(try fixture.run(migrate + ["--name", "o*.db"]))

@@ -1,6 +1,6 @@
 import Testing
 
-/// Help by a word, as other tools have it.
+/// The command `help`, as in other tools.
 struct HelpCommandTests {
     let fixture: ToolFixture
 

@@ -153,7 +153,7 @@ import Testing
             #expect(again.status == 0, "\(again.errors)")
             #expect(try events().last == "encrypted")
         }
-        // One that CipherStore knows nothing of gets no table.
+        // A database that CipherStore does not know gets no table.
         try fixture.make("foreign.db")
         let foreign = fixture.folder.path("foreign.db")
         #expect(try fixture.run(["encrypt", foreign] + key).status == 0)

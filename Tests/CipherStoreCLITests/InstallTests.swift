@@ -3,7 +3,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// The installation and what goes with it.
+/// The installation and the files that it adds.
 @Suite struct InstallTests {
     private static let script = Repository.root.appending(path: "Scripts/install").path(percentEncoded: false)
 

@@ -3,7 +3,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// The change of key and format by the command line.
+/// Changes of the key and the format with the command-line tool.
 @Suite struct KeyChangeTests {
     private func third(_ fixture: ToolFixture) throws -> String {
         try fixture.keys.write(ToolFixture.passphrase, to: "third")

@@ -2,7 +2,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// New key files, made by the command line.
+/// New key files that the command-line tool makes.
 @Suite struct KeygenTests {
     private static let tool = TestProgram.built("cipherstore")
     private static var isPossible: Bool { tool.isThere && TestProgram.strace.isThere }

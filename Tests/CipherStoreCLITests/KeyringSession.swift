@@ -2,20 +2,20 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// A desktop session of its own: a D-Bus bus, and gnome-keyring as its Secret Service.
+/// A separate desktop session: a D-Bus bus, and gnome-keyring as its Secret Service.
 final class KeyringSession {
     private static func find(_ program: String) -> String? {
         ["/usr/bin/", "/bin/"].map { $0 + program }.first(where: FileManager.default.isExecutableFile)
     }
 
-    /// Whether the programs are there; `Scripts/setup --keyring` installs them.
+    /// Whether the programs are installed; `Scripts/setup --keyring` installs them.
     static var isPossible: Bool { find("dbus-daemon") != nil && find("gnome-keyring-daemon") != nil }
 
     private let folder: TemporaryFolder
     private let bus: ToolProcess
     private var keyring: ToolProcess?
 
-    /// What a program of the session has in its environment.
+    /// The environment of the session's programs.
     let environment: [String: String]
 
     /// A session without a Secret Service.
@@ -30,7 +30,7 @@ final class KeyringSession {
             "XDG_DATA_HOME": folder.path("home/share"), "XDG_CONFIG_HOME": folder.path("home/config"),
             "DBUS_SESSION_BUS_ADDRESS": "unix:path=\(folder.path("run/bus"))",
         ]
-        // Not the system's file: that one would start a key store by itself.
+        // A separate file, because the system's file would start a key store automatically.
         let configuration = try folder.write(
             """
             <busconfig><type>session</type><listen>unix:path=\(folder.path("run/bus"))</listen>
@@ -52,16 +52,16 @@ final class KeyringSession {
         bus.kill()
     }
 
-    /// Starts the key store, or starts it again as after a login; ``isReady`` tells when it answers.
+    /// Starts the key store, or restarts it as after a login; ``isReady`` shows when it answers.
     func start(unlocked: Bool) throws {
         keyring?.kill()
-        // The bus takes the name back before the next one wants it.
+        // The bus must release the name before the next key store requests it.
         _ = try keyring?.finish()
         let unlock = unlocked ? "--unlock <'\(folder.path("password"))'" : "</dev/null"
         keyring = try ToolProcess(
             "/bin/sh", ["-c", "exec '\(folder.path("keyring-daemon"))' --foreground --components=secrets \(unlock)"],
             environment: environment)
-        // Until it has its name on the bus nobody can be asked.
+        // The key store cannot answer until it has its name on the bus.
         while try run("inspect", folder.path("bus.conf"), "--key-secret-service", "nobody", "--json").failureCode()
             == "keyStoreUnavailable"
         {

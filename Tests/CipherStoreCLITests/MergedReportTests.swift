@@ -2,13 +2,13 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// What `report` makes of the reports of several runs.
+/// The report that `report` makes from the reports of several runs.
 @Suite struct MergedReportTests {
     private let tool: ToolFixture
 
     init() throws { tool = try ToolFixture() }
 
-    /// Writes a report from the ends of its lines.
+    /// Writes a report; the arguments are the ends of its lines.
     private func report(_ name: String, shard: Int = 0, of shards: Int = 1, started: Double = 1, _ lines: [String])
         throws -> String
     {

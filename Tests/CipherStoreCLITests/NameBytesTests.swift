@@ -2,7 +2,9 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Files whose names are not UTF-8: in `x\xff`, beside which `x\u{FFFD}` holds another database that nobody asked for.
+/// Files whose names are not UTF-8, in the folder `x\xff`.
+///
+/// The folder `x\u{FFFD}` beside it contains another database, which no command may touch.
 @Suite struct NameBytesTests {
     private let tool: ToolFixture
     private let sibling: FolderDigest
@@ -19,7 +21,7 @@ import Testing
         sibling = try FolderDigest(tool.folder.url.appending(path: "x\u{FFFD}"))
     }
 
-    /// Runs a script that knows the two folders, the tool, two keys and a configuration.
+    /// Runs a script that gets the two folders, the tool, two keys and a configuration.
     private func shell(_ script: String) throws -> ToolRun {
         try tool.run(shell: Self.names + script, [tool.key, tool.otherKey, try tool.configuration()])
     }

@@ -9,7 +9,7 @@ struct PlanCommandTests {
         INSERT INTO t VALUES (1, 'a', 3), (2, 'A', NULL), (3, 'b', -1); PRAGMA user_version = 1
         """
 
-    /// A legacy database in WAL mode, its log not yet in the file, with the steps of a configuration beside it.
+    /// A legacy database in WAL mode, whose log is not yet in the file, and the steps of a configuration beside it.
     private func fixture(_ steps: String, extra: String = "") throws -> (tool: ToolFixture, options: [String]) {
         let tool = try ToolFixture()
         try FileManager.default.createDirectory(atPath: tool.folder.path("steps"), withIntermediateDirectories: false)

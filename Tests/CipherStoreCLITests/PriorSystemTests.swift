@@ -3,7 +3,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// The tool on what apps with a template database, and apps with a version for each table, left on the disk.
+/// The tool on files of apps with a template database, and of apps with a version for each table.
 @Suite struct PriorSystemTests {
     private let fixture: ToolFixture
 
@@ -25,7 +25,7 @@ import Testing
         try LegacyFile.write(fixture.folder.path(name), make)
     }
 
-    /// Plans, which changes nothing, and migrates.
+    /// Plans, which changes nothing, and then migrates.
     private func migrate(_ example: String, _ database: String) throws -> (plan: ToolRun, migrate: ToolRun) {
         let before = try fixture.snapshot()
         let plan = try run("plan", example)

@@ -4,7 +4,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// The rows of a query in each of its forms, and what a query may not do.
+/// The rows of a query in each output format, and what a query may not do.
 @Suite struct QueryTests {
     private static let sql = """
         SELECT 9007199254740993 AS big, 0.1 AS real, NULL AS absent, '' AS empty, X'00ff' AS bytes, 'a,"b"' AS text, \
@@ -24,7 +24,7 @@ import Testing
     func json() throws {
         let run = try query(Self.sql, "--json")
         #expect(run.status == 0)
-        // Foundation would round the integer, so the text is looked at.
+        // Foundation would round the integer, so the test examines the text.
         #expect(run.output.contains("\"big\":9007199254740993,"))
         let rows = try #require(try JSONSerialization.jsonObject(with: Data(run.output.utf8)) as? [[String: Any]])
         let row = try #require(rows.first)
@@ -44,7 +44,8 @@ import Testing
         #expect(run.output == "a,b,\"c,d\",e,f\r\n1,,\"\",\"x\ny \"\"z\"\"\",X'0a'\r\n")
     }
 
-    /// Text that a terminal would act upon: ESC, C1, DEL, and an override of direction; and bytes that are no text.
+    /// Text that a terminal would interpret: ESC, C1, DEL, and an override of direction; and bytes that are not valid
+    /// text.
     private static let hostile =
         "SELECT 'a' || char(27, 155, 127, 8238) || '[31m' AS \"n\u{9b}\u{202e}\", CAST(X'41ff42' AS TEXT) AS b"
 
@@ -118,7 +119,7 @@ import Testing
         #expect(run.output.hasSuffix("\n20000\n"))
     }
 
-    /// SQLite before 3.27 does not know VACUUM INTO.
+    /// SQLite before 3.27 does not have VACUUM INTO.
     private static let writingStatements =
         [
             "DELETE FROM note", "INSERT INTO note(body) VALUES ('x')", "CREATE TABLE x(y)", "VACUUM",
@@ -132,7 +133,7 @@ import Testing
         #expect(try run.failureCode() == "readOnly")
     }
 
-    /// Statements that SQLite calls read-only, and that change the file, its key, another file or the process.
+    /// Statements that SQLite considers read-only, but that change the file, its key, another file or the process.
     private static let actingStatements = [
         "PRAGMA rekey = 'hunter2'", "PRAGMA key = 'hunter2'", "PRAGMA hexrekey('68')", "PRAGMA cipher_profile = 'out'",
         "PRAGMA cipher_log = 'out'", "PRAGMA cipher_migrate", "PRAGMA cipher_page_size = 1024", "ATTACH 'out' AS o",
@@ -198,7 +199,7 @@ import Testing
         let arguments = ["query", fixture.database, "SELECT * FROM note"]
         #expect(try fixture.run(shell: "exec \"$@\" > /dev/full", arguments).status == 73)
         #expect(try fixture.run(shell: "exec \"$@\" >&-", arguments).status == 74)
-        // A pipe whose reader has gone: an error, and not the end by a signal.
+        // A pipe whose reader has ended causes an error, and does not end the tool by a signal.
         let pipe = "mkfifo pipe; exec 3<>pipe 4>pipe; exec 3>&-; exec \"$@\" >&4"
         #expect(try fixture.run(shell: pipe, arguments).status == 74)
     }
@@ -212,7 +213,7 @@ import Testing
             "query", fixture.database, "SELECT sum(length(body)), sum(length(payload)) FROM note NOT INDEXED",
             "--key-file", fixture.key, "--json")
         #expect(run.status == 65, "\(run.errors)")
-        // The key has fitted, and must not be blamed.
+        // The key was correct, so the message must not blame it.
         #expect(try run.failureCode() == "corrupt")
     }
 }

@@ -2,7 +2,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Recovering by the command line.
+/// Recovery with the command-line tool.
 @Suite struct RecoverCommandTests {
     @Test("A damaged database is recovered, reported as a table and as JSON, and left unchanged")
     func recover() throws {
@@ -92,7 +92,7 @@ import Testing
         #expect(report["outcome"] as? String == "recovered")
         let recovery = try #require(report["recovery"] as? [String: Any])
         #expect(recovery["complete"] as? Bool == false && recovery["tables"] is [[String: Any]])
-        // As a backup is: the file that is kept belongs to the other, and is told of.
+        // The kept file belongs to the database, like a backup, and the run on the folder reports it.
         let fleet = try fixture.run("encrypt", fixture.folder.path(""), "--recursive", "--key-file", fixture.key)
         #expect(fleet.errors.contains("app.db-damaged") && fleet.errors.contains("was not changed"), "\(fleet.errors)")
         #expect(try Data(contentsOf: URL(filePath: fixture.database + "-damaged")) == data)

@@ -3,13 +3,13 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// What cannot be worked on ends with its exit code, and leaves every file as it was.
+/// Files that cannot be processed: each command ends with its exit status, and leaves every file unchanged.
 @Suite struct RefusalTests {
     enum Command: String, CaseIterable {
         case inspect, encrypt, verify, query, plan, migrate, history, validate
     }
 
-    /// A file that is no good, with how every command takes it.
+    /// A file that cannot be processed, and the results of the commands on it.
     struct BadInput: Sendable, CustomTestStringConvertible {
         let testDescription: String
         /// The code of the failure.
@@ -141,7 +141,7 @@ import Testing
         try expectRefusal(.encrypt, "missingCollation", fixture)
         #expect(try fixture.run("encrypt", fixture.database, "--key-file", fixture.key).errors.contains("ByStrokes"))
 
-        // Reading needs no collation, and a check says what it left out.
+        // Reading needs no collation, and a check reports what it left out.
         let verify = try fixture.run("verify", fixture.database)
         #expect(verify.status == 0)
         #expect(verify.errors.contains("ByStrokes"))
@@ -160,7 +160,7 @@ import Testing
         #expect(run.status == 75, "\(run.errors)")
         #expect(try run.failureCode() == "busy")
         #expect(try fixture.snapshot() == before)
-        // Looking at it is no trouble.
+        // Inspecting the file causes no problem.
         #expect(try fixture.run("inspect", fixture.database).status == 0)
         #expect(try fixture.run("query", fixture.database, "SELECT count(*) FROM note").status == 0)
         #expect(try holder.finish().status == 0)
@@ -221,7 +221,7 @@ import Testing
     }
 }
 
-/// How a run obeys the permissions of files, also where the tests run as root.
+/// How a run respects the permissions of files, also if the tests run as root.
 enum UnprivilegedRun {
     static let script =
         geteuid() == 0 ? "exec setpriv --bounding-set=-dac_override,-dac_read_search -- \"$@\"" : "exec \"$@\""

@@ -3,9 +3,11 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// The exit status where the report on work that was done cannot be written.
+/// The exit status if the report on completed work cannot be written.
 @Suite struct ReportTests {
-    /// Ways to have a standard output that nobody reads: the first one closes it before the tool begins.
+    /// Ways to have a standard output that nobody reads.
+    ///
+    /// The first one closes it before the tool begins.
     static let outputs = [
         ">&-", "> /dev/full", ">&4 4>&- 5>&-",
     ]

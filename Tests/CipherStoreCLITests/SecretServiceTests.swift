@@ -13,7 +13,7 @@ struct SecretServiceTests {
         session = try KeyringSession()
     }
 
-    /// Encrypts, and expects a failure that changes nothing and makes no key.
+    /// Encrypts, and expects a failure that changes nothing and creates no key.
     private func expectRefusal(
         _ code: String, status: Int32, sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
@@ -33,7 +33,7 @@ struct SecretServiceTests {
         try fixture.makeWithLiveLog()
         try expectRefusal("keyStoreUnavailable", status: 75)
 
-        // The first unlocking makes the keyring.
+        // The first unlocking creates the keyring.
         try session.start(unlocked: true)
         try session.start(unlocked: false)
         try expectRefusal("keyStoreLocked", status: 75)

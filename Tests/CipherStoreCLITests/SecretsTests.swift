@@ -2,8 +2,9 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// What the command line writes, with a key and rows that are easy to recognise; `Scripts/secrets` looks into the memory
-/// of a process too.
+/// The output of the tool, with a key and rows that are easy to recognize.
+///
+/// `Scripts/secrets` also examines the memory of a process.
 struct SecretsTests {
     private static let tool = TestProgram.built("cipherstore")
     private static let subject = TestProgram.built("CipherCrashSubject")
@@ -12,7 +13,7 @@ struct SecretsTests {
 
     private static let raw = "c0ffee5ec2e7" + String(repeating: "a7", count: 26)
     private static let phrase = "Distinctive-Passphrase-7731"
-    /// A row of the subject's begins so.
+    /// The beginning of the rows that the subject writes.
     private static let secrets = [raw, phrase, "message 1"]
 
     private let folder: TemporaryFolder
@@ -29,7 +30,7 @@ struct SecretsTests {
         Self.secrets.filter { text.range(of: $0, options: .caseInsensitive) != nil }
     }
 
-    /// Runs a command without a umask to help, and holds every call of it to the rules.
+    /// Runs a command with the umask 0, and checks every traced call of it.
     private func run(_ arguments: [String], expecting status: Int32) throws {
         let trace = keys.path("trace")
         let calls = "openat,open,creat,write,rename,renameat2,link,mkdir"
@@ -38,9 +39,9 @@ struct SecretsTests {
                 + ["-e", "trace=\(calls)", Self.tool.path] + arguments)
         let name = arguments[0]
         #expect(run.status == status, "\(name): \(run.errors)")
-        #expect(found(run.output + run.errors).isEmpty, "\(name) tells a secret")
+        #expect(found(run.output + run.errors).isEmpty, "\(name) prints a secret")
         for call in try String(contentsOfFile: trace, encoding: .utf8).split(separator: "\n") {
-            // Pages are written by another call.
+            // Pages are written with another call.
             #expect(found(String(call)).isEmpty, "\(name): \(call)")
             let isMade = call.contains("O_CREAT") || call.contains("creat(")
             guard isMade || call.contains("O_RDWR") || call.contains("O_WRONLY"), !call.contains("ENOENT") else {
@@ -50,13 +51,13 @@ struct SecretsTests {
                 [folder.path("app.db"), "/dev/null", "/dev/tty", "/dev/urandom"].contains { place in
                     call.contains("\"\(place)")
                 }
-                // Beside the database: a name in the folder that is open, or none at all.
+                // A file beside the database has a name in the open folder, or no name at all.
                 || call.contains(", \"app.db") || call.contains("O_TMPFILE") && call.contains(", \".\"")
-            #expect(isAtHome, "\(name) opens for writing: \(call)")
+            #expect(isAtHome, "\(name) opens another file for writing: \(call)")
             let isOurs = ["app.db-upgrade", "app.db-attempt", "app.db-plaintext"].contains { call.contains($0) }
             guard isMade, isOurs else { continue }
-            // The mode counts at its creation.
-            #expect(call.contains(/, 0[0-7]?00\)/), "\(name), for others to read: \(call)")
+            // A file must have a private mode when it is created.
+            #expect(call.contains(/, 0[0-7]?00\)/), "\(name) creates a file that others can read: \(call)")
         }
     }
 

@@ -2,7 +2,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Fleets that are cut into shards, and what a scheduler tells of them.
+/// Fleets that are divided into shards, as a scheduler specifies them.
 @Suite struct ShardTests {
     private let fixture: FleetFixture
 
@@ -26,7 +26,7 @@ import Testing
         #expect(shards[..<3].reduce(0) { $0 + $1.count } == 12)
         #expect(Set(shards[..<3].flatMap(\.keys)).count == 12)
         #expect(Array(shards[..<3]) == Array(shards[3...]))
-        // Other programs can tell the shard, too.
+        // Other programs can also compute the shard.
         let digest = try ToolRun.run("/bin/sh", ["-c", "printf 0/tenant-0.db | sha256sum"]).output.prefix(16)
         let number = try #require(UInt64(digest, radix: 16))
         #expect(shards[Int(number % 3)]["0/tenant-0.db"] == "shadow")

@@ -3,7 +3,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Databases of apps that updated in steps, through the command line.
+/// Databases of apps that updated in steps, with the command-line tool.
 @Suite struct StepsCommandTests {
     private func store(_ example: String, in fixture: ToolFixture) -> [String] {
         let path = Repository.examples.appending(path: example).path(percentEncoded: false)

@@ -5,7 +5,7 @@ import Testing
 
 /// A folder with a key and databases, and the tool to run on them.
 ///
-/// No run may show a key.
+/// The keys, which no run may show.
 struct ToolFixture {
     static let rawKey = String(repeating: "5eC2e7", count: 10) + "ab12"
     static let otherRawKey = String(repeating: "0f", count: 32)
@@ -13,7 +13,7 @@ struct ToolFixture {
     private static let secrets = [rawKey, otherRawKey, passphrase]
 
     let folder: TemporaryFolder
-    /// Keys lie outside of the databases' folder, whose listing is compared.
+    /// Keys are outside the databases' folder, whose listing is compared.
     let keys: TemporaryFolder
     let key: String
     let otherKey: String
@@ -40,7 +40,7 @@ struct ToolFixture {
         try checked(ToolRun.run(Programs.tool, arguments, environment: environment, in: folder.path("")))
     }
 
-    /// Runs the tool by a shell, as `"$@"` behind what the script sets up.
+    /// Runs the tool through a shell, as `"$@"` after the script's setup.
     func run(shell script: String, _ arguments: [String]) throws -> ToolRun {
         try checked(ToolRun.run("/bin/sh", ["-c", script, "sh", Programs.tool] + arguments, in: folder.path("")))
     }
@@ -53,7 +53,7 @@ struct ToolFixture {
         return run
     }
 
-    /// Another process that holds a lock until it is finished.
+    /// Runs another process that holds a lock until it is finished.
     func holdingLock(_ kind: String, _ path: String) throws -> ToolProcess {
         let holder = try ToolProcess(Programs.lockHolder, [kind, path], keepsInputOpen: true)
         while try !holder.outputSoFar.contains("ready") {
@@ -64,7 +64,9 @@ struct ToolFixture {
 
     // MARK: Comparing
 
-    /// The bytes of every file in the folder, by name; of a `-shm`, which readers may write, only that it is there.
+    /// Returns the bytes of every file in the folder, by name.
+    ///
+    /// For a `-shm`, which readers may write, only its existence counts.
     func snapshot() throws -> [String: Data] {
         var files: [String: Data] = [:]
         for name in try folder.names {
@@ -86,7 +88,7 @@ struct ToolFixture {
         PRAGMA application_id = 77;
         """
 
-    /// A database, plaintext or encrypted under the fixture's key.
+    /// Makes a database, plaintext or encrypted under the fixture's key.
     func make(
         _ name: String = "app.db", encrypted: Bool = false, mode: String = "DELETE",
         settings: CipherSettings = CipherSettings(), _ script: String = Self.script
@@ -100,16 +102,16 @@ struct ToolFixture {
         try CipherKey(text: SecretBytes("x'\(hexadecimal)'".utf8))
     }
 
-    /// A database with rows in its `-wal`, as a crashed app leaves it: nobody has it open.
+    /// Makes a database with rows in its `-wal`, as a crashed app leaves it: nobody has it open.
     func makeWithLiveLog(encrypted: Bool = false) throws {
         try LegacyFile.write(
             database, key: encrypted ? Self.parsed(Self.rawKey) : nil, unclosed: true,
             script: "PRAGMA journal_mode = WAL; \(Self.script)")
     }
 
-    /// A database whose writer died amidst a transaction: a hot journal lies beside it.
+    /// Makes a database whose writer died during a transaction, so that it has a hot journal.
     func makeWithHotJournal(encrypted: Bool = false) throws {
-        // With a cache this small, pages are written before the transaction ends.
+        // Because the cache is so small, pages are written before the transaction ends.
         try LegacyFile.write(
             database, key: encrypted ? Self.parsed(Self.rawKey) : nil, unclosed: true,
             script: """
@@ -126,7 +128,7 @@ struct ToolFixture {
         try handle.write(contentsOf: Data(bytes))
     }
 
-    /// Cuts a file off.
+    /// Truncates a file.
     func truncate(_ name: String = "app.db", to size: Int) throws {
         let handle = try FileHandle(forUpdating: folder.url.appending(path: name))
         defer { handle.closeFile() }

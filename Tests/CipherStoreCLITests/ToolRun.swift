@@ -24,7 +24,7 @@ struct ToolRun {
         try #require(try JSONSerialization.jsonObject(with: Data(output.utf8)) as? [String: Any])
     }
 
-    /// The `code` of the failure that `--json` tells.
+    /// The `code` of the failure that `--json` reports.
     func failureCode() throws -> String {
         let failure = try #require(try object()["error"] as? [String: Any])
         return try #require(failure["code"] as? String)
@@ -38,7 +38,9 @@ struct ToolRun {
     }
 }
 
-/// A run that goes on; its outputs go to files, so that a full pipe never stops it.
+/// A run that has not ended.
+///
+/// Its outputs go to files, so that a full pipe never stops it.
 final class ToolProcess {
     private let process = Process()
     private let streams: TemporaryFolder
@@ -62,7 +64,7 @@ final class ToolProcess {
         try process.run()
     }
 
-    /// Ends a program that may have inherited a mask under which it waits for no signal.
+    /// Ends a program that may have inherited a mask that blocks all signals.
     func kill() {
         if process.isRunning { _ = sendSignal(process.processIdentifier, SIGKILL) }
     }
@@ -81,7 +83,7 @@ final class ToolProcess {
     func finish() throws -> ToolRun {
         try input?.fileHandleForWriting.close()
         process.waitUntilExit()
-        // A program that a signal ended has the status that shells give it.
+        // A program that a signal ended gets the status that shells give it.
         let base: Int32 = process.terminationReason == .uncaughtSignal ? 1_000 : 0
         return ToolRun(
             status: base + process.terminationStatus, output: try text("output"), errors: try text("errors"))
@@ -97,13 +99,13 @@ enum Programs {
     static let tool = path("cipherstore")
     static let lockHolder = path("CipherLockHolder")
 
-    /// The programs lie beside the test bundle.
+    /// The programs are in the same folder as the test bundle.
     private static func path(_ name: String) -> String {
         var folders = [URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()]
         folders += Bundle.allBundles.map { $0.bundleURL.deletingLastPathComponent() }
         let candidates = folders.map { $0.appending(path: name).path(percentEncoded: false) }
         guard let found = candidates.first(where: FileManager.default.isExecutableFile) else {
-            Issue.record("\(name) is not built beside the tests: \(candidates)")
+            Issue.record("\(name) was not built in the folder of the tests: \(candidates)")
             return name
         }
         return found

@@ -3,7 +3,7 @@ internal import CipherStoreCLI
 import CipherTestSupport
 import Testing
 
-/// Command lines that are wrong, and the help.
+/// Wrong command lines, and the help.
 @Suite struct UsageTests {
     static let wrong: [(arguments: [String], says: String)] = [
         ([], "no command was specified"),
@@ -124,7 +124,7 @@ import Testing
         #expect(help.output.split(separator: "\n").allSatisfy { $0.count <= 80 }, "\(help.output)")
     }
 
-    /// The words of an example as a shell would part them, up to a redirection.
+    /// The words of an example as a shell would split them, up to a redirection.
     private static func words(_ example: String) -> [String] {
         let parts = example.split(separator: "\"", omittingEmptySubsequences: false).enumerated()
         let words = parts.flatMap { index, part in

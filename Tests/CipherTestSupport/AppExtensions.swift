@@ -1,6 +1,6 @@
 public import CipherSQLite
 
-/// What an app of the tests registers for its schema.
+/// The functions and tokenizers that the tests' app registers for its schema.
 public enum AppExtensions {
     /// `app_hash(x)`: the sum of the bytes of a text.
     public static let hash = SQLFunction("app_hash", argumentCount: 1) { arguments in
@@ -8,7 +8,7 @@ public enum AppExtensions {
         return .integer(text.utf8.reduce(0) { $0 + Int64($1) })
     }
 
-    /// `words`: what stands between spaces, or between the first byte of its argument, in small letters.
+    /// `words`: splits at spaces, or at the first byte of its argument, and converts to lower case.
     public static let words = Tokenizer("words") { text, arguments in
         let separator = arguments.first?.utf8.first ?? UInt8(ascii: " ")
         var tokens: [Tokenizer.Token] = []

@@ -1,11 +1,12 @@
 public import Foundation
 
-/// Writes binary property lists with their keys in order, so that the same list has the same bytes in every process.
+/// Writes binary property lists with sorted keys, so that the same list has the same bytes in every process.
 ///
-/// Foundation writes a dictionary in the order in which the process's hashing puts it.
+/// Foundation writes a dictionary in the order of the process's hashes.
 public enum BinaryPropertyListWriter {
-    /// The bytes of a property list as `PropertyListSerialization` reads it: text, numbers, truth values, lists and
-    /// dictionaries.
+    /// Returns the bytes of a property list that `PropertyListSerialization` can read.
+    ///
+    /// The list may contain text, numbers, truth values, lists and dictionaries.
     public static func data(_ list: Any) -> Data {
         var objects: [[UInt8]] = []
         let top = append(list, to: &objects)
@@ -22,7 +23,7 @@ public enum BinaryPropertyListWriter {
         return data
     }
 
-    /// Appends a value behind everything in it, and returns its number.
+    /// Appends a value after all its elements, and returns its number.
     private static func append(_ value: Any, to objects: inout [[UInt8]]) -> Int {
         let bytes: [UInt8]
         switch value {

@@ -1,7 +1,9 @@
 public import CipherSQLite
 
 extension Connection {
-    /// The size of the pages in bytes, which SQLCipher tells as text of an encrypted database.
+    /// The size of the pages in bytes.
+    ///
+    /// SQLCipher returns it as text for an encrypted database.
     public var pageSize: Int {
         get throws {
             switch try value(Value.self, "PRAGMA page_size") {

@@ -6,7 +6,7 @@ extension Connection {
         try executeScript(text: "PRAGMA writable_schema = ON; \(script); PRAGMA writable_schema = OFF;")
         let version = try value(Int.self, "PRAGMA schema_version") ?? 0
         try execute(SQL(text: "PRAGMA schema_version = \(String(version + 1))"))
-        // Old engines go on with what they know of their own schema.
+        // Old engines continue to use the schema that they have in memory.
         try forgetSchemas()
     }
 }

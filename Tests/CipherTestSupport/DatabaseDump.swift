@@ -3,8 +3,8 @@ public import CipherSQLite
 
 /// Everything that SQL can see of a database, as lines of text.
 ///
-/// Written for the tests and independent of the library's own proof: it lists every row with its rowid, every value by
-/// storage class and bytes, the schema to the letter, and the numbers of the header.
+/// It is written for the tests and independent of the library's own proof. It lists every row with its rowid, every
+/// value by storage class and bytes, the exact text of the schema, and the numbers in the header.
 public struct DatabaseDump: Equatable, Sendable {
     /// The lines, the schema first.
     public private(set) var lines: [String] = []
@@ -15,8 +15,9 @@ public struct DatabaseDump: Equatable, Sendable {
     /// Reads everything.
     ///
     /// - Parameters:
-    ///   - computed: Whether VIRTUAL generated columns are read too; not where they name unknown functions.
-    ///   - noting: Whether a part that cannot be read becomes a line that says so, for files that are damaged.
+    ///   - computed: Whether VIRTUAL generated columns are read too. They cannot be read if they name unknown
+    ///     functions.
+    ///   - noting: Whether a part that cannot be read becomes a line that says so, for damaged files.
     public init(_ connection: Connection, computed: Bool = true, noting: Bool = false) throws {
         notesFailures = noting
         for pragma in [
@@ -46,7 +47,7 @@ public struct DatabaseDump: Equatable, Sendable {
         }
     }
 
-    /// The lines that only one of two dumps has, a few of them, for messages.
+    /// Returns some of the lines that only one of two dumps has, for messages.
     public func differences(from other: DatabaseDump) -> [String] {
         Array(
             zip(lines, other.lines).filter { $0 != $1 }.prefix(3).map { "\($0.prefix(300)) <> \($1.prefix(300))" }
@@ -58,12 +59,12 @@ public struct DatabaseDump: Equatable, Sendable {
         let alias = ["rowid", "_rowid_", "oid"].first { !taken.contains(Array($0.utf8)) }
         let label = table.description
         if let alias = alias.map({ SQL(text: $0) }), try hasRowid(table, alias, connection) {
-            // By itself, for SQLite allows 2,000 columns in a result, and a table may have as many.
+            // In a separate query, because SQLite allows 2,000 columns in a result, and a table may have as many.
             try list("\(label), rowids", "SELECT \(alias) FROM \(table) NOT INDEXED ORDER BY \(alias)", connection)
             rows += try list(label, "SELECT \(columns) FROM \(table) NOT INDEXED ORDER BY \(alias)", connection)
         } else {
-            // An index that holds all columns would stand in for the table, whatever NOT INDEXED says.
-            // The key of a table WITHOUT ROWID is listed, and has no entry in the schema.
+            // An index that contains all columns would replace the table, despite NOT INDEXED. The key of a table
+            // WITHOUT ROWID is listed, but has no entry in the schema.
             let entries = try connection.values(SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'index'")
             var key: SchemaName?
             try connection.forEachRow("PRAGMA index_list(\(table))") { row in
@@ -75,10 +76,11 @@ public struct DatabaseDump: Equatable, Sendable {
         }
     }
 
-    /// What to select: all columns by their places, so that no name can be taken for a string or for another name; where
-    /// some are left out, the others by names that are qualified.
+    /// Returns what to select: all columns by position, so that no name can be taken for a string or for another name.
     ///
-    /// - Returns: That, and the names of the columns in lower case.
+    /// If some columns are left out, the others have qualified names.
+    ///
+    /// - Returns: The result columns, and the names of the columns in lower case.
     private static func columns(
         _ table: SchemaName, _ computed: Bool, _ connection: Connection
     ) throws -> (list: SQL, taken: [[UInt8]]) {
@@ -116,7 +118,7 @@ public struct DatabaseDump: Equatable, Sendable {
     }
 
     private static func text(_ row: borrowing Row, _ index: Int) -> String {
-        // As bytes, without asking for text before: nothing is converted, and what is not valid text stays as it is.
+        // Reads bytes without reading text before. Nothing is converted, and invalid text stays unchanged.
         if row.isText(at: index) { return "text " + row.withBytes(at: index, hexadecimal) }
         switch row.value(at: index) {
         case .null: return "null"

@@ -2,16 +2,16 @@ internal import CipherPrimitives
 internal import CipherSQLite
 public import Foundation
 
-/// The content and mode of every file in a folder, by name, to be compared before and after.
+/// The content and mode of every file in a folder, by name, for a comparison before and after.
 ///
-/// Taken only while this process has no database in the folder open: reading a database file by other means than
-/// SQLite's drops SQLite's locks on it.
+/// The digest may be taken only while this process has no database in the folder open: if a database file is read other
+/// than through SQLite, SQLite loses its locks on the file.
 public struct FolderDigest: Equatable, Sendable, CustomStringConvertible {
     private let files: [String: String]
 
     /// Takes the digest.
     ///
-    /// - Parameter ignoring: Endings of the names that do not count, such as `-shm`, which SQLite rewrites at will.
+    /// - Parameter ignoring: Endings of names that do not count, such as `-shm`, which SQLite may rewrite at any time.
     public init(_ folder: URL, ignoring endings: [String] = []) throws {
         var files: [String: String] = [:]
         for name in try FileManager.default.contentsOfDirectory(atPath: folder.path(percentEncoded: false))
@@ -32,7 +32,7 @@ public struct FolderDigest: Equatable, Sendable, CustomStringConvertible {
     /// The names, sorted.
     public var names: [String] { files.keys.sorted() }
 
-    /// One file a line.
+    /// One line per file.
     public var description: String {
         files.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(separator: "\n")
     }

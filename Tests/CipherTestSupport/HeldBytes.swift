@@ -1,7 +1,7 @@
 internal import CipherSQLiteFormat
 import Foundation
 
-/// Bytes in memory of their own, for the page reader.
+/// Bytes in their own memory, for the page reader.
 package final class HeldBytes: ByteSource, Sendable {
     package let bytes: [UInt8]
 
@@ -17,7 +17,7 @@ package final class HeldBytes: ByteSource, Sendable {
         at offset: Int64, count: Int, _ scratch: UnsafeMutableRawBufferPointer
     ) -> UnsafeRawBufferPointer? {
         guard offset >= 0, offset <= size - Int64(count) else { return nil }
-        // Copied, so that what is lent beyond its time is seen to change.
+        // Lends a copy, so that a use after the loan reads changed bytes.
         bytes.withUnsafeBytes {
             scratch.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[Int(offset)...].prefix(count)))
         }

@@ -1,18 +1,19 @@
 public import CipherSQLite
 import Foundation
 
-/// A database as an app left it: in a folder of its own, with a copy of it put aside for comparison, or where a test wants
-/// it.
+/// A database as an app left it, with a copy for comparison.
+///
+/// It is in a separate folder, or at a place that the test chooses.
 public struct LegacyFile: Sendable {
-    /// The folder, in which nothing but the database and its sidecars is.
+    /// The folder, which contains only the database and its sidecars.
     public let folder: TemporaryFolder
     /// The database.
     public let path: String
     private let aside: TemporaryFolder
 
-    /// Lets `make` write a database.
+    /// Lets `make` write a database in a separate folder.
     ///
-    /// - Parameter unclosed: Whether the files are taken while the connection is open, as a killed app leaves them.
+    /// - Parameter unclosed: Whether the files are copied while the connection is open, as a killed app leaves them.
     public init(
         named name: String = "app.db", unclosed: Bool = false, _ make: (Connection) throws -> Void
     ) throws {
@@ -23,11 +24,11 @@ public struct LegacyFile: Sendable {
         try keepAside()
     }
 
-    /// Lets `make` write a database at a place of the test's own.
+    /// Lets `make` write a database at a place that the test chooses.
     ///
     /// - Parameters:
-    ///   - key: The key, where it is to be encrypted.
-    ///   - unclosed: Whether the files are taken while the connection is open, as a killed app leaves them.
+    ///   - key: The key, if the database is encrypted.
+    ///   - unclosed: Whether the files are copied while the connection is open, as a killed app leaves them.
     public static func write(
         _ path: String, key: CipherKey? = nil, settings: CipherSettings = CipherSettings(), unclosed: Bool = false,
         _ make: (Connection) throws -> Void
@@ -44,7 +45,7 @@ public struct LegacyFile: Sendable {
         }
     }
 
-    /// Writes a database at a place of the test's own by a script.
+    /// Writes a database with a script, at a place that the test chooses.
     public static func write(
         _ path: String, key: CipherKey? = nil, settings: CipherSettings = CipherSettings(), unclosed: Bool = false,
         script: String
@@ -52,7 +53,7 @@ public struct LegacyFile: Sendable {
         try write(path, key: key, settings: settings, unclosed: unclosed) { try $0.executeScript(text: script) }
     }
 
-    /// Takes over files that are there.
+    /// Uses existing files.
     public init(copying source: String) throws {
         folder = try TemporaryFolder()
         aside = try TemporaryFolder()
@@ -69,12 +70,12 @@ public struct LegacyFile: Sendable {
         }
     }
 
-    /// The original's content, read from the copy that was put aside, so that nothing here is touched.
+    /// The content of the original, read from the copy, so that the file itself is not touched.
     public func originalDump(collations: [Collation] = [], computed: Bool = true) throws -> DatabaseDump {
         try readOriginal(collations: collations) { try DatabaseDump($0, computed: computed) }
     }
 
-    /// Reads the copy that was put aside.
+    /// Reads the copy.
     public func readOriginal<Result>(
         collations: [Collation] = [], _ body: (Connection) throws -> Result
     ) throws -> Result {
@@ -111,15 +112,17 @@ public struct LegacyFile: Sendable {
         return try body(connection)
     }
 
-    /// The bytes of the folder.
+    /// The digest of the folder.
     public func digest() throws -> FolderDigest { try FolderDigest(folder.url, ignoring: ["-shm"]) }
 
-    /// Whether the file begins as a plaintext database does.
+    /// Whether the file begins like a plaintext database.
     public var startsAsPlaintext: Bool {
         get throws { try Self.startsAsPlaintext(path) }
     }
 
-    /// Whether a file begins as a plaintext database does; no connection of this process has it open.
+    /// Returns whether a file begins like a plaintext database.
+    ///
+    /// No connection of this process may have it open.
     public static func startsAsPlaintext(_ path: String) throws -> Bool {
         let file = try FileHandle(forReadingFrom: URL(filePath: path))
         defer { try? file.close() }

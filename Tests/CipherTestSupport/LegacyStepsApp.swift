@@ -2,7 +2,7 @@ internal import CipherErrors
 public import CipherSQLite
 public import Foundation
 
-/// Writes databases as apps did that updated in steps: statement by statement, without a transaction, errors swallowed.
+/// Writes databases as apps did that updated in steps: statement by statement, without a transaction, ignoring errors.
 public struct LegacyStepsApp: Sendable {
     /// The folder of the property lists.
     public let folder: URL
@@ -25,21 +25,21 @@ public struct LegacyStepsApp: Sendable {
 
     /// Runs property lists as the app did.
     ///
-    /// - Parameter leavingOut: Statements by their place, such as `sql_update_3[1]`, that failed or never ran.
+    /// - Parameter leavingOut: The places of statements that failed or never ran, such as `sql_update_3[1]`.
     public func run(_ names: [String], on connection: Connection, leavingOut: Set<String> = []) throws {
         for name in names {
             for (index, sql) in try statements(name).enumerated() where !leavingOut.contains("\(name)[\(index)]") {
                 do {
                     try connection.executeScript(text: sql)
                 } catch is DatabaseError {
-                    // That is what the app did.
+                    // The app did the same.
                     continue
                 }
             }
         }
     }
 
-    /// Brings a new database to a numbered version, and records it as the next update to run.
+    /// Updates a new database to a numbered version, and records the next update to run.
     public func write(version: Int, to connection: Connection, leavingOut: Set<String> = []) throws {
         try connection.executeScript(
             text: "CREATE TABLE db_version (db_version_num INTEGER); INSERT INTO db_version VALUES (\(version + 1))")
@@ -51,7 +51,7 @@ public struct LegacyStepsApp: Sendable {
         ["sql_default"] + stride(from: 2, through: version, by: 1).map { "sql_update_\($0)" }
     }
 
-    /// Brings a new database to an app version, and records it for the account.
+    /// Updates a new database to an app version, and records the version for the account.
     public func write(appVersion: String, updates: [String], to connection: Connection) throws {
         try connection.executeScript(
             text: """

@@ -1,14 +1,14 @@
 internal import CipherSQLiteFormat
 
-/// All that the page reader finds in a database, its log and its journal, whatever is in them.
+/// Everything that the page reader finds in a database, its log and its journal, whatever they contain.
 package struct PageReading {
-    /// How many cells, values and pieces of payloads there were.
+    /// The number of cells, values and pieces of payloads.
     package private(set) var steps = 0
     package private(set) var damage = 0
-    /// What must not happen; `nil` where nothing did.
+    /// What went wrong; `nil` if nothing did.
     package private(set) var fault: String?
 
-    /// Reads everything, in each of the forms that the database has.
+    /// Reads everything, in each form that the database has.
     package init(database: [UInt8], log: [UInt8]? = nil, journal: [UInt8]? = nil) throws {
         let database = HeldBytes(database)
         try FilePages(database).map { try read($0, FileHeader(of: database)) }
@@ -24,7 +24,8 @@ package struct PageReading {
         }
     }
 
-    /// A database of more pages than there are bytes for is not read: its reader would need memory for each of them.
+    /// A database that claims more pages than its bytes is not read, because its reader would need memory for each
+    /// page.
     private mutating func read(_ source: some PageSource, _ header: FileHeader?) throws {
         guard let header, source.pageCount <= 100_000 else { return }
         let usage = try PageUsage(of: source, header: header)
@@ -35,7 +36,7 @@ package struct PageReading {
         let roots = Set(usage.schema.map(\.rootPage)).union([1]).subtracting([0])
         for root in roots.sorted() { try walk(root, source, claims) }
         let pages = Int(source.pageCount)
-        // A page has a cell for every six bytes at most, and a cell a value for every byte of its payload.
+        // A page has at most one cell for every six bytes, and a cell at most one value for every byte of its payload.
         let most = 2 * pages * source.geometry.pageSize + pages + 1000
         if steps - before > most { fault = "\(steps - before) steps in \(pages) pages" }
     }
@@ -51,7 +52,7 @@ package struct PageReading {
                 var record = try RecordReader(payload, page: cell.page)
                 while let value = try record.next() {
                     steps += 1
-                    // Each byte is there to be read.
+                    // Each byte must be readable.
                     switch value {
                     case .text(let bytes), .blob(let bytes): steps += [UInt8](bytes).count - bytes.count
                     default: continue

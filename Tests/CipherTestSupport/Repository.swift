@@ -2,7 +2,7 @@ public import Foundation
 
 /// The files of this repository that tests read.
 public enum Repository {
-    /// Its own folder.
+    /// The repository's folder.
     public static let root = URL(filePath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
@@ -10,6 +10,6 @@ public enum Repository {
     public static let examples = root.appending(path: "Config")
     /// The folder of databases of every older version of the example app.
     public static let fixtures = root.appending(path: "Tests/CipherStoreTests/Fixtures")
-    /// The folder of files that once did harm.
+    /// The folder of files that once caused a failure.
     public static let hostileFiles = root.appending(path: "Tests/CipherStoreTests/Hostile")
 }

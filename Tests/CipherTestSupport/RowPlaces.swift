@@ -1,25 +1,25 @@
 public import CipherSQLite
 internal import CipherSQLiteFormat
 
-/// The rows of a healthy database with the pages that each stands on, to judge what a recovery brings back.
+/// The rows of a healthy database with the pages of each, for judging what a recovery finds.
 ///
-/// Tables WITHOUT ROWID must have their key first among their columns.
+/// Tables WITHOUT ROWID must have their key as their first columns.
 public struct RowPlaces {
-    /// A row by its table and its rowid, or all of its values.
+    /// A row by its table and its rowid, or by all of its values.
     public struct Key: Hashable, Sendable, CustomStringConvertible {
         /// The table.
         public let table: String
         /// The rowid, or all values.
         public let key: String
-        /// Both.
+        /// The table and the rowid or values.
         public var description: String { "\(table) \(key)" }
     }
 
     /// The values of each row as text.
     public let rows: [Key: String]
-    /// The pages that each row is on, its overflow pages included.
+    /// The pages of each row, including its overflow pages.
     public private(set) var pages: [Key: Set<UInt32>] = [:]
-    /// For each table and index: all pages of its tree, overflow pages included.
+    /// For each table and index: all pages of its tree, including overflow pages.
     public private(set) var pagesOfTrees: [String: Set<UInt32>] = [:]
     /// For each table: its root.
     public private(set) var roots: [String: UInt32] = [:]
@@ -27,20 +27,20 @@ public struct RowPlaces {
     public private(set) var interior: [String: Set<UInt32>] = [:]
     /// The overflow pages of all trees.
     public private(set) var overflow: Set<UInt32> = []
-    /// For each row with a rowid and each index that names it: the pages from the index's root to its entry.
+    /// For each row with a rowid and each index that names it: the pages from the index's root to the index's entry.
     public private(set) var entries: [Key: [Set<UInt32>]] = [:]
     /// The page that leads to each page of a tree.
     private var parents: [UInt32: UInt32] = [:]
-    /// The page that each row begins on.
+    /// The page on which each row begins.
     private var leaves: [Key: UInt32] = [:]
-    /// The pointer map, where there is one.
+    /// The pointer map, if there is one.
     private var map: PointerMap?
     /// The trunks of the free list.
     public private(set) var freeTrunks: Set<UInt32> = []
     /// The pages that the trunks list.
     public private(set) var freeLeaves: Set<UInt32> = []
 
-    /// Reads a plaintext database that is whole and closed.
+    /// Reads a plaintext database that is intact and closed.
     package init(_ path: String) throws {
         let connection = try Connection(path: path, mode: .readOnly)
         defer { connection.close() }
@@ -66,7 +66,7 @@ public struct RowPlaces {
         }
     }
 
-    /// Notes which rows an index names, and the pages that lead there.
+    /// Records which rows an index names, and the pages that lead to their entries.
     private mutating func addEntries(of table: String, _ root: UInt32, _ source: some PageSource) throws {
         let claims = Recorder()
         var cursor = TreeCursor(source, root: root, claims: claims)
@@ -119,7 +119,7 @@ public struct RowPlaces {
         }
     }
 
-    /// A page of a tree, and those above it.
+    /// A page of a tree, and the pages above it.
     private func path(to page: UInt32) -> Set<UInt32> {
         var (page, pages) = (page, Set([page]))
         while let parent = parents[page] {
@@ -129,7 +129,8 @@ public struct RowPlaces {
         return pages
     }
 
-    /// Whether a pointer map tells of the page that a row begins on and of all above it, where some pages are lost.
+    /// Returns whether a pointer map shows the page on which a row begins and all pages above it, if some pages are
+    /// lost.
     public func isMapped(_ key: Key, without lost: Set<UInt32>) -> Bool {
         guard let map, let leaf = leaves[key] else { return false }
         return path(to: leaf).allSatisfy { page in map.mapPage(of: page).map { !lost.contains($0) } ?? false }
@@ -167,7 +168,7 @@ public struct RowPlaces {
             String.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY name")
     }
 
-    /// All rows of all tables, as SQL reads them.
+    /// Returns all rows of all tables, as SQL reads them.
     public static func rows(_ connection: Connection) throws -> [Key: String] {
         var rows: [Key: String] = [:]
         let keyed = try keyedTables(connection)
@@ -186,13 +187,13 @@ public struct RowPlaces {
         return rows
     }
 
-    /// The rows none of whose pages is among these.
+    /// Returns the rows of which no page is among these.
     public func whole(without lost: Set<UInt32>) -> Set<Key> {
         Set(pages.filter { $0.value.isDisjoint(with: lost) }.keys)
     }
 }
 
-/// Notes which pages are reached.
+/// Records which pages are reached.
 private final class Recorder: PageClaims {
     private let set = PageSet()
     var tree: [UInt32] = []

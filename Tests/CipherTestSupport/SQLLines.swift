@@ -1,7 +1,7 @@
 internal import CipherErrors
 internal import CipherSQLite
 
-/// Runs lines of SQL over one connection that waits for nobody, and answers each with a line.
+/// Runs lines of SQL on one connection, which does not wait for locks, and answers each with a line.
 public final class SQLLines {
     private let connection: Connection
     private var cursor: Statement?
@@ -14,9 +14,9 @@ public final class SQLLines {
         if let keyByte { try connection.setKey(TestKeys.raw(keyByte), settings: CipherSettings()) }
     }
 
-    /// Says `ok` and the first column of the rows, or `error` and SQLite's code.
+    /// Returns `ok` and the first column of the rows, or `error` and SQLite's code.
     ///
-    /// Of `half` and a query one row is read, and the cursor kept.
+    /// For `half` and a query, one row is read, and the cursor is kept.
     public func answer(_ line: String) -> String {
         do {
             guard line.hasPrefix("half ") else {

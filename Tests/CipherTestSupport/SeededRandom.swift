@@ -1,4 +1,4 @@
-/// Random numbers that a seed determines, so that a failure comes again.
+/// Random numbers that a seed determines, so that a failure can be repeated.
 ///
 /// Source: Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators" (SplitMix64).
 public struct SeededRandom: RandomNumberGenerator {
@@ -18,16 +18,16 @@ public struct SeededRandom: RandomNumberGenerator {
         return mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 to below `bound`, which is not 0.
+    /// Returns a number from 0 to below `bound`, which is not 0.
     public mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &self) }
 
-    /// Whether one chance in `count` came true.
+    /// Returns true with a probability of one in `count`.
     public mutating func oneIn(_ count: Int) -> Bool { below(count) == 0 }
 
-    /// One of the elements, of which there must be one.
+    /// Returns one of the elements, of which there must be at least one.
     public mutating func pick<Element>(_ elements: [Element]) -> Element { elements[below(elements.count)] }
 
-    /// Between none and `most` of the elements, in any order.
+    /// Returns up to `most` of the elements, in any order.
     public mutating func some<Element>(_ most: Int, of elements: [Element]) -> [Element] {
         Array(elements.shuffled(using: &self).prefix(below(most + 1)))
     }

@@ -1,15 +1,15 @@
 public import CipherSQLite
 
-/// An app that keeps a version for each table (system D): what it wrote at each of its releases, and how it upgraded.
+/// An app that keeps a version for each table (system D): what each release wrote, and how it upgraded.
 ///
 /// `Config/TableVersions` is its configuration at release 3.
 public enum TableVersionsApp {
-    /// Its releases, the current one last.
+    /// The app's releases, with the current one last.
     public static let releases = [1, 2, 3]
-    /// The name of its database.
+    /// The name of the app's database.
     public static let database = "im.db"
 
-    /// The tables of a release with their versions, as its code had them.
+    /// The tables of a release with their versions, as in the app's code.
     public static func tables(_ release: Int) -> [(name: String, version: Double, columns: String)] {
         let chat: (Double, String) =
             switch release {
@@ -37,7 +37,7 @@ public enum TableVersionsApp {
         return tables
     }
 
-    /// The database as the app left it at a release, with rows, gaps in the keys, an index and a view of its own.
+    /// The database as the app left it at a release, with rows, gaps in the keys, and the app's own index and view.
     public static func writeDatabase(_ connection: Connection, release: Int) throws {
         try connection.execute(
             "CREATE TABLE tableVersion(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, version DOUBLE)")
@@ -62,10 +62,10 @@ public enum TableVersionsApp {
         }
     }
 
-    /// How far the upgrade of a table came before the app was killed.
+    /// How far the upgrade of a table had progressed when the app was killed.
     public enum Point: String, Sendable, CaseIterable { case renamed, created, copied, dropped, done }
 
-    /// Upgrades a table as the app does: the old table is renamed, and the columns that both have are copied.
+    /// Upgrades a table as the app does: it renames the old table, and copies the columns that both tables have.
     ///
     /// - Parameter keepsKeys: Whether the key is copied too, which the app does not do.
     public static func upgrade(

@@ -1,17 +1,17 @@
 public import CipherSQLite
 
-/// An app that ships a template database (system C): what it wrote at each of its versions.
+/// An app that ships a template database (system C): what each version wrote.
 ///
 /// `Config/Template` is its configuration at version 3.
 public enum TemplateApp {
-    /// The versions that it released before it took CipherStore, with its third.
+    /// The versions that the app released before its third, which uses CipherStore.
     public static let versions = [1, 2]
     /// The name of the user's database.
     public static let database = "dbLocal.db"
-    /// The name of the copy that its own upgrade fills.
+    /// The name of the copy that the app's own upgrade fills.
     public static let temporary = "dbLocalTemp.db"
 
-    /// The statements of the template that it shipped at a version.
+    /// The statements of the template that the app shipped at a version.
     public static func template(_ version: Int) -> String {
         let body = version >= 2 ? ", body TEXT" : ""
         let category = version >= 3 ? ", category TEXT DEFAULT 'misc' REFERENCES category(code)" : ""
@@ -50,7 +50,7 @@ public enum TemplateApp {
 
     /// Writes the user's rows into a copy of the template.
     ///
-    /// The user has renamed a category, deleted one, and made one that a later template brings too.
+    /// The user has renamed a category, deleted another, and created a third, which a later template also contains.
     public static func writeUserRows(_ connection: Connection, version: Int) throws {
         try connection.executeScript(
             """
@@ -70,9 +70,9 @@ public enum TemplateApp {
         try writeUserRows(connection, version: version)
     }
 
-    /// The copy as the app's upgrade from 1 to 2 fills it: the new template, with the user's rows over its own.
+    /// The copy as the app's upgrade from 1 to 2 fills it: the new template, with the user's rows replacing its rows.
     ///
-    /// - Parameter notes: How many notes were copied before the upgrade was killed; everything where it is `nil`.
+    /// - Parameter notes: How many notes were copied before the upgrade was killed; `nil` for all of them.
     public static func writeCopy(_ connection: Connection, notes: Int? = nil) throws {
         try connection.executeScript(text: template(2))
         let rows = ["(5, 'first')", "(9, NULL)", "(12, '')"].prefix(notes ?? 3)

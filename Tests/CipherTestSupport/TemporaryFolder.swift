@@ -1,14 +1,14 @@
 public import Foundation
 
-/// A fresh folder that is removed with its owner: keep it in a property of the suite.
+/// A new folder that is removed together with its owner: keep it in a property of the suite.
 public final class TemporaryFolder: Sendable {
     /// The folder.
     public let url: URL
 
-    /// Makes a folder with a name of its own.
+    /// Makes a folder with a unique name.
     ///
-    /// - Parameter inMemory: Whether it is made where a sync costs nothing, if the system has such a place: for tests of so
-    ///   many files that they would do little but wait for the disk.
+    /// - Parameter inMemory: Whether the folder is in memory, if the system allows it. A sync costs nothing there, so
+    ///   this is for tests with very many files.
     public init(inMemory: Bool = false) throws {
         let memory = URL(filePath: "/dev/shm")
         let hasMemory = inMemory && FileManager.default.isWritableFile(atPath: memory.path(percentEncoded: false))
@@ -19,7 +19,7 @@ public final class TemporaryFolder: Sendable {
     }
 
     deinit {
-        // A folder that a test removed itself is no failure, and a deinit has nobody to tell.
+        // It is no failure if the test removed the folder, and a deinit cannot report an error.
         try? FileManager.default.removeItem(at: url)
     }
 

@@ -1,38 +1,38 @@
 import Foundation
 
-/// A program in a process of its own, as tests of locks, crashes and races need it.
+/// A program in a separate process, for tests of locks, crashes and races.
 public struct TestProgram: Sendable {
     /// The executable.
     public let path: String
 
-    /// A program of the system's.
+    /// A program of the system.
     public init(path: String) {
         self.path = path
     }
 
-    /// A product of this package, which is built where the tests are.
+    /// A product of this package, which is built in the same folder as the tests.
     public static func built(_ name: String) -> TestProgram {
         TestProgram(
             path: URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent().appending(path: name)
                 .path(percentEncoded: false))
     }
 
-    /// The tracer of system calls, where it is installed.
+    /// strace, if it is installed.
     public static let strace = TestProgram(path: "/usr/bin/strace")
 
-    /// What Linux calls a process of it: the first 15 bytes of the file's name.
+    /// The name that Linux gives to its process: the first 15 bytes of the file's name.
     public var processName: String {
         String(decoding: URL(filePath: path).lastPathComponent.utf8.prefix(15), as: UTF8.self)
     }
 
-    /// Whether it can be run.
+    /// Whether the program can be run.
     public var isThere: Bool { FileManager.default.isExecutableFile(atPath: path) }
 
     /// How a run ended.
     public struct Ending: Sendable {
-        /// What it wrote on standard output, without white space around it.
+        /// The standard output, without surrounding white space.
         public let output: String
-        /// What it wrote on standard error, likewise.
+        /// The standard error, without surrounding white space.
         public let errors: String
         /// Its exit status, or the number of the signal.
         public let status: Int32
@@ -40,9 +40,9 @@ public struct TestProgram: Sendable {
         public let wasKilled: Bool
     }
 
-    /// Starts it, and returns at once.
+    /// Starts the program, and returns at once.
     ///
-    /// - Returns: What waits for its end.
+    /// - Returns: The run, with which the test can wait for the end.
     public func start(_ arguments: [String]) throws -> Running {
         let process = Process()
         let (input, output, errors) = (Pipe(), Pipe(), Pipe())
@@ -55,7 +55,7 @@ public struct TestProgram: Sendable {
         return Running(process: process, input: input, output: output, errors: errors)
     }
 
-    /// Runs it to its end.
+    /// Runs the program to its end.
     public func run(_ arguments: [String]) throws -> Ending { try start(arguments).wait() }
 
     /// A run that may not have ended yet.
@@ -65,13 +65,13 @@ public struct TestProgram: Sendable {
         fileprivate let output: Pipe
         fileprivate let errors: Pipe
 
-        /// What the system calls the process.
+        /// The process ID.
         public var processID: Int32 { process.processIdentifier }
 
-        /// Ends it as a crash would.
+        /// Ends the process as a crash would.
         public func kill() { Foundation.kill(process.processIdentifier, SIGKILL) }
 
-        /// Reads what it says, up to the end of the line.
+        /// Reads a line of its output.
         public func line() throws -> String {
             var bytes: [UInt8] = []
             while let byte = try output.fileHandleForReading.read(upToCount: 1)?.first, byte != UInt8(ascii: "\n") {
@@ -80,20 +80,20 @@ public struct TestProgram: Sendable {
             return String(decoding: bytes, as: UTF8.self)
         }
 
-        /// Says a line to it.
+        /// Writes a line to its input.
         public func tell(_ line: String) throws {
             try input.fileHandleForWriting.write(contentsOf: Data((line + "\n").utf8))
         }
 
-        /// Says a line to it, and reads its answer.
+        /// Writes a line to its input, and reads the answer.
         public func ask(_ line: String) throws -> String {
             try tell(line)
             return try self.line()
         }
 
-        /// Ends its input and waits for its end.
+        /// Closes its input and waits for its end.
         ///
-        /// It must not write more on standard error than a pipe holds.
+        /// The program must not write more to standard error than a pipe can contain.
         public func wait() throws -> Ending {
             func text(_ pipe: Pipe) throws -> String {
                 String(decoding: try pipe.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)

@@ -1,15 +1,15 @@
 public import CipherSQLite
 public import Foundation
 
-/// The rows of a database, as SQLite alone reads them: with plain SQLite before an upgrade, and by the key after it.
+/// The rows of a database, as SQLite alone reads them: with plain SQLite before an upgrade, and with the key after it.
 ///
-/// Written for the tests and independent of the library: neither the order of rows and columns counts nor the rowid of a
-/// table without a key of its own.
+/// It is written for the tests and independent of the library. The order of rows and columns does not count, nor does
+/// the rowid of a table without its own key.
 public struct UserRows: Sendable {
     /// Each row as its columns with their values, by storage class.
     private var tables: [String: [[String: String]]] = [:]
 
-    /// Reads all tables but SQLite's, CipherStore's and those that are left out.
+    /// Reads all tables except SQLite's, CipherStore's and those that are left out.
     public init(_ connection: Connection, without leftOut: Set<String> = []) throws {
         let names = try connection.values(
             String.self,
@@ -31,7 +31,7 @@ public struct UserRows: Sendable {
     /// The number of rows.
     public var count: Int { tables.values.reduce(0) { $0 + $1.count } }
 
-    /// The rows that another database lacks, by the columns that both have.
+    /// Returns the rows that another database lacks, compared by the columns that both have.
     public func missing(in other: UserRows) -> [String] {
         tables.sorted { $0.key < $1.key }.flatMap { table, rows -> [String] in
             guard let theirs = other.tables[table] else { return rows.map { "\(table): \($0)" } }
@@ -46,7 +46,9 @@ public struct UserRows: Sendable {
     }
 }
 
-/// The files of a folder at one moment, as a kill leaves them; the index of a log is left out, as after a restart.
+/// The files of a folder at one moment, as a kill leaves them.
+///
+/// The index of a log is left out, as after a restart.
 public struct FolderState: Sendable {
     /// The content of each file by its name.
     public var files: [String: Data]
@@ -56,7 +58,7 @@ public struct FolderState: Sendable {
         self.files = files
     }
 
-    /// Reads them.
+    /// Reads the files.
     public init(_ folder: TemporaryFolder) throws {
         files = [:]
         for name in try folder.names where !name.hasSuffix("-shm") {
@@ -64,28 +66,28 @@ public struct FolderState: Sendable {
         }
     }
 
-    /// The same files with one under another name.
+    /// Returns the same files, with one under another name.
     public func renaming(_ old: String, to new: String) -> FolderState {
         var state = self
         state.files[new] = state.files.removeValue(forKey: old)
         return state
     }
 
-    /// The same files without some.
+    /// Returns the same files without some.
     public func without(_ names: String...) -> FolderState {
         var state = self
         for name in names { state.files[name] = nil }
         return state
     }
 
-    /// The files of both.
+    /// Returns the files of both.
     public func with(_ other: FolderState) -> FolderState {
         var state = self
         state.files.merge(other.files) { $1 }
         return state
     }
 
-    /// Writes them into a folder.
+    /// Writes the files into a folder.
     public func write(to folder: TemporaryFolder) throws {
         for (name, content) in files { try content.write(to: folder.url.appending(path: name)) }
     }
