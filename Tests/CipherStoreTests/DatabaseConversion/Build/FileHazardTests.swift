@@ -5,7 +5,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Page sizes, numbers of the header, journal modes and what a killed app leaves.
+/// Page sizes, numbers in the header, journal modes, and files of a killed app.
 struct FileHazardTests {
     @Test(
         "Files of every page size are converted completely",
@@ -39,7 +39,7 @@ struct FileHazardTests {
 
     @Test("A journal of several segments is rolled back, whatever is between the segments")
     func segmentedJournal() throws {
-        // Rows of 00 00 00 01 look like the number of page 1 when records are read out of step.
+        // Rows of 00 00 00 01 look like the number of page 1 if records are read at wrong offsets.
         let file = try LegacyFile(unclosed: true) { connection in
             try connection.executeScript(
                 """
@@ -61,7 +61,7 @@ struct FileHazardTests {
         let file = try LegacyFile {
             try $0.executeScript("CREATE TABLE t(a); INSERT INTO t VALUES ('x'), ('y'), ('z')")
         }
-        // The leaf of the table is page 2: behind its header of 8 bytes are the places of its cells, two bytes each.
+        // The leaf of the table is page 2. After its header of 8 bytes are the offsets of its cells, two bytes each.
         let page = try DatabaseFile(path: file.path, access: .readWrite)
         let places = try page.read(at: 4_096 + 8, count: 4)
         try page.write([places[2], places[3], places[0], places[1]], at: 4_096 + 8)

@@ -4,15 +4,15 @@ internal import CipherSQLite
 import CipherTestSupport
 import Testing
 
-/// Something that a copy loses easily, made with plain SQL.
+/// Something that a copy easily loses, made with plain SQL.
 struct Hazard: Sendable, CustomTestStringConvertible {
     let name: String
     let collations: [Collation]
     /// Whether VIRTUAL generated columns can be computed when the result is compared.
     let computed: Bool
-    /// Whether the files are taken while the app has them open.
+    /// Whether the files are copied while the app has them open.
     let unclosed: Bool
-    /// Whether rows break their own constraints, or an index is damaged, which the report tells.
+    /// Whether rows violate their own constraints, or an index is damaged, which the report mentions.
     let warns: Bool
     let make: @Sendable (Connection) throws -> Void
 
@@ -40,7 +40,7 @@ struct Hazard: Sendable, CustomTestStringConvertible {
         }
     }
 
-    /// Makes the database, encrypts it, and holds the result against the original.
+    /// Makes the database, encrypts it, and compares the result with the original.
     @discardableResult
     func run(settings: CipherSettings = CipherSettings()) throws -> LegacyFile {
         let file = try LegacyFile(unclosed: unclosed) { connection in
@@ -61,7 +61,7 @@ struct Hazard: Sendable, CustomTestStringConvertible {
         #expect(report.rows == result.rows || !computed)
         try expectSameHealth(file, settings)
         if Engine.current.hasCipherIntegrityCheck {
-            // Of all pages, free ones too: each row is a page that is not authentic.
+            // Checks all pages, including free ones. Each returned row is a page that is not authentic.
             let forged = try file.read(key: TestKeys.raw(), settings: settings, collations: collations) {
                 try $0.values(String.self, "PRAGMA cipher_integrity_check")
             }
@@ -76,7 +76,7 @@ struct Hazard: Sendable, CustomTestStringConvertible {
         #expect(try file.folder.names.filter { !$0.hasSuffix("-wal") && !$0.hasSuffix("-shm") } == ["app.db"])
     }
 
-    /// Gives a copy of the file another key, and takes it off again: the same rows come back.
+    /// Changes the key of a copy of the file, and decrypts it: the same rows must come back.
     private func goOn(_ encrypted: LegacyFile, _ settings: CipherSettings, _ original: DatabaseDump) throws {
         let file = try LegacyFile(copying: encrypted.path)
         var options = ConversionOptions()
@@ -99,19 +99,19 @@ struct Hazard: Sendable, CustomTestStringConvertible {
         try expectAlone(file)
     }
 
-    /// SQLite's own check finds as much wrong as before, which is nothing for most.
+    /// SQLite's own check must find the same problems as before, which are none for most hazards.
     private func expectSameHealth(_ file: LegacyFile, _ settings: CipherSettings) throws {
         func complaints(_ connection: Connection) throws -> Int {
             do {
                 return try connection.values(String.self, "PRAGMA integrity_check").filter { $0 != "ok" }.count
             } catch let error as DatabaseError where error.code == DatabaseError.generic {
-                // A function or module of the app that is not here.
+                // A function or module of the app is missing here.
                 return -1
             }
         }
         let before = try file.readOriginal(collations: collations, complaints)
         let after = try file.read(key: TestKeys.raw(), settings: settings, collations: collations, complaints)
-        // A copy has no lost pages, so it may have less wrong with it.
+        // A copy has no lost pages, so it may have fewer problems.
         #expect(after == before || (0..<max(before, 0)).contains(after))
     }
 }

@@ -7,15 +7,16 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Names in schemas that are no Unicode, as apps of other decades wrote them.
+/// Names in schemas that are not valid Unicode, as apps wrote them decades ago.
 ///
-/// The files are made and read with plain names of the same length; in between their bytes are changed in the file. So
-/// nothing here puts such a name into SQL, and what compares the rows cannot mistake one as the library might.
+/// The files are made and read with plain names of the same length; in between, the names' bytes are changed in the
+/// file. The tests therefore put no such name into SQL, and their comparison of rows cannot make the same mistakes as
+/// the library.
 struct NameHazardTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let script: String
-        /// The plain names, which occur nowhere else in the file, and what stands in their place.
+        /// The plain names, which occur nowhere else in the file, and their replacements.
         let names: [(plain: String, bytes: [UInt8])]
         var needsGeneratedColumns = false
     }
@@ -82,7 +83,7 @@ struct NameHazardTests {
             ]),
     ]
 
-    /// Puts other bytes into a file, of the same length.
+    /// Replaces bytes in a file with others of the same length.
     private static func respell(_ path: String, _ names: [(from: [UInt8], to: [UInt8])]) throws {
         var bytes = try [UInt8](Data(contentsOf: URL(filePath: path)))
         for (from, to) in names {
@@ -95,11 +96,11 @@ struct NameHazardTests {
                 start += 1
             }
         }
-        // Journals are gone by now, and nobody has the file open.
+        // The journals no longer exist, and nobody has the file open.
         try Data(bytes).write(to: URL(filePath: path))
     }
 
-    /// A database with the names in it, and what its plain form holds.
+    /// Makes a database with the names, and returns it with the dump of its plain form.
     private func make(_ test: Case) throws -> (LegacyFile, DatabaseDump) {
         let plain = try LegacyFile { try $0.executeScript(text: test.script) }
         let dump = try plain.originalDump()

@@ -4,7 +4,7 @@ internal import CipherSQLite
 import CipherTestSupport
 import Testing
 
-/// Rows that a copy renumbers, converts, cuts or refuses.
+/// Rows that a copy renumbers, converts, truncates or refuses.
 struct RowHazardTests {
     @Test("Rows are converted with their rowids, storage classes and bytes", arguments: Self.hazards)
     func rows(hazard: Hazard) throws {
@@ -64,7 +64,7 @@ struct RowHazardTests {
             """),
     ]
 
-    /// Longer than what is compared in one piece.
+    /// Longer than the pieces that are compared.
     private static let long = "4194305 + "
 
     private static let values: [Hazard] = [
@@ -184,7 +184,7 @@ struct RowHazardTests {
     }
 }
 
-/// What only newer engines have.
+/// Features of newer engines only.
 struct NewerEngineHazardTests {
     @Test(
         "Generated columns are converted, stored or computed", .enabled(if: Engine.current.hasGeneratedColumns),

@@ -192,7 +192,7 @@ struct SchemaHazardTests {
             try connection.executeScript(
                 "CREATE TABLE t(a, b); CREATE INDEX i ON t(a); INSERT INTO t VALUES (1, 2), (3, 4), (5, 6); CREATE INDEX j ON t(b);"
             )
-            // Under a condition that is not in the text, entries are neither added nor removed.
+            // The temporary condition excludes this row, so the statement adds no index entry for it.
             try connection.editSchema(
                 "UPDATE sqlite_master SET sql = 'CREATE INDEX i ON t(a) WHERE a > 99' WHERE name = 'i'")
             try connection.execute("INSERT INTO t VALUES (7, 8)")
@@ -208,7 +208,7 @@ struct SchemaHazardTests {
 }
 
 extension Hazard {
-    /// With a switch of the engine set first.
+    /// Makes a hazard with a setting of the engine that is set first.
     init(_ name: String, _ script: String, before: @escaping @Sendable (Connection) throws -> Void) {
         self.init(name) { connection in
             try before(connection)

@@ -5,7 +5,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Indexes that hold what is in no table any more: entries for rows that are missing, or the rows themselves.
+/// Indexes with contents that no table has: entries for missing rows, or the rows themselves.
 struct MissingRowsTests {
     static let schemas = [
         "CREATE TABLE t(a TEXT, b); CREATE INDEX i ON t(b DESC, a COLLATE NOCASE)",
@@ -13,11 +13,11 @@ struct MissingRowsTests {
         "CREATE TABLE t(a TEXT, b); CREATE INDEX i ON t(length(a) || b)",
         "CREATE TABLE t(a TEXT PRIMARY KEY, b) WITHOUT ROWID; CREATE INDEX i ON t(b)",
     ].filter {
-        // Old engines look up in the table what the condition of a partial index tells already.
+        // Old engines look up in the table what the condition of a partial index already implies.
         Engine.current.hasGeneratedColumns || !$0.contains("WHERE")
     }
 
-    /// Fills a table and takes 250 rows out of it that its index still names.
+    /// Fills a table and removes 250 rows that its index still names.
     private static func losingRows(_ schema: String, _ connection: Connection) throws {
         try connection.executeScript(
             text: schema + """
@@ -91,9 +91,9 @@ struct MissingRowsTests {
         #expect(try FolderDigest(folder.url) == before)
     }
 
-    // MARK: Roots the wrong way round
+    // MARK: Swapped roots
 
-    /// A table WITHOUT ROWID whose root page is that of its index, and the other way round.
+    /// Swaps the root pages of a table WITHOUT ROWID and its index.
     private static func swappingRoots(_ index: String, _ connection: Connection) throws {
         try connection.executeScript(
             """

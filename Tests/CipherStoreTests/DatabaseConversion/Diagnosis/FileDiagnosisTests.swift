@@ -6,7 +6,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Files that are damaged, cut off, of another kind, or beside which another file's log lies.
+/// Files that are damaged, truncated or of another kind, or that have another file's log beside them.
 struct FileDiagnosisTests {
     private static let keys = [PlantedFile.passphrase, "x'\(PlantedFile.digits)'"]
     private static let raw = "x'\(PlantedFile.digits)'"
@@ -51,7 +51,7 @@ struct FileDiagnosisTests {
     func changedSalt(format: CipherSettings) throws {
         let file = try PlantedFile(Self.raw, format)
         try file.change { for index in 0..<16 { $0[index] ^= UInt8(index + 1) } }
-        // Without HMACs the salt means nothing to a raw key.
+        // Without HMACs, the salt has no meaning for a raw key.
         let kinds: Set<Diagnosis.Kind> = format.compatibility == 1 ? [] : [.damagedFirstPage]
         #expect(try file.diagnose(Self.raw, format).kinds == kinds)
     }

@@ -5,7 +5,8 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Formats that were not given: sizes of pages, rounds, algorithms, and what only SQLCipher's pragmas set.
+/// Formats that were not specified: page sizes, rounds, algorithms, and settings that only SQLCipher's pragmas can
+/// make.
 struct FormatDiagnosisTests {
     static let pageSizes: [CipherSettings] = CipherSettings.defaults().filter { $0.compatibility > 1 }.flatMap {
         format in
@@ -54,7 +55,7 @@ struct FormatDiagnosisTests {
         try expect(diagnosis, settings, isDerived: true, besides: [.newline])
     }
 
-    /// What is found must open the file, and be told in as few differences as can be.
+    /// The format that is found must open the file, and be described with as few differences as possible.
     private func expect(
         _ diagnosis: Diagnosis, _ settings: CipherSettings, isDerived: Bool, besides: Set<Diagnosis.Kind> = []
     ) throws {
@@ -80,7 +81,7 @@ struct FormatDiagnosisTests {
         arguments: [PlantedFile.passphrase, "x'\(PlantedFile.digits)'"])
     func noHMAC(key: String) throws {
         let diagnosis = try PlantedFile(key, pragmas: ["cipher_use_hmac = OFF"]).diagnose(key)
-        // Under a raw key a file without HMACs may be nothing but one of format 1.
+        // Under a raw key, a file without HMACs may simply be in format 1.
         let isFormat1 = diagnosis.format == CipherSettings(compatibility: 1)
         #expect(diagnosis.kinds.contains(.noHMAC) != isFormat1, "\(diagnosis.causes)")
         #expect(diagnosis.kinds.isSubset(of: [.noHMAC, .cipherFormat, .pageSize, .rounds]), "\(diagnosis.causes)")
@@ -96,7 +97,7 @@ struct FormatDiagnosisTests {
     func hmacDetail(mask: UInt8, bigEndian: Bool, pragma: String) throws {
         let key = "x'\(PlantedFile.digits)'"
         let file = try PlantedFile(key)
-        // SQLCipher sets a mask for all of the process, so the HMACs are made here.
+        // SQLCipher sets the mask for the whole process, so the test computes the HMACs itself.
         try file.change { Self.authenticateAgain(&$0, mask: mask, bigEndian: bigEndian) }
         let diagnosis = try file.diagnose(key)
         #expect(diagnosis.kinds == [.hmacDetail], "\(diagnosis.causes)")

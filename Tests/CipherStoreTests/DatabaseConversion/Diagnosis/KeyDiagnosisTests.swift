@@ -5,13 +5,13 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Keys that are not read as they were meant, in every format.
+/// Keys that are interpreted in another way than they were meant, in every format.
 struct KeyDiagnosisTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let testDescription: String
-        /// What SQLCipher was given.
+        /// The key that SQLCipher got.
         let stored: [UInt8]
-        /// What is given now.
+        /// The key that the diagnosis gets.
         let given: [UInt8]
         let kinds: Set<Diagnosis.Kind>
 
@@ -112,12 +112,12 @@ struct KeyDiagnosisTests {
     @Test("The intended form of the key is diagnosed, in every format", arguments: cases, [4, 3, 2, 1])
     func names(test: Case, compatibility: Int) throws {
         guard compatibility <= Engine.current.defaultCompatibility else { return }
-        // With few rounds, so that a test takes no time.
+        // Few rounds make the test fast.
         let settings = CipherSettings(compatibility: compatibility, kdfIterations: 1_000)
         let isUnknown = test.kinds.contains(.undetermined)
         let diagnosis = try PlantedFile(test.stored, settings)
             .diagnose(test.given, settings, rounds: 100, derivations: isUnknown ? 40 : 1_000)
-        // Without HMACs the salt means nothing to a raw key.
+        // Without HMACs, the salt has no meaning for a raw key.
         let kinds = compatibility == 1 ? test.kinds.subtracting([.keySalt]) : test.kinds
         #expect(diagnosis.kinds == kinds, "\(diagnosis.causes)")
         #expect(diagnosis.format == (isUnknown ? nil : settings))
@@ -134,7 +134,7 @@ struct KeyDiagnosisTests {
         guard compatibility < Engine.current.defaultCompatibility else { return }
         let file = try PlantedFile(test.stored, CipherSettings(compatibility: compatibility))
         let diagnosis = try file.diagnose(test.given)
-        // A raw key is not derived, so the formats 2 and 3 are one.
+        // A raw key is not derived, so formats 2 and 3 are the same.
         let isSame = diagnosis.keyForm != .passphrase && compatibility == 2 && CipherSettings().compatibility == 3
         #expect(diagnosis.kinds == test.kinds.union(isSame ? [] : [.cipherFormat]), "\(diagnosis.causes)")
         let format = try #require(diagnosis.format)

@@ -6,7 +6,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// A database that does not open with a key, for a reason that is planted.
+/// A database that does not open with a key, for a known reason.
 struct PlantedFile {
     let folder: TemporaryFolder
     let path: String
@@ -20,8 +20,8 @@ struct PlantedFile {
     static let digits = String(repeating: "5eC2e7", count: 10) + "ab1d"
 
     /// - Parameters:
-    ///   - key: The bytes that `sqlite3_key` is given.
-    ///   - pragmas: What is set behind the key.
+    ///   - key: The bytes that `sqlite3_key` gets.
+    ///   - pragmas: The settings after the key.
     init(
         _ key: [UInt8]?, _ settings: CipherSettings = CipherSettings(), pragmas: [String] = [], unclosed: Bool = false,
         script: String = PlantedFile.rows
@@ -47,14 +47,14 @@ struct PlantedFile {
         try self.init(Array(key.utf8), settings, pragmas: pragmas)
     }
 
-    /// A file of these bytes.
+    /// Makes a file with these bytes.
     init(bytes: [UInt8]) throws {
         folder = try TemporaryFolder(inMemory: true)
         path = folder.path("app.db")
         try Data(bytes).write(to: URL(filePath: path))
     }
 
-    /// Changes the bytes of the file, or of what lies beside it.
+    /// Changes the bytes of the file, or of a file beside it.
     func change(_ ending: String = "", _ body: (inout Data) -> Void) throws {
         let url = URL(filePath: path + ending)
         var data = try Data(contentsOf: url)
@@ -62,7 +62,7 @@ struct PlantedFile {
         try data.write(to: url)
     }
 
-    /// Diagnoses, and checks that nothing was changed and no key is told.
+    /// Diagnoses, and checks that nothing was changed and no key is shown.
     func diagnose(
         _ text: [UInt8]?, _ format: CipherSettings = CipherSettings(), rounds: Int = 3_000, derivations: Int = 1_000
     ) throws -> Diagnosis {

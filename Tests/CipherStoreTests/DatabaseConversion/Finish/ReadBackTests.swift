@@ -4,7 +4,7 @@ internal import CipherSQLite
 import CipherTestSupport
 import Testing
 
-/// What a migration writes to the proven copy, on a disk that may forget it.
+/// What a migration writes to the proven copy, on a disk that may lose writes.
 struct ReadBackTests {
     private func upgrade(
         _ file: LegacyFile, finishing: @escaping (Connection) throws -> Void
@@ -29,7 +29,7 @@ struct ReadBackTests {
         }
         #expect(error.code == .proofFailed)
         #expect(error.path == file.path)
-        // The log was taken in before the copy was built; the file is as it was but for that, and in its journal mode.
+        // The log was merged before the copy was built. Otherwise the file is unchanged, and in its journal mode.
         #expect(try file.dump(key: nil) == before)
         #expect(try file.read(key: nil) { try $0.value(String.self, "PRAGMA journal_mode") } == journal.lowercased())
         #expect(try file.folder.names.filter { $0.contains("upgrade") || $0.contains("attempt") }.isEmpty)

@@ -8,7 +8,9 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Looks at files that another thread makes, replaces and removes meanwhile: each tells what was there at some moment.
+/// Inspects files that another thread creates, replaces and removes meanwhile.
+///
+/// Each inspection must return a state that existed at some moment.
 struct ChangingFolderTests {
     private let folder: TemporaryFolder
     private let path: String
@@ -18,7 +20,7 @@ struct ChangingFolderTests {
         path = folder.path("app.db")
     }
 
-    /// Repeats `change` on a thread of its own while `body` runs.
+    /// Repeats `change` on a separate thread while `body` runs.
     private func changing(_ change: @escaping @Sendable (Int) throws -> Void, while body: () throws -> Void) throws {
         let work = Work()
         Thread.detachNewThread {
@@ -41,7 +43,7 @@ struct ChangingFolderTests {
         if let failure = work.failure { throw failure }
     }
 
-    // Unchecked, and safe between threads: under `lock`.
+    // Unchecked, but safe: it is used only under `lock`.
     private final class Work: @unchecked Sendable {
         let ended = DispatchSemaphore(value: 0)
         private let lock = NSLock()
@@ -125,7 +127,7 @@ struct ChangingFolderTests {
                     let surface = try inspector.surface()
                     seen.insert("\(surface)")
                 } catch let error as StoreError where error.code == .busy {
-                    // It changed as often as it was looked at.
+                    // The file changed as often as it was inspected.
                 }
             }
         }
@@ -166,7 +168,7 @@ struct ChangingFolderTests {
                     _ = try inspector.surface()
                     looks += 1
                 } catch let error as StoreError where error.code == .busy {
-                    // The writer holds the lock for the moment.
+                    // The writer holds the lock at this moment.
                 }
             }
         }
@@ -192,14 +194,14 @@ struct ChangingFolderTests {
                     #expect(count != nil)
                     looks += 1
                 } catch let error as StoreError where error.code == .busy {
-                    // The last connection moves the log into the file as it closes, and lets nobody in.
+                    // The last connection copies the log into the file as it closes, and holds an exclusive lock.
                 }
             }
         }
         #expect(looks > 0)
     }
 
-    // Unchecked, and safe between threads: one thread uses it at a time.
+    // Unchecked, but safe: one thread uses it at a time.
     private struct Box: @unchecked Sendable { let connection: Connection }
 
     @Test("A file replaced by another program while it is open is reported as busy, not as lacking permission")

@@ -9,7 +9,7 @@ import Testing
 
 /// A `-wal` beside an older or a newer copy of its database.
 struct LogGenerationTests {
-    /// A database in WAL mode, of which copies are taken while it is used.
+    /// A database in WAL mode, which is copied while it is used.
     private final class App {
         let folder: TemporaryFolder
         let isEncrypted: Bool
@@ -28,7 +28,7 @@ struct LogGenerationTests {
             if isEncrypted { try connection.setKey(TestKeys.raw(), settings: CipherSettings()) }
             _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")
             try connection.execute("PRAGMA wal_autocheckpoint = 0")
-            // From the first read on it keeps the log from being removed.
+            // After its first read, the connection prevents the removal of the log.
             _ = try connection.value(Int.self, "SELECT count(*) FROM sqlite_master")
             connections.append(connection)
             return connection
@@ -36,10 +36,10 @@ struct LogGenerationTests {
 
         func disconnect(_ index: Int) { connections.remove(at: index).close() }
 
-        /// Leaves the latest connection to the caller.
+        /// Stops keeping the latest connection, which then belongs to the caller.
         func forgetLast() { connections.removeLast() }
 
-        /// A file beside the database as it is now.
+        /// Returns the bytes of a file beside the database as it is now.
         func bytes(_ ending: String = "") -> Data {
             (try? Data(contentsOf: URL(filePath: folder.path("app.db" + ending)))) ?? Data()
         }
@@ -50,7 +50,7 @@ struct LogGenerationTests {
             disconnect(connections.count - 1)
         }
 
-        /// Lays a database and a log side by side, as a restored backup does.
+        /// Puts a database and a log side by side, as a restored backup does.
         func copies(database: Data, log: Data) throws -> TemporaryFolder {
             let copies = try TemporaryFolder()
             try database.write(to: URL(filePath: copies.path("app.db")))
@@ -65,7 +65,7 @@ struct LogGenerationTests {
         ).state == .staleSidecar
     }
 
-    // MARK: Of another generation
+    // MARK: Logs of another generation
 
     private static let begin = "CREATE TABLE t(a); INSERT INTO t VALUES (randomblob(9000)), (randomblob(9000));"
     private static let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE);"
@@ -111,7 +111,7 @@ struct LogGenerationTests {
         arguments: [true, false])
     func damaging(isEncrypted: Bool) throws {
         let app = try App(isEncrypted: isEncrypted)
-        // One connection alone gives each page 1 that it writes the same counter.
+        // A single connection gives the same counter to each page 1 that it writes.
         let connection = try app.connect()
         try connection.executeScript(
             """
@@ -166,9 +166,9 @@ struct LogGenerationTests {
         #expect(try FolderDigest(folder.url) == before)
     }
 
-    // MARK: Of the same
+    // MARK: Logs of the same generation
 
-    /// Changes the end of a long value, which writes one overflow page and nothing else.
+    /// Changes the end of a long value, which writes only one overflow page.
     private static let overwriting: SQL =
         "UPDATE o SET a = CAST(substr(a, 1, 19990) || hex(randomblob(5)) AS BLOB) WHERE id = 1"
     private static let long = "CREATE TABLE o(id INTEGER PRIMARY KEY, a); INSERT INTO o VALUES (1, zeroblob(20000));"
@@ -183,7 +183,7 @@ struct LogGenerationTests {
             let connection = try app.connect()
             try connection.executeScript(text: Self.long + Self.checkpoint)
             try connection.execute(Self.overwriting)
-            // A header and one frame.
+            // The log has a header and one frame.
             try #require(app.bytes("-wal").count == 32 + 24 + 4_096)
             let killed = try app.copies(database: app.bytes(), log: app.bytes("-wal"))
             #expect(try !Self.isRefused(killed, isEncrypted: isEncrypted))
@@ -235,7 +235,7 @@ struct LogGenerationTests {
                 case 3: try connection.execute("UPDATE t SET a = randomblob(9) WHERE id % 5 = 2")
                 case 4: try connection.execute("DELETE FROM t WHERE id % 7 = \(random.below(7))")
                 case 5:
-                    // Frames of a transaction that is rolled back stay in the log until others take their place.
+                    // Frames of a transaction that is rolled back stay in the log until they are overwritten.
                     try connection.executeScript(
                         """
                         PRAGMA cache_size = 5; BEGIN; CREATE TABLE r(a);
@@ -265,7 +265,7 @@ struct LogGenerationTests {
             } catch let error as DatabaseError where error.isBusy {
                 if connection.isInTransaction { try connection.execute("ROLLBACK") }
             }
-            // What a kill at this moment leaves.
+            // The files that a kill at this moment leaves.
             let killed = try app.copies(database: app.bytes(), log: app.bytes("-wal"))
             #expect(try !Self.isRefused(killed, isEncrypted: isEncrypted), "step \(step)")
             looks += 1

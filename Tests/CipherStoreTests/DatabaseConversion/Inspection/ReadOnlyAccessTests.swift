@@ -7,7 +7,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Looking at what a killed writer left changes nothing of it, not even the index of its log.
+/// Inspecting the files of a killed writer changes nothing, not even the index of the log.
 struct ReadOnlyAccessTests {
     private static let subject = TestProgram.built("CipherCrashSubject")
     private static var isPossible: Bool { subject.isThere && Engine.current.readsLogWithoutIndex }
@@ -59,7 +59,7 @@ struct ReadOnlyAccessTests {
     #if !os(iOS) && !os(tvOS) && !os(watchOS)
         @Test("An inspection leaves nothing beside a read-only file in WAL mode")
         func unwritable() async {
-            // In a process of its own, for a user is the whole process's.
+            // Runs in a separate process, because the user ID belongs to the whole process.
             await #expect(processExitsWith: .success) {
                 for isEncrypted in [false, true] {
                     for emptyLog in [false, true] {

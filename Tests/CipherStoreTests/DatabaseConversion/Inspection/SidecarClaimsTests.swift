@@ -7,7 +7,9 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Logs and journals that would have SQLite do harm, which is refused before the database is opened for writing.
+/// Logs and journals that would make SQLite cause damage.
+///
+/// They are refused before the database is opened for writing.
 struct SidecarClaimsTests {
     private typealias Fixture = OpeningFixture
 
@@ -19,7 +21,7 @@ struct SidecarClaimsTests {
             } else {
                 try connection.execute("PRAGMA page_size = 4096")
             }
-            // More than the cache holds, so that the journal is synced and pages are in the file.
+            // Exceeds the cache, so that the journal is synced and pages are in the file.
             try connection.executeScript(
                 """
                 CREATE TABLE t(a); INSERT INTO t VALUES ('kept'); PRAGMA user_version = 23;
@@ -122,7 +124,7 @@ struct SidecarClaimsTests {
         let victim = try elsewhere.write("precious", to: "letter")
         try name(victim + ending, in: file.path + "-journal")
         if !hasHeader { try edit(file.path + "-journal") { $0.replaceSubrange(0..<8, with: 1...8) } }
-        // Without its magic it is no journal.
+        // Without its magic number, the file is not a journal.
         try expectRefusals(file, isEncrypted: false, hasHeader ? .corrupt : .nameTaken)
         #expect(try String(contentsOfFile: victim, encoding: .utf8) == "precious")
     }
@@ -133,7 +135,7 @@ struct SidecarClaimsTests {
         let group = try file.folder.write(file.path + "-journal\0", to: "other.db-mj1A2B3C9FF")
         try name(group, in: file.path + "-journal")
         #expect(try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run().outcome == .encrypted)
-        // The group's journal stays: SQLite may remove nothing here but the database's own, whatever a journal names.
+        // The super-journal stays: here SQLite may remove only the database's own journal, whatever a journal names.
         #expect(try file.folder.names == ["app.db", "other.db-mj1A2B3C9FF"])
     }
 
@@ -182,7 +184,7 @@ struct SidecarClaimsTests {
                     defer { writer.close() }
                     while reads.wait(until: .now) == nil {
                         try writer.execute("INSERT INTO t VALUES (zeroblob(20000))")
-                        // The log is empty behind it, and its pages are in the file.
+                        // Afterwards the log is empty, and its pages are in the file.
                         _ = try writer.value(Int.self, "PRAGMA wal_checkpoint(TRUNCATE)")
                     }
                 })

@@ -14,9 +14,9 @@ import Testing
     import Darwin
 #endif
 
-/// Whether a log or a journal belongs to the database beside it, told by its pages alone.
+/// Whether a log or a journal belongs to the database beside it, as only its pages show.
 struct SidecarScanTests {
-    /// Where the pages are that the database does not have yet.
+    /// The sidecar with the pages that the database does not have yet.
     enum Sidecar: String, CaseIterable { case log = "WAL", journal = "DELETE" }
 
     /// A database as a killed app leaves it.
@@ -28,7 +28,7 @@ struct SidecarScanTests {
                 try connection.execute("PRAGMA page_size = 4096")
             }
             _ = try connection.value(String.self, SQL(text: "PRAGMA journal_mode = \(sidecar.rawValue)"))
-            // More than the cache holds, so that a journal is synced.
+            // Exceeds the cache, so that a journal is synced.
             try connection.executeScript(
                 """
                 CREATE TABLE t(a);
@@ -63,9 +63,9 @@ struct SidecarScanTests {
         #expect(try FolderDigest(file.folder.url) == before)
     }
 
-    /// A database as a killed app leaves it, whose sidecar contains nothing but overflow pages of one row.
+    /// Makes a database as a killed app leaves it, whose sidecar contains only overflow pages of one row.
     ///
-    /// - Parameter more: A script that takes pages before those of the row.
+    /// - Parameter more: A script that uses pages before those of the row.
     private func overwritten(
         _ sidecar: Sidecar, isEncrypted: Bool = false, after more: String = ""
     ) throws -> LegacyFile {
@@ -79,7 +79,7 @@ struct SidecarScanTests {
             try connection.executeScript(
                 text: more + "CREATE TABLE o(id INTEGER PRIMARY KEY, a); INSERT INTO o VALUES (1, zeroblob(400000));")
             if sidecar == .log { _ = try connection.value(Int.self, "PRAGMA wal_checkpoint(TRUNCATE)") }
-            // More than the cache holds, so that a journal is synced.
+            // Exceeds the cache, so that a journal is synced.
             try connection.executeScript(
                 """
                 PRAGMA cache_size = 2; BEGIN;

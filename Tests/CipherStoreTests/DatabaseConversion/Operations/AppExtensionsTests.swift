@@ -6,13 +6,13 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Functions and tokenizers of the app's own that the schema of a converted file names.
+/// The app's own functions and tokenizers, which the schema of a converted file names.
 struct AppExtensionsTests {
     private let file: LegacyFile
     private let keys = TestKeys.provider()
     private let other = TestKeys.provider { try TestKeys.raw(9) }
 
-    /// An index, a CHECK, a trigger and a full-text table of the app's own.
+    /// An index, a CHECK, a trigger and a full-text table that use them.
     init() throws {
         file = try LegacyFile { connection in
             try connection.register(AppExtensions.hash)
@@ -91,7 +91,7 @@ struct AppExtensionsTests {
         #expect(try connection.value(String.self, "PRAGMA integrity_check") == "ok")
     }
 
-    /// Has an index on a column lack a row.
+    /// Removes a row's entry from an index on a column.
     private func damageIndex() throws {
         try LegacyFile.write(file.path) { connection in
             try connection.register(AppExtensions.hash)

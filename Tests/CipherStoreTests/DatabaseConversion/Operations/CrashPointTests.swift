@@ -2,12 +2,16 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// The upgrade killed at system calls around its commit; `Scripts/kills` does so at all of them.
+/// Kills the upgrade at system calls around its commit.
+///
+/// `Scripts/kills` does so at all of them.
 struct CrashPointTests {
     private static let subject = TestProgram.built("CipherCrashSubject")
     private static var isPossible: Bool { subject.isThere && TestProgram.strace.isThere }
 
-    /// What a launch finds, asked of a copy: reading it recovers it.
+    /// Returns what a launch finds.
+    ///
+    /// It reads a copy, because reading recovers the files.
     private func state(_ folder: TemporaryFolder) throws -> String {
         let look = try TemporaryFolder()
         for name in try folder.names {
@@ -43,7 +47,7 @@ struct CrashPointTests {
             #expect(try state(folder) == "encrypted wal")
             #expect(try folder.names.filter { !["app.db-wal", "app.db-shm"].contains($0) } == ["app.db"])
         }
-        // The call was met at least once, and the last run was one that nothing killed.
+        // The call was made at least once, and nothing killed the last run.
         #expect((2..<100).contains(number))
     }
 }

@@ -6,7 +6,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// What the command line can do with a file, Swift can.
+/// Swift code can do everything with a file that the command-line tool can.
 struct DatabaseConverterTests {
     private let file: LegacyFile
     private let url: URL
@@ -21,7 +21,7 @@ struct DatabaseConverterTests {
         url = URL(filePath: file.path)
     }
 
-    /// Expects an error that leaves every byte as it was.
+    /// Expects an error that leaves every byte unchanged.
     private func expectRefusal(
         _ code: StoreError.Code, sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> Void
     ) async throws {

@@ -5,7 +5,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// The encryption upgrade by itself, for an app that opens the file with another wrapper.
+/// Only the encryption upgrade, for an app that opens the file with another wrapper.
 @Suite struct EncryptingAloneTests {
     @Test("Encrypting alone leaves the schema, the version and the journal mode to the app")
     func leavesTheRestToTheApp() async throws {

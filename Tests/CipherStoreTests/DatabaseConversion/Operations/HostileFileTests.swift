@@ -2,7 +2,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Files that are damaged, or made to harm, upgraded in processes of their own; `Scripts/fuzz` does so with many more.
+/// Upgrades of damaged or malicious files in separate processes; `Scripts/fuzz` tests many more.
 struct HostileFileTests {
     private static let mutator = TestProgram.built("CipherMutator")
     private static var isPossible: Bool { mutator.isThere }

@@ -6,7 +6,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Recoveries in place that are refused, and what a killed one leaves.
+/// Recoveries in place that are refused, and what a killed recovery leaves.
 extension InPlaceRecoveryTests {
     // MARK: Refusals
 
@@ -63,7 +63,7 @@ extension InPlaceRecoveryTests {
             try $0.executeScript("CREATE TABLE t(a TEXT); CREATE INDEX i ON t(a); INSERT INTO t VALUES ('p'), ('qqqq')")
         }
         var data = try Data(contentsOf: URL(filePath: file.path))
-        // The first is the row's, the second the index's.
+        // The first occurrence is in the row, the second in the index.
         let place = try #require(data.firstRange(of: Data("qqqq".utf8)))
         data[place.lowerBound] -= 1
         try data.write(to: URL(filePath: file.path))
@@ -126,7 +126,7 @@ extension InPlaceRecoveryTests {
         let paths = try DatabasePaths(damaged.path)
         let folder = try paths.openFolder()
         let status = try #require(try folder.status(paths.name))
-        // What a run leaves that is killed between putting the log aside and the swap.
+        // The state after a kill between setting the log aside and the swap.
         var record = try AttemptRecord(attempts: 1, wasWriteAheadLog: true, original: status.identity.inode)
         let kept = try DamagedOriginal.keep(paths, folder, status.identity, &record)
         try kept.takeSidecars()
@@ -134,7 +134,7 @@ extension InPlaceRecoveryTests {
         try Leftovers.putBackSidecars(paths)
         try FileManager.default.removeItem(atPath: damaged.path + "-attempt")
         #expect(try damaged.digest() == before)
-        // The same, when a run that is not asked to recover comes first.
+        // The same state, if a run without recovery comes first.
         try record.write(folder, paths)
         _ = try DamagedOriginal.keep(paths, folder, status.identity, &record).takeSidecars()
         let error = try #require(

@@ -6,14 +6,14 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// A damaged database whose place the recovered one takes.
+/// A damaged database that the recovered one replaces.
 @Suite struct InPlaceRecoveryTests {
-    /// A database in WAL mode with rows in its log, of whose table `scrap` a page is overwritten.
+    /// A database in WAL mode with rows in its log, and with an overwritten page in the table `scrap`.
     struct Damaged {
         let folder: TemporaryFolder
         let path: String
         let pageSize: Int
-        /// The page of `scrap`, the one of `t`.
+        /// The page of `scrap` and the page of `t`.
         let scrap: Int
         let key: CipherKey?
 
@@ -72,7 +72,7 @@ import Testing
                 of: try DatabasePaths(path), provider: provider, formats: formats, template: template, options: options)
         }
 
-        /// The rows of `t`, of a database with its log.
+        /// Returns the rows of `t` in a database with its log.
         static func rows(_ path: String, key: CipherKey?, settings: CipherSettings = CipherSettings()) throws
             -> [String]
         {
@@ -86,7 +86,7 @@ import Testing
         static let allRows = ["-4first9000", "9second", "77third"]
     }
 
-    // MARK: Where a conversion finds damage
+    // MARK: Damage that a conversion finds
 
     @Test("A legacy file with a damaged table is encrypted with what it still contains, and kept with its log")
     func legacy() throws {
@@ -101,14 +101,14 @@ import Testing
         #expect(recovery.tables.map(\.name) == ["t", "scrap"] && recovery.tables.map(\.rows) == [3, 0])
         #expect(recovery.tables[1].lostPages == [damaged.scrap])
         #expect(report.warnings.contains { $0.contains("app.db-damaged; it is in plaintext") }, "\(report.warnings)")
-        // Old engines find the damage once SQLite has brought the log into the file.
+        // Old engines find the damage only after SQLite has copied the log into the file.
         let isMerged = try !Engine.current.checksTables && damaged.folder.names == ["app.db", "app.db-damaged"]
         if !isMerged {
             #expect(try damaged.folder.names == ["app.db", "app.db-damaged", "app.db-damaged-wal"])
             #expect(try damaged.bytes("app.db-damaged") == file && damaged.bytes("app.db-damaged-wal") == log)
         }
         #expect(try Damaged.rows(damaged.path, key: TestKeys.raw()) == Damaged.allRows)
-        // Openable with the log that it had.
+        // The kept file can be opened with its log.
         #expect(try Damaged.rows(damaged.path + "-damaged", key: nil) == Damaged.allRows)
         let attributes = try FileManager.default.attributesOfItem(atPath: damaged.path)
         #expect(attributes[.posixPermissions] as? Int == 0o640)
@@ -181,7 +181,7 @@ import Testing
         #expect(try damaged.digest() == before)
     }
 
-    /// Changes a definition as only a newer SQLite, or damage, would have it.
+    /// Changes a definition as only a newer SQLite, or damage, would.
     static func spoilDefinition(_ sql: String, of name: String, key: CipherKey?) throws -> LegacyFile {
         try LegacyFile { connection in
             if let key { try connection.setKey(key, settings: CipherSettings()) }
@@ -210,10 +210,10 @@ import Testing
         let error = try #require(try storeError { try upgrade.run() })
         #expect(error.code == .corrupt && error.detail.contains(" \(definition.name) "), "\(error)")
         #expect(try file.digest() == before)
-        // With damage of pages it is worth it, and the table's rows are told of.
+        // If pages are damaged too, the file is recovered, and the report mentions the table's rows.
         let size = isEncrypted ? CipherSettings().pageSize : 4096
         var data = try Data(contentsOf: URL(filePath: file.path))
-        // The page of t.
+        // Overwrites the page of t.
         data.replaceSubrange(size..<2 * size, with: Data(repeating: 255, count: size))
         try data.write(to: URL(filePath: file.path))
         let report = try upgrade.run()
@@ -256,10 +256,10 @@ import Testing
 
     @Test("A damaged first page of an encrypted file is distinguished from a wrong key, and needs the schema")
     func firstPageOfEncrypted() throws {
-        // Were another page lost, it could be the one that lists the free ones.
+        // If another page were lost, it could be the one that lists the free pages.
         let damaged = try Damaged(key: TestKeys.raw(), journal: "DELETE", losesScrap: false)
         var data = try damaged.bytes("app.db")
-        // Behind the salt.
+        // The offset is after the salt.
         data[200] ^= 1
         try data.write(to: URL(filePath: damaged.path))
         let before = try damaged.digest()
@@ -319,7 +319,7 @@ import Testing
         let other = try TemporaryFolder()
         try LegacyFile.write(other.path("app.db"), key: TestKeys.raw(8), unclosed: true) { connection in
             try connection.executeScript(text: "CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 'one')")
-            // Spills into the file before its end.
+            // The transaction spills into the file before its end.
             try connection.executeScript(text: "PRAGMA cache_size = 1; BEGIN; UPDATE t SET b = 'two'")
             try connection.execute(
                 """

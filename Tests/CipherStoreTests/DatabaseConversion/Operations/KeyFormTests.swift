@@ -6,11 +6,11 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// The forms of a key, and providers that misbehave.
+/// The forms of a key, and providers with errors.
 struct KeyFormTests {
     private typealias Fixture = OpeningFixture
 
-    /// Counts what a provider is asked.
+    /// Counts the requests to a provider.
     private final class Tally: @unchecked Sendable {
         // Read and written only under `lock`.
         private var purposes: [KeyPurpose] = []

@@ -7,7 +7,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// The encryption of a database that others write, round by round.
+/// The encryption of a database while others write to it, round by round.
 @Suite(.timeLimit(.minutes(20)))
 struct OpenEncryptionTests {
     /// A database in WAL mode, with an app's connection to it.
@@ -18,13 +18,14 @@ struct OpenEncryptionTests {
 
         init(_ script: String) throws {
             folder = try TemporaryFolder()
-            // A checkpoint that wants the log to begin anew waits in vain for what follows the database.
+            // A checkpoint that restarts the log waits in vain for the connection that follows the database, so the
+            // timeout is short.
             app = try Connection(path: folder.path("app.db"), mode: .create, busyTimeout: .milliseconds(20))
             try app.executeScript(text: script)
             _ = try app.value(String.self, "PRAGMA journal_mode = WAL")
         }
 
-        /// Does the first step.
+        /// Runs the first step.
         func prepared() throws -> OpenEncryption {
             let encryption = try OpenEncryption(
                 DatabasePaths(path), provider: TestKeys.provider(), options: ConversionOptions())
@@ -34,7 +35,7 @@ struct OpenEncryptionTests {
             return encryption
         }
 
-        /// Encrypts it, and has `write` called before each round.
+        /// Encrypts the database, and calls `write` before each round.
         ///
         /// - Returns: The database before its last step, and afterwards.
         func encrypt(
@@ -51,7 +52,7 @@ struct OpenEncryptionTests {
                     return try LockedWriter(path, nil, extensions: SQLExtensions(), busyTimeout: .seconds(5))
                 }
                 try encryption.prepare(cancellation, resting: {}, holdingWriters: hold)
-                // What is written behind the last round is for the last step.
+                // Changes after the last round are left for the last step.
                 try write(round, app)
             }
             let before = try DatabaseDump(app)
@@ -63,7 +64,7 @@ struct OpenEncryptionTests {
             let connection = try Connection(
                 path: path, mode: .readWrite, key: fileKey.key, settings: fileKey.settings, busyTimeout: .seconds(5))
             #expect(try connection.values(String.self, "PRAGMA integrity_check") == ["ok"])
-            // The history is made at the end.
+            // The history is created at the end.
             try connection.executeScript(text: "DROP TABLE cipherstore_history; PRAGMA schema_version = \(version)")
             let after = try DatabaseDump(connection)
             connection.close()
@@ -72,7 +73,7 @@ struct OpenEncryptionTests {
         }
     }
 
-    /// What an app has and writes, by what is unusual about it.
+    /// What an app has and writes, by its unusual feature.
     static let cases: [(name: String, script: String, changes: [String])] = [
         (
             "rows of all kinds",
@@ -167,7 +168,7 @@ struct OpenEncryptionTests {
         ),
     ]
 
-    /// Statements that insert computed rows.
+    /// Returns a statement that inserts computed rows.
     private static func fill(_ table: String, _ values: String, _ count: Int) -> String {
         """
         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(count)) INSERT INTO \(table) SELECT \(values) FROM n;
@@ -183,7 +184,7 @@ struct OpenEncryptionTests {
         var left = changes[...]
         let (before, after, report) = try subject.encrypt { round, app in
             if round > 0, let change = left.popFirst() { try app.executeScript(text: change) }
-            // A log that begins anew between two rounds.
+            // The log restarts between two rounds.
             if isTruncated { try app.execute("PRAGMA wal_checkpoint(TRUNCATE)") }
             if round == 3 { while let change = left.popFirst() { try app.executeScript(text: change) } }
         }
@@ -192,8 +193,9 @@ struct OpenEncryptionTests {
         #expect(report.outcome == .encrypted)
     }
 
-    /// Statements after which the log holds committed frames without a sum: the cache is too small for the pages that are
-    /// written, and a savepoint is undone.
+    /// Statements after which the log contains committed frames without a checksum.
+    ///
+    /// The cache is too small for the written pages, and a savepoint is rolled back.
     static let unsealed = """
         PRAGMA cache_size = 5;
         BEGIN; INSERT OR REPLACE INTO t VALUES (19, zeroblob(448), 241618); SAVEPOINT s;
@@ -238,7 +240,7 @@ struct OpenEncryptionTests {
         #expect(after == before, "\(after.differences(from: before))")
     }
 
-    /// Changes an entry of a schema that takes several pages, of which the first one stays as it is.
+    /// Changes an entry in a schema of several pages, of which the first one stays the same.
     private static let changedInPlace = """
         PRAGMA writable_schema = ON;
         UPDATE sqlite_master SET sql = replace(sql, '''one''', '''two''') WHERE name = 't59';

@@ -5,7 +5,9 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Several processes at one file; `Scripts/races` does so with more of them, and with another program that writes.
+/// Several processes that upgrade one file.
+///
+/// `Scripts/races` tests more processes, and another program that writes.
 struct RaceTests {
     private static let subject = TestProgram.built("CipherCrashSubject")
     private static let holder = TestProgram.built("CipherLockHolder")
@@ -24,7 +26,7 @@ struct RaceTests {
         #expect(survivors.count >= 4)
         #expect(survivors.allSatisfy { ["encrypted", "alreadyEncrypted"].contains($0.output) }, "\(survivors)")
         let workers = survivors.count { $0.output == "encrypted" }
-        // Who was killed may have come to its commit.
+        // A killed process may have committed.
         #expect(kills ? workers <= 1 : workers == 1)
         #expect(try Self.subject.run(["check", folder.path("app.db")]).output == "encrypted wal")
         #expect(try folder.names.filter { !["app.db-wal", "app.db-shm"].contains($0) } == ["app.db"])

@@ -6,7 +6,9 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Another key, another format, none: what every hazard goes through is in ``Hazard``; here is what is refused.
+/// Changes to another key, to another format, and to no key.
+///
+/// ``Hazard`` tests these conversions with every hazard; the tests here are about refusals.
 struct RekeyingTests {
     private typealias Fixture = OpeningFixture
 
@@ -50,7 +52,7 @@ struct RekeyingTests {
     func changesFormat(format: Int) throws {
         guard format < Engine.current.defaultCompatibility else { return }
         let settings = CipherSettings(compatibility: format)
-        // A raw key is the same in formats 2 and 3, which differ in the derivation alone.
+        // A raw key is the same in formats 2 and 3, which differ only in the key derivation.
         let file = try Fixture.file(version: 24, encryptedWith: Self.new(), settings: settings)
         let formats = (1...Engine.current.defaultCompatibility).reversed().map { CipherSettings(compatibility: $0) }
         #expect(try rekey(file, old: Self.new, new: nil, formats: formats).outcome == .rekeyed)

@@ -162,7 +162,7 @@ struct RestoreTests {
         try make(backup, "old")
         let whole = try Data(contentsOf: backup)
         var damaged = whole
-        // Behind the first pages, which opening reads.
+        // The offset is after the first pages, which the opening reads.
         damaged[whole.count - 2_000] ^= 1
         var noise = whole
         noise.replaceSubrange(0..<4096, with: Data(repeating: 90, count: 4096))
@@ -178,7 +178,7 @@ struct RestoreTests {
             let error = try await failure(StoreError.self) {
                 try await DatabaseConverter.restore(database, from: backup, keyProvider: Self.keys)
             }
-            // Without a check of all pages a cut file may show as one that cannot be read.
+            // Without a check of all pages, a truncated file may be reported as one that cannot be read.
             #expect(error.code == code, "\(name): \(error)")
             #expect(try FolderDigest(folder.url) == before, "\(name)")
             #expect(try FolderDigest(backups.url) == beforeBackup, "\(name)")

@@ -6,10 +6,10 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// The encryption of an open database that an earlier launch had begun.
+/// The encryption of an open database that an earlier launch began.
 @Suite(.timeLimit(.minutes(20)))
 struct ResumedEncryptionTests {
-    /// A database in WAL mode whose log outlasts a launch, and a copy of it.
+    /// A database in WAL mode whose log survives a launch, and a copy of it.
     private final class Subject {
         let folder: TemporaryFolder
         private(set) var app: Connection
@@ -22,11 +22,13 @@ struct ResumedEncryptionTests {
             app = try Connection(path: folder.path("app.db"), mode: .create, busyTimeout: .milliseconds(20))
             try app.executeScript(text: script)
             _ = try app.value(String.self, "PRAGMA journal_mode = WAL")
-            // Until a connection has used the log, the close of another one removes it.
+            // Until a connection has used the log, the close of another connection removes the log.
             try app.proveReadable()
         }
 
-        /// A run of the first step, which leaves what a killed one leaves once it is let go.
+        /// Runs the first step.
+        ///
+        /// When the result is released, the files are as after a kill.
         func prepare(
             _ key: @escaping @Sendable () throws -> CipherKey = { try TestKeys.raw() },
             watching watch: @escaping @Sendable (UpgradeProgress) -> Void = { _ in }
@@ -46,7 +48,7 @@ struct ResumedEncryptionTests {
             return encryption
         }
 
-        /// Ends the app's connection, as a close of the app does it, and begins it again.
+        /// Closes and reopens the app's connection.
         func reopen() throws {
             // A connection that has not used the log does not remove it.
             try app.proveReadable()
@@ -55,7 +57,7 @@ struct ResumedEncryptionTests {
             try app.proveReadable()
         }
 
-        /// The copy is swapped in, and is as the database was.
+        /// Expects that the copy replaces the database and is equal to it.
         func finish(_ encryption: OpenEncryption, sourceLocation: SourceLocation = #_sourceLocation) throws {
             let before = try DatabaseDump(app)
             let version = try app.value(Int.self, "PRAGMA schema_version") ?? 0
@@ -195,7 +197,7 @@ struct ResumedEncryptionTests {
     }
 }
 
-/// What a run found each time it was watched.
+/// What a run found at each progress report.
 private final class Marks: @unchecked Sendable {
     // Read and written only under `lock`.
     private var found: [Bool] = []
@@ -206,7 +208,7 @@ private final class Marks: @unchecked Sendable {
     func add(_ isAsExpected: Bool) { lock.withLock { found.append(isAsExpected) } }
 }
 
-/// The stages that a run has told of.
+/// The stages that a run has reported.
 private final class SeenStages: @unchecked Sendable {
     // Read and written only under `lock`.
     private var seen: [UpgradeStage] = []

@@ -6,7 +6,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// The upgrade that is rehearsed: proven, discarded, and the database untouched.
+/// A rehearsal of the upgrade: the copy is proven and discarded, and the database stays untouched.
 struct ShadowProofTests {
     private typealias Fixture = OpeningFixture
 
@@ -20,7 +20,7 @@ struct ShadowProofTests {
         return try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(key), options: options).shadow()
     }
 
-    /// The digest of the folder, and when its files were written.
+    /// The digest of the folder, and the modification times of its files.
     private func state(_ file: LegacyFile) throws -> [String] {
         try [file.digest().description]
             + file.folder.names.filter { !$0.hasSuffix("-shm") }.map { name in
@@ -42,7 +42,7 @@ struct ShadowProofTests {
         #expect(report.warnings == [])
         #expect(Set(report.stageSeconds.keys) == ["quiescing", "building", "proving"])
         #expect(try state(file) == before)
-        // What was proven is what the upgrade then does.
+        // The real upgrade then has the same result as the proof.
         let real = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run()
         #expect(real.rows == report.rows)
         #expect(real.bytesAfter == report.bytesAfter)
@@ -169,7 +169,7 @@ struct ShadowProofTests {
     }
 }
 
-/// What a callback saw last.
+/// The last value that a callback got.
 private final class Latest<Value: Sendable>: @unchecked Sendable {
     // Read and written only under `lock`.
     private var latest: Value?

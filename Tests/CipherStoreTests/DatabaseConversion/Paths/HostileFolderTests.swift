@@ -7,8 +7,9 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// What the owner of the folder does while another user upgrades a database in it; `Scripts/hostile-folder` does it at
-/// every system call.
+/// Attacks by the owner of a folder while another user upgrades a database in it.
+///
+/// `Scripts/hostile-folder` attacks at every system call.
 struct HostileFolderTests {
     private typealias Fixture = OpeningFixture
     private let elsewhere: TemporaryFolder
@@ -90,7 +91,7 @@ struct HostileFolderTests {
     }
 
     #if os(Linux)
-        /// An access control list that lets the user 4242 read, as the kernel keeps it.
+        /// An access control list that lets the user 4242 read, in the kernel's format.
         ///
         /// Source: linux/posix_acl_xattr.h.
         private static let list: [UInt8] = {
@@ -110,7 +111,7 @@ struct HostileFolderTests {
             try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: file.path)
             let folder = open(file.folder.path(""), O_RDONLY | O_DIRECTORY)
             defer { close(folder) }
-            // Not every file system of a test machine has them.
+            // Not every file system of a test machine supports them.
             guard cs_fsetxattr(folder, "system.posix_acl_default", Self.list, Self.list.count) == 0 else { return }
             #expect(try upgrade(file, at: .proving) {}.outcome == .encrypted)
             #expect(cs_getxattr(file.path, "system.posix_acl_access", nil, 0) < 0)
@@ -184,7 +185,7 @@ struct HostileFolderTests {
         defer { connection.close() }
         try connection.proveReadable()
         let other = try fixture.folder.write("another file", to: "other")
-        // What SQLite's pager calls for the name in a journal.
+        // SQLite's pager calls this for the name in a journal.
         #expect(layer.remove(other))
         #expect(FileManager.default.fileExists(atPath: other))
         let journal = try fixture.folder.write("", to: "app.db-journal")
@@ -193,10 +194,10 @@ struct HostileFolderTests {
     }
 }
 
-/// Tells the first call from later ones.
+/// Distinguishes the first call from later ones.
 private final class Once: Sendable {
     private let lock = Lock()
-    // Unchecked, and safe between threads: touched only while `lock` is held.
+    // Unchecked, but safe: it is used only under `lock`.
     private nonisolated(unsafe) var isDone = false
 
     func isFirst() -> Bool {

@@ -15,7 +15,7 @@ import Testing
     import Darwin
 #endif
 
-/// Names that only their bytes tell apart.
+/// Names that differ only in their bytes.
 @Suite struct NameBytesTests {
     private let folder: TemporaryFolder
 

@@ -9,7 +9,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Names around a database under which something else lies.
+/// Names around a database that are already taken by something else.
 struct TakenNameTests {
     private typealias Fixture = OpeningFixture
 
@@ -23,7 +23,9 @@ struct TakenNameTests {
         return FileKeyProvider(path: path)
     }
 
-    /// Runs what is to be tried; the key must be there afterwards, and where the run refused, everything as it was.
+    /// Runs the operation.
+    ///
+    /// The key must exist afterwards. If the run was refused, everything must be unchanged.
     private func keepsKey(_ file: LegacyFile, _ ending: String, _ run: (any KeyProvider) throws -> Void) throws {
         let path = file.path + ending
         let provider = try key(path)
@@ -78,7 +80,7 @@ struct TakenNameTests {
         }
     }
 
-    /// What is no regular file.
+    /// Something other than a regular file.
     enum Obstacle: CaseIterable {
         case fifo, folder, link, linkToNothing, socket
 
@@ -185,6 +187,6 @@ struct TakenNameTests {
 }
 
 extension FileKeyProvider {
-    /// The database beside which the key lies here.
+    /// The database in the same folder as the key.
     fileprivate var database: String { URL(filePath: path).deletingLastPathComponent().appending(path: "app.db").path }
 }

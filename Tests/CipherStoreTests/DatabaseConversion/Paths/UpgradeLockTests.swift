@@ -14,7 +14,9 @@ import Testing
     import Darwin
 #endif
 
-/// The lock among processes, of which the test's own second descriptor stands for another.
+/// The lock between processes.
+///
+/// The test's own second descriptor represents another process.
 struct UpgradeLockTests {
     @Test("Jobs of one process use the folder together, and another process is locked out")
     func shared() throws {
@@ -29,7 +31,7 @@ struct UpgradeLockTests {
             let job = BackgroundTask("other") { _ in try UpgradeLock.withLock(first, timeout: .zero) {} }
             let busy = try storeError { try job.wait() }
             #expect(busy?.code == .busy)
-            // This process has it.
+            // This process has the lock.
             #expect(busy?.detail.hasPrefix("this process or another one is already upgrading") == true)
         }
         #expect(flock(other, LOCK_EX | LOCK_NB) == 0)
@@ -57,7 +59,7 @@ struct UpgradeLockTests {
         let other = open(folder.path(""), O_RDONLY | O_DIRECTORY)
         defer { close(other) }
         let cancellation = UpgradeCancellation()
-        // Each of the two lets go only while the other one has the lock too, as long as that one can get it.
+        // Each job releases its lock only when the other job has its lock too, as long as that is possible.
         let relay = Relay()
         let jobs = try ["a.db", "b.db"].map { name in
             let paths = try DatabasePaths(folder.path(name))
@@ -69,7 +71,7 @@ struct UpgradeLockTests {
         }
         relay.waitForFirst()
         #expect(flock(other, LOCK_EX) == 0)
-        // Without turns they would have gone on until they gave up.
+        // Without taking turns, the jobs would have continued until they gave up.
         #expect(!relay.isExhausted)
         cancellation.cancel()
         for job in jobs {
@@ -77,7 +79,7 @@ struct UpgradeLockTests {
         }
     }
 
-    /// Starts a job from within another one, in each way in which a key provider or a hook can.
+    /// Starts a job within another job, in every way in which a key provider or a hook can.
     enum Nesting: CaseIterable {
         case hook, provider, task
 
@@ -113,7 +115,7 @@ struct UpgradeLockTests {
         let paths = try ["a.db", "b.db", "c.db"].map { try DatabasePaths(folder.path($0)) }
         let lock = UpgradeLock(turn: .zero)
         let ran = Gate()
-        // Not on a thread of the tasks, which are waited for.
+        // Runs on a separate thread, because the test waits for the threads of the tasks.
         try await DetachedThread.run {
             try lock.withLock(paths[0], timeout: .zero) {
                 try nesting.run {
@@ -168,7 +170,7 @@ struct UpgradeLockTests {
     }
 }
 
-/// Lets each who is in leave once another one has come.
+/// Lets each caller leave when another one has entered.
 private final class Relay: @unchecked Sendable {
     // `inside` and `hasBegun` are read and written only while `condition` is locked.
     private let condition = NSCondition()
@@ -176,14 +178,14 @@ private final class Relay: @unchecked Sendable {
     private var hasBegun = false
     private let end = Date(timeIntervalSinceNow: 60)
 
-    /// Whether the test should have been over long ago.
+    /// Whether the test should have ended long ago.
     var isExhausted: Bool { Date() > end }
 
     func waitForFirst() {
         condition.withLock { while !hasBegun { condition.wait() } }
     }
 
-    /// Enters, and leaves where another is inside, or would have come by now if it could.
+    /// Enters, and leaves when another caller is inside, or would have entered by now if possible.
     func pass() {
         condition.withLock {
             inside += 1

@@ -3,13 +3,13 @@ internal import CipherSystemFiles
 import CipherTestSupport
 import Foundation
 
-/// What a conversion that was killed leaves beside `app.db`.
+/// The files that a killed conversion leaves beside `app.db`.
 struct KilledRun {
     let paths: DatabasePaths
     private(set) var record: AttemptRecord
     private let folder: Folder
 
-    /// Leaves a record of a run on the file that is there now.
+    /// Leaves a record of a run on the current file.
     init(_ folder: TemporaryFolder, attempts: Int = 1, wasWriteAheadLog: Bool = false) throws {
         paths = try DatabasePaths(folder.path("app.db"))
         self.folder = try paths.openFolder()
@@ -30,8 +30,10 @@ struct KilledRun {
         return copyName
     }
 
-    /// Leaves the file of another name as the copy that the record knows, under the database's name, and the original
-    /// under the copy's, as between the exchange and what follows it.
+    /// Leaves the files as between the exchange and the next step.
+    ///
+    /// The given file, which the record names as the copy, has the database's name, and the original has the copy's
+    /// name.
     mutating func exchange(with proven: String) throws {
         record.copy = try folder.status(proven)?.identity.inode
         try record.write(folder, paths)

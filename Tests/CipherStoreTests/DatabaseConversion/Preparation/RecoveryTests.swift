@@ -8,11 +8,11 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// What a run that died left behind, and runs that end early.
+/// The leftovers of killed runs, and runs that end early.
 struct RecoveryTests {
     private typealias Fixture = OpeningFixture
 
-    /// What a kill leaves, by when it came.
+    /// The leftovers of a kill, by its time.
     enum Leftover: CaseIterable {
         case recordWithoutPermissions, copyWithoutIdentity, copy, backup
 
@@ -68,7 +68,7 @@ struct RecoveryTests {
         "The spent journal of a killed change of journal mode is removed, whatever the next run is",
         arguments: [0, 512, 4616], ["DELETE", "WAL"])
     func spentJournal(size: Int, mode: String) throws {
-        // Its header is not zeros until the journal is synced, and the file is written only then.
+        // A journal's header consists of zeros until the journal is synced, and the file is written only after that.
         let encrypted = try Fixture.file(version: 23, encryptedWith: TestKeys.raw(), journal: mode)
         _ = try KilledRun(encrypted.folder, wasWriteAheadLog: mode == "WAL")
         try Data(count: size).write(to: URL(filePath: encrypted.path + "-journal"))
@@ -120,7 +120,7 @@ struct RecoveryTests {
         let file = try Fixture.file(version: 23, encryptedWith: TestKeys.raw(), journal: "DELETE")
         let writer = try Connection(path: file.path, mode: .readWrite, key: TestKeys.raw(), settings: CipherSettings())
         defer { writer.close() }
-        // More than the cache holds, so that the journal is synced and pages are in the file.
+        // Exceeds the cache, so that the journal is synced and pages are in the file.
         try writer.executeScript(
             """
             PRAGMA cache_size = 5; BEGIN; PRAGMA user_version = 99; CREATE TABLE filler(a);
@@ -216,7 +216,8 @@ struct RecoveryTests {
         #expect(try Data(contentsOf: file.folder.url.appending(path: killed.copyName)) == stranger)
     }
 
-    /// What a kill leaves after another program's file was exchanged for the copy; the original is `former`.
+    /// The state after a kill that follows the exchange of the copy for another program's file; the original is
+    /// `former`.
     private func exchangedWithStranger(_ file: LegacyFile) throws -> KilledRun {
         let encrypted = try Fixture.file(version: 23, encryptedWith: TestKeys.raw(), journal: "DELETE")
         try FileManager.default.copyItem(atPath: encrypted.path, toPath: file.folder.path("proven"))
@@ -309,7 +310,7 @@ struct RecoveryTests {
         #expect(opened.report.outcome == .openedPlaintext)
         #expect(opened.report.warnings.count == 1)
         #expect(try Fixture.rows(file, key: nil) == Fixture.allRows)
-        // The next release tries again, for the file was not stamped as meant to be plaintext.
+        // The next release tries again, because the file was not marked as intended plaintext.
         let patient = Fixture.configuration(
             .init(sinceVersion: 24, unexpectedPlaintext: .encrypt, maximumAttempts: 9))
         #expect(try Fixture.open(file.folder, patient).report.outcome == .encrypted)

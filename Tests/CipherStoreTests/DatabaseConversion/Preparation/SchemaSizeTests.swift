@@ -4,7 +4,7 @@ internal import CipherSQLite
 import CipherTestSupport
 import Testing
 
-/// Schemas with more entries than anybody wants to wait for.
+/// Schemas with so many entries that an upgrade would take too long.
 struct SchemaSizeTests {
     private func file(views: Int, table: String = "CREATE TABLE t(a)") throws -> LegacyFile {
         try LegacyFile(unclosed: true) { connection in

@@ -1,7 +1,7 @@
 import CipherTestSupport
 import Testing
 
-/// How the file of a conversion is brought to rest.
+/// How the file of a conversion is locked and its log is merged.
 @Suite(.timeLimit(.minutes(20)))
 struct SourceHoldTests {
     private static let subject = TestProgram.built("CipherCrashSubject")

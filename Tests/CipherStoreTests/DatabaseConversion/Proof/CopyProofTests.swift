@@ -4,7 +4,7 @@ internal import CipherSQLite
 import CipherTestSupport
 import Testing
 
-/// The comparison of whole files, by workers that begin at both ends of the list of tables.
+/// The comparison of whole files, by workers that begin at opposite ends of the list of tables.
 struct CopyProofTests {
     private static let script = """
         CREATE TABLE a(v); CREATE TABLE b(v); CREATE TABLE c(k PRIMARY KEY, v) WITHOUT ROWID; CREATE TABLE d(v);
@@ -42,7 +42,7 @@ struct CopyProofTests {
         #expect(try storeError { try prove(change: change) }?.code == .proofFailed)
     }
 
-    /// What a builder does that mistakes one thing for another, in a copy whose schema is the original's to the letter.
+    /// Mistakes of a builder that confuses one thing with another, in a copy with exactly the original's schema.
     static let mistakes = [
         // Two columns, of which one is in an index.
         "UPDATE x SET (p, q) = (SELECT q, p FROM x AS o WHERE o.rowid = x.rowid)",
@@ -50,9 +50,9 @@ struct CopyProofTests {
         swapped("x", "y"),
         // The b-trees of two indexes over columns of the same type.
         swapped("xp", "xq"),
-        // One column's name in the place of its values, as a string in double quotes is.
+        // A column's name instead of its values, as a string in double quotes would be.
         "UPDATE x SET q = 'q'",
-        // A column in the place of the rowid.
+        // A column instead of the rowid.
         "UPDATE y SET rowid = rowid + 1000",
     ]
 
@@ -78,7 +78,7 @@ struct CopyProofTests {
 
     @Test("A covering index is not read in place of its WITHOUT ROWID table's rows")
     func coveringIndex() throws {
-        // The copy's index still has the value that its row has not.
+        // The copy's index still has the value that the row no longer has.
         let script =
             "CREATE TABLE t(a PRIMARY KEY, b) WITHOUT ROWID; CREATE INDEX i ON t(b); INSERT INTO t VALUES (1, 2);"
         let change = """
@@ -93,12 +93,12 @@ struct CopyProofTests {
 
     @Test("Schema entries that name each other's tables are refused")
     func liars() throws {
-        // Both entries call themselves t, so that whoever goes by their names reads one table twice.
+        // Both entries have the name t, so a reader that uses their names reads one table twice.
         let script = """
             CREATE TABLE t(a); CREATE TABLE u(a); INSERT INTO u VALUES (1);
             PRAGMA writable_schema = ON; UPDATE sqlite_master SET name = 't', tbl_name = 't' WHERE name = 'u';
             """
-        // Engines since SQLite 3.29 see it by themselves.
+        // Engines since SQLite 3.29 detect this themselves.
         let error = #expect(throws: (any Error).self) { try prove(script, change: "") }
         #expect((error as? StoreError)?.code == .corrupt || (error as? DatabaseError)?.isCorrupt == true)
     }

@@ -5,18 +5,18 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Damage on which no row depends, in every kind of index, in free lists and in pointer maps.
+/// Damage that affects no row, in every kind of index, in free lists and in pointer maps.
 struct DamagedFileTests {
-    /// An index of a kind, and a table over its b-tree by which its entries are changed.
+    /// A kind of index, and a table over its b-tree with which its entries are changed.
     struct Kind: Sendable {
         let name: String
         let schema: String
         var index = "i"
-        /// The columns of the entries; `a` is among them.
+        /// The columns of the entries, including `a`.
         let columns: [String]
-        /// An entry of no row.
+        /// An entry without a row.
         let stranger: String
-        /// The entry in place of that of row 7.
+        /// The entry that replaces the entry of row 7.
         var wrong = "'k7x', 7"
     }
 
@@ -96,7 +96,8 @@ struct DamagedFileTests {
         }
     }
 
-    /// The file heals without the loss of a row, the report names the index, and the result is sound.
+    /// Expects that the file is healed without the loss of a row, that the report names the index, and that the result
+    /// is intact.
     private func expectHealed(_ file: LegacyFile, index: String?, _ before: DatabaseDump) throws {
         let report = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run()
         #expect(report.outcome == .encrypted)
@@ -109,7 +110,7 @@ struct DamagedFileTests {
         #expect(verification.isSound, "\(verification.complaints)")
     }
 
-    /// The file is refused as it was, and the index is named.
+    /// Expects that the file is refused and unchanged, and that the error names the index.
     private func expectRefused(_ file: LegacyFile, index: String?) throws {
         let before = try file.digest()
         var options = ConversionOptions()
@@ -128,7 +129,8 @@ struct DamagedFileTests {
         for layout in Layout.allCases {
             let file = try Self.file(kind, entries, layout)
             let isSeen = try file.readOriginal { try $0.value(String.self, "PRAGMA integrity_check") } != "ok"
-            // Newer checks see no entry of a partial index that no row calls for. The copy has none all the same.
+            // Newer checks do not see an entry of a partial index without a row. The copy has no such entry in any
+            // case.
             #expect(isSeen || kind.name == "partial" && entries == .extra)
             if isSeen { try expectRefused(file, index: kind.index) }
             try expectHealed(file, index: isSeen ? kind.index : nil, file.originalDump())
@@ -239,7 +241,7 @@ struct DamagedFileTests {
             try connection.executeScript(text: schema)
             try connection.executeScript("INSERT INTO t VALUES ('p', 1), ('q', 1), ('r', 1), (NULL, 1)")
             let entry = try connection.value(String?.self, "SELECT sql FROM sqlite_master WHERE name = \(index)") ?? nil
-            // Without its index's word the table takes anything.
+            // Without the index's UNIQUE, the table accepts any rows.
             try connection.editSchema(
                 "UPDATE sqlite_master SET sql = '\(loose.replacing("'", with: "''"))', name = '\(entry == nil ? "x" : index)' "
                     + "WHERE name = '\(index)';"

@@ -4,12 +4,12 @@ internal import CipherSQLite
 import CipherTestSupport
 import Testing
 
-/// Indexes of the original that do not hold what its rows call for.
+/// Indexes of the original that do not match its rows.
 struct DamagedIndexTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let schema: String
-        /// The index, and its entries as the rows of a table of their own.
+        /// The index, and its entries as the rows of a separate table.
         let index: String
         let entries: String
         let damage: String
@@ -61,7 +61,7 @@ struct DamagedIndexTests {
             entries: "(a, r, PRIMARY KEY(a, r))", damage: "DELETE FROM entries WHERE r = 9"),
     ]
 
-    /// Damage that no check of SQLite's sees, or that is in the definition, made in three steps.
+    /// Damage that none of SQLite's checks detects, or that is in the definition, made in three steps.
     static let unseen = [
         (
             "CREATE TABLE t(a TEXT, b); CREATE INDEX i ON t(a) WHERE b > 5",
@@ -125,7 +125,9 @@ struct DamagedIndexTests {
         #expect(report.rebuiltIndexes == ["by2", "by3"])
     }
 
-    /// A database one of whose indexes was changed by itself: a table of that b-tree did it.
+    /// Makes a database with one changed index.
+    ///
+    /// A table over the index's b-tree made the change.
     private static func file(_ test: Case) throws -> LegacyFile {
         try LegacyFile { connection in
             try connection.executeScript(text: test.schema + ";" + rows)
@@ -172,7 +174,7 @@ struct DamagedIndexTests {
         let before = try file.digest()
         let upgrade = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider())
         if Engine.current.sqliteVersionNumber >= 3_033_000 {
-            // To be filled from the rows, as the other one cannot be.
+            // The index would be filled from the rows, as the other index cannot be.
             #expect(try storeError { try upgrade.run() }?.code == .missingFunction)
             #expect(try file.digest() == before)
         } else {
@@ -223,7 +225,7 @@ struct DamagedIndexTests {
             try connection.execute("PRAGMA journal_mode = WAL")
             try connection.executeScript(text: test.schema)
             try connection.executeScript("INSERT INTO t VALUES ('a', 1), ('b', 2), ('c', 3), ('d', NULL), ('e', NULL)")
-            // Without its index the table takes anything.
+            // Without its index, the table accepts any rows.
             try connection.editSchema(
                 "UPDATE sqlite_master SET sql = 'CREATE TABLE t(a TEXT, b)' WHERE name = 't'; "
                     + "UPDATE sqlite_master SET name = 'i', sql = 'CREATE INDEX i ON t(b)' WHERE type = 'index'")
@@ -279,7 +281,7 @@ struct DamagedIndexTests {
 
     @Test("Values that their table forbids are kept, and the report says so", arguments: forbidden)
     func forbiddenValues(column: String, warning: String) throws {
-        // Engines before SQLite 3.20 do not check CHECK constraints, nor does verify with them.
+        // Engines before SQLite 3.20 do not check CHECK constraints, so verify does not either.
         guard !column.contains("CHECK") || Engine.current.sqliteVersionNumber >= 3_020_000 else { return }
         let file = try LegacyFile { connection in
             try connection.executeScript("CREATE TABLE t(a, b); INSERT INTO t VALUES (1, NULL), (2, 3)")

@@ -8,31 +8,33 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// A database and its encrypted copy, which SQLCipher wrote, and whose pages can be opened, changed and sealed again.
+/// A database and its encrypted copy, which SQLCipher wrote.
+///
+/// The copy's pages can be decrypted, changed and sealed again.
 struct EncryptedCopy {
     let original: LegacyFile
     let file: NewFile
     let key: CipherKey
     private let folder: TemporaryFolder
 
-    /// How a page is sealed: rightly, or with one mistake.
+    /// How a page is sealed: correctly, or with one mistake.
     enum Seal: CaseIterable {
         case right
-        /// The HMAC is that of another page number.
+        /// The HMAC is for another page number.
         case wrongNumber
-        /// The initialisation vector is not the one that is stored, and the HMAC fits the stored one.
+        /// The initialisation vector differs from the stored one, but the HMAC matches the stored one.
         case wrongVector
-        /// The key of the HMAC is derived from another salt.
+        /// The key of the HMAC is derived with another salt.
         case wrongSalt
-        /// Encrypted under another key, with the right HMAC.
+        /// The page is encrypted under another key, with the correct HMAC.
         case wrongKey
-        /// The HMAC is that of another key.
+        /// The HMAC has another key.
         case wrongMACKey
     }
 
     /// - Parameters:
-    ///   - script: Makes both.
-    ///   - change: What is done to the copy besides.
+    ///   - script: Makes both databases.
+    ///   - change: An additional change of the copy.
     init(_ script: String, change: String = "") throws {
         original = try LegacyFile { try $0.executeScript(text: script) }
         folder = try TemporaryFolder()
@@ -49,8 +51,8 @@ struct EncryptedCopy {
     /// Proves the copy.
     ///
     /// - Parameters:
-    ///   - other: The key with which its pages are read, where it is not that of SQLCipher.
-    ///   - engineCopy: The copy that SQLCipher reads, where it is another one.
+    ///   - other: The key for reading its pages, if it is not SQLCipher's key.
+    ///   - engineCopy: The copy that SQLCipher reads, if it is another one.
     func prove(
         _ reader: ProofReader = .records, key other: CipherKey? = nil, engineCopy: EncryptedCopy? = nil
     ) throws -> CopyProof.Outcome {
@@ -71,7 +73,7 @@ struct EncryptedCopy {
 
     func pages() throws -> CopyPages { try CopyPages(of: content, key: key) }
 
-    /// The content of a page; `nil` where it is not authentic.
+    /// Returns the content of a page; `nil` if the page is not authentic.
     func page(_ number: UInt32) throws -> [UInt8]? {
         let pages = try pages()
         let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: 4_096, alignment: 16)
@@ -79,13 +81,13 @@ struct EncryptedCopy {
         return try pages.lend(number, memory).map { Array($0) }
     }
 
-    /// The root page of a table or index.
+    /// Returns the root page of a table or index.
     func root(_ name: String) throws -> UInt32 {
         let entries = try SchemaEntry.all(in: pages()) { throw $0 }
         return try #require(entries.first { $0.name.elementsEqual(name.utf8) }).rootPage
     }
 
-    /// The pages of a table's or index's tree, by a test of their first byte, which tells their kind.
+    /// Returns the pages of a tree with a given first byte, which identifies their kind.
     func pages(of name: String, _ kinds: TreePage.Kind...) throws -> [UInt32] {
         let root = try root(name)
         return try used().filter { number, use in
@@ -106,14 +108,14 @@ struct EncryptedCopy {
         return (1...pages.pageCount).compactMap { number in usage[number].map { (number, $0) } }
     }
 
-    /// Changes the content of a page, which is sealed again.
+    /// Changes the content of a page, and seals it again.
     func change(_ number: UInt32, _ seal: Seal = .right, _ body: (inout [UInt8]) throws -> Void = { _ in }) throws {
         var bytes = try #require(try page(number))
         try body(&bytes)
         try write(bytes, as: number, seal)
     }
 
-    /// Seals a page, as SQLCipher's documentation says.
+    /// Seals a page as SQLCipher's documentation describes.
     func write(_ bytes: [UInt8], as number: UInt32, _ seal: Seal = .right) throws {
         let salt = try #require(key.salt)
         let start = number == 1 ? 16 : 0
@@ -150,7 +152,7 @@ struct EncryptedCopy {
         try writeSealed(sealed, at: number)
     }
 
-    /// The bytes of a page as they are on the disk.
+    /// Returns the bytes of a page as they are on the disk.
     func sealed(_ number: UInt32) throws -> [UInt8] { try content.read(at: Int64(number - 1) * 4_096, count: 4_096) }
 
     func writeSealed(_ bytes: [UInt8], at number: UInt32) throws {
@@ -163,7 +165,7 @@ struct EncryptedCopy {
 }
 
 extension [UInt8] {
-    /// Where the cells of a b-tree's page begin; not for page 1.
+    /// Returns where the cells of a b-tree's page begin; not for page 1.
     var cells: [Int] {
         let first = self[0] & 8 == 0 ? 12 : 8
         return (0..<big16(3)).map { big16(first + 2 * $0) }

@@ -6,10 +6,11 @@ internal import CipherSQLiteFormat
 import CipherTestSupport
 import Testing
 
-/// The comparison of records: what it counts, what it leaves to SQL, and every way of breaking a copy.
+/// The comparison of records: what it counts, what it leaves to SQL, and every way to damage a copy.
 @Suite(.enabled(if: Engine.current.defaultCompatibility >= 4))
 struct RecordProofTests {
-    /// A table of three levels, one with overflow pages, one WITHOUT ROWID, an empty one, and indexes of two levels.
+    /// A table of three levels, a table with overflow pages, a table WITHOUT ROWID, an empty table, and indexes of two
+    /// levels.
     static let script = """
         CREATE TABLE big(id INTEGER PRIMARY KEY, a TEXT NOT NULL, b);
         CREATE TABLE long(a, b); CREATE TABLE keyed(k TEXT, n, v, PRIMARY KEY(n, k)) WITHOUT ROWID;
@@ -42,7 +43,7 @@ struct RecordProofTests {
         "CREATE TABLE t(a)",
         "CREATE TABLE t(a); INSERT INTO t VALUES (1)",
         "CREATE TABLE t(a NOT NULL); CREATE VIEW v AS SELECT 1; INSERT INTO t VALUES (1)",
-        // Values that were not there when the index was made.
+        // Values that were inserted after the index was created.
         "CREATE TABLE t(a UNIQUE, b); INSERT INTO t VALUES (NULL, NULL), (NULL, 1), (9e999, x''), ('', zeroblob(9000))",
         "PRAGMA encoding = 'UTF-16le'; CREATE TABLE t(a TEXT, b); CREATE INDEX i ON t(a, b); "
             + "INSERT INTO t VALUES ('ä', 1), ('z', 'x'), (CAST(x'00d8' AS TEXT), NULL)",
@@ -75,7 +76,8 @@ struct RecordProofTests {
         let script =
             "CREATE TABLE t(a); INSERT INTO t VALUES (70000000000), ('x'); CREATE TABLE u(a); INSERT INTO u VALUES (1);"
         let copy = try EncryptedCopy(script)
-        // 70000000000 takes six bytes, of serial type 5; text of as many bytes makes room for eight, of type 6.
+        // 70000000000 takes six bytes, with serial type 5. A text of the same length makes room for eight bytes, of
+        // type 6.
         try copy.change(copy.root("t")) { page in
             let cell = page.cells[0]
             #expect(Array(page[cell..<(cell + 4)]) == [8, 1, 2, 5])
@@ -110,12 +112,12 @@ struct RecordProofTests {
         #expect(outcome.rows == 100_000)
     }
 
-    // MARK: Broken copies
+    // MARK: Damaged copies
 
-    /// A way of breaking a copy.
+    /// A way to damage a copy.
     struct Fault: Sendable, CustomTestStringConvertible {
         let testDescription: String
-        /// Whether SQLCipher and SQL notice it too.
+        /// Whether SQLCipher and SQL detect it too.
         var isSeenBySQL = true
         let apply: @Sendable (EncryptedCopy) throws -> Void
 
@@ -147,7 +149,7 @@ struct RecordProofTests {
     }
 
     static let bytes = kinds.flatMap { kind in
-        // Content, initialisation vector, HMAC.
+        // The content, the initialisation vector, and the HMAC.
         [20, 4_020, 4_090].map { offset in
             Fault("byte \(offset) of \(kind.name) changed") { copy in
                 let number = try #require(try kind.find(copy))
@@ -158,9 +160,9 @@ struct RecordProofTests {
         }
     }
 
-    /// Pages that are authentic, in a file that is not the original's copy.
+    /// Authentic pages, in a file that is not the original's copy.
     static let faults = [
-        // The key that the tests give brings its salt along.
+        // The key in the tests includes its salt, so SQLCipher does not read this one.
         Fault("the salt in front of the first page changed", isSeenBySQL: false) { copy in
             var bytes = try copy.sealed(1)
             bytes[3] ^= 1
@@ -215,7 +217,7 @@ struct RecordProofTests {
         Fault("one row's overflow pages in the place of another's") { copy in
             let pages = try copy.pages(of: "long", .tableLeaf)
             try copy.change(pages[0]) { page in
-                // The cells are equally long, and end with the first overflow page.
+                // The cells have equal lengths, and end with the number of the first overflow page.
                 let cells = page.cells.sorted()
                 let (one, other) = (cells[1] - 4, cells[2] - 4)
                 let (left, right) = (Array(page[one..<(one + 4)]), Array(page[other..<(other + 4)]))
@@ -245,7 +247,7 @@ struct RecordProofTests {
         },
         Fault("text as a blob of equal bytes") { copy in
             try copy.change(copy.pages(of: "big", .tableLeaf)[3]) { page in
-                // The serial type of a text is odd, and that of a blob one less.
+                // The serial type of a text is odd; that of a blob is one less.
                 let cell = page.cells[0]
                 #expect(page[cell + 7] & 1 == 1)
                 page[cell + 7] -= 1
@@ -256,7 +258,7 @@ struct RecordProofTests {
         },
         Fault("a rowid changed to one between its neighbours") { copy in
             try copy.change(copy.pages(of: "big", .tableLeaf)[3]) { page in
-                // It stands behind a length of two bytes.
+                // The rowid follows a length of two bytes.
                 let rowid = page.cells[1] + 2
                 #expect(page[rowid] < 128 && page[rowid] % 3 == 0)
                 page[rowid] ^= 1
@@ -279,12 +281,12 @@ struct RecordProofTests {
             try copy.write([UInt8](repeating: 0, count: 4_096), as: copy.pages().pageCount + 1)
         },
         Fault("a page that two tables use", isSeenBySQL: false) { copy in
-            // Equal content, so that each table has what it should have.
+            // The content is equal, so that each table has the right content.
             let root = try copy.root("empty")
             var entry = try #require(try copy.page(1))
             let numbers = try copy.root("sqlite_autoindex_empty_1")
             #expect(root != numbers)
-            // In the schema's record the root page is one byte before the SQL.
+            // In the schema's record, the root page is one byte before the SQL.
             let place = try #require(entry.indices.first { entry[$0...].starts(with: "emptyempty".utf8) }) + 10
             #expect(entry[place] == UInt8(root))
             entry[place] = UInt8(try copy.root("numbers"))
@@ -305,7 +307,7 @@ struct RecordProofTests {
         let copy = try EncryptedCopy(Self.script)
         try fault.apply(copy)
         let error = #expect(throws: (any Error).self) { try copy.prove() }
-        // SQLCipher says by itself what it cannot make out in the header, or misses.
+        // SQLCipher itself reports what is missing from the header or what it cannot interpret there.
         let isRefused = (error as? StoreError)?.code == .proofFailed || error is DatabaseError
         #expect(isRefused, "\(error.map { "\($0)" } ?? "no error")")
         if fault.isSeenBySQL {
@@ -313,11 +315,11 @@ struct RecordProofTests {
         }
     }
 
-    /// Changes of a table's first row, a WITHOUT ROWID table's, and an index's first entry.
+    /// Changes the first row of a table and of a table WITHOUT ROWID, and the first entry of an index.
     static let engineChanges = [
         "UPDATE big SET a = 'x' || substr(a, 2) WHERE id = 3",
         "UPDATE keyed SET v = 'x' WHERE n = 0",
-        // Two indexes in each other's place.
+        // Two swapped indexes.
         """
         PRAGMA writable_schema = ON;
         CREATE TEMP TABLE roots AS SELECT name, rootpage FROM sqlite_master WHERE name IN ('bigb', 'numbersb');

@@ -4,7 +4,7 @@ internal import CipherSQLite
 import CipherTestSupport
 import Testing
 
-/// The comparison of a table, by either worker alone and by both.
+/// The comparison of a table, by each worker alone and by both.
 struct TableWalkTests {
     private static let script = """
         CREATE TABLE t(a, b);
@@ -38,7 +38,7 @@ struct TableWalkTests {
         var bytes: Int64 = 0
         for direction in directions { try walk.walk(direction, pair) { bytes += $0 } }
         #expect(walk.rows == 2_500)
-        // However the rows are shared out, and however long they are, each counts once in each index.
+        // However the rows are divided, and however long they are, each counts once in each index.
         let alone = try self.walk(pair.original, indexColumns: [[1, 0], [0]])
         try alone.walk(.up, pair) { _ in }
         #expect(walk.indexEntries == alone.indexEntries)

@@ -5,7 +5,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// A new database of what a damaged plaintext one still holds.
+/// A new database with everything that a damaged plaintext database still contains.
 @Suite struct DatabaseRecoveryTests {
     @Test(
         "A healthy database is recovered completely, with its schema, header numbers and counters",
@@ -37,7 +37,7 @@ import Testing
         let pages = UInt32(healthy.count / 1024)
         var random = SeededRandom(seed: 3)
         var chosen = Set((0..<12).map { _ in UInt32(2 + random.below(Int(pages) - 1)) })
-        // Every root, and every interior page.
+        // Adds every root, and interior pages.
         chosen.formUnion(fixture.places.roots.values)
         for pages in fixture.places.interior.values { chosen.formUnion(pages.sorted().prefix(4)) }
         for page in chosen.sorted() where page > 1 {

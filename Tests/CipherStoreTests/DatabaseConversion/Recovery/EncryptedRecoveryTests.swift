@@ -121,7 +121,7 @@ import Testing
     func journal(isEncrypted: Bool) throws {
         try LegacyFile.write(path, key: isEncrypted ? TestKeys.raw() : nil, unclosed: true) { connection in
             try connection.executeScript(text: "CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 'one')")
-            // Spills into the file before its end.
+            // The transaction spills into the file before its end.
             try connection.executeScript(text: "PRAGMA cache_size = 1; BEGIN; UPDATE t SET b = 'two'")
             try connection.execute(
                 """

@@ -4,9 +4,9 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// What tells living pages from free ones, where the list of the free ones is damaged.
+/// How used pages are distinguished from free ones if the list of free pages is damaged.
 @Suite struct FreePageRecoveryTests {
-    /// A table without an index, of which interior pages were freed, too.
+    /// A table without an index, of which pages were freed, including interior ones.
     private static let shrunk = """
         CREATE TABLE t(a INTEGER, b TEXT);
         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)

@@ -6,7 +6,9 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Files that were made or cut to harm a recovery: each ends with a typed error or a proven database, and leaves nothing.
+/// Malicious or truncated files.
+///
+/// Each recovery ends with a typed error or a proven database, and leaves no other file.
 @Suite struct HostileRecoveryTests {
     private func outcome(_ fixture: RecoveryFixture, _ bytes: [UInt8]) throws -> StoreError.Code? {
         try Data(bytes).write(to: URL(filePath: fixture.path))
@@ -42,7 +44,7 @@ import Testing
         for _ in 0..<6 {
             var bytes = healthy
             for _ in 0...random.below(40) {
-                // The beginnings of pages above all, where the pointers are.
+                // Most changes are at the beginnings of pages, where the pointers are.
                 let page = random.below(bytes.count / 512)
                 bytes[page * 512 + (random.oneIn(2) ? random.below(40) : random.below(512))] ^= UInt8(
                     1 << random.below(8))

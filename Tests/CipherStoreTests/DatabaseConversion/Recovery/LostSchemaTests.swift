@@ -5,7 +5,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Databases whose header and schema are lost, with page 1.
+/// Databases that have lost page 1, with their header and schema.
 @Suite struct LostSchemaTests {
     private let aside: TemporaryFolder
 
@@ -97,7 +97,7 @@ import Testing
         try LegacyFile.write(template, script: "CREATE TABLE chat\(columns)")
         let report = try fixture.recover(template: template)
         #expect(!report.complete && report.lostAndFound?.orphanedRows == 800, "\(report)")
-        // As many columns as the rows have not: they are no deleted ones.
+        // The column count differs from the rows', so they do not count as deleted rows.
         try FileManager.default.removeItem(atPath: template)
         try LegacyFile.write(template, script: "CREATE TABLE chat(id INTEGER PRIMARY KEY, uid TEXT)")
         try FileManager.default.removeItem(atPath: fixture.output)

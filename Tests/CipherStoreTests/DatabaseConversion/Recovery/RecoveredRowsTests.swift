@@ -5,7 +5,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Which rows come back, and which stay apart.
+/// Which rows are restored to their tables, and which are kept separately.
 @Suite struct RecoveredRowsTests {
     private static let counted = """
         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600)
@@ -22,7 +22,7 @@ import Testing
         let report = try fixture.recover()
         #expect(report.complete && report.lostAndFound?.deletedRows ?? 0 > 250, "\(report)")
         try fixture.check(lost: [])
-        // The first trunk of the free list, and the root.
+        // Damages the first trunk of the free list, and the root.
         let header = try Data(contentsOf: URL(filePath: fixture.path)).prefix(40)
         let trunk = header[32..<36].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
         let root = try #require(fixture.places.roots["t"])
@@ -46,7 +46,7 @@ import Testing
         let first = try #require((2..<100).first { pages["\($0)"] != pages["\($0 - 1)"] })
         var data = try Data(contentsOf: URL(filePath: fixture.path))
         let text = try #require(data.firstRange(of: Data(String(format: "row %032d", first).utf8)))
-        // Before the text there are the rowid, the length of the record's header and the text's type.
+        // Before the text are the rowid, the length of the record's header, and the text's type.
         try #require(data[text.lowerBound - 3] == UInt8(first))
         data[text.lowerBound - 3] -= 1
         try data.write(to: URL(filePath: fixture.path))
@@ -63,7 +63,7 @@ import Testing
         let fixture = try RecoveryFixture(
             script: "CREATE TABLE t(a UNIQUE, b); INSERT INTO t VALUES (1, 'x'), (2, 'y')")
         let connection = try Connection(path: fixture.path, mode: .readWrite)
-        // The second row gets the key of the first, behind the index's back.
+        // The second row gets the key of the first one, without an update of the index.
         try connection.executeScript(
             text: """
                 PRAGMA writable_schema = ON;
@@ -185,7 +185,7 @@ import Testing
                 "CREATE TABLE t(a); INSERT INTO t VALUES (1), (2); CREATE VIEW v AS SELECT a FROM t; CREATE TABLE u(b)")
         var data = try Data(contentsOf: URL(filePath: fixture.path))
         let place = try #require(data.firstRange(of: Data("AS SELECT a".utf8)))
-        // As long as before, and no SQL.
+        // The replacement has the same length, but is not SQL.
         data.replaceSubrange(place, with: Data("AS DAMAGED ".utf8))
         try data.write(to: URL(filePath: fixture.path))
         let report = try fixture.recover()
@@ -201,7 +201,7 @@ import Testing
         try fixture.damage([root])
         var data = try Data(contentsOf: URL(filePath: fixture.path))
         let start = Int(root - 1) * (try fixture.pageSize)
-        // A leaf without cells, as the table began with.
+        // A leaf without cells, like the table's first one.
         data.replaceSubrange(start..<start + 8, with: Data([13, 0, 0, 0, 0, 16, 0, 0]))
         try data.write(to: URL(filePath: fixture.path))
         let report = try fixture.recover()
@@ -240,7 +240,7 @@ import Testing
                 COMMIT; BEGIN; \(Self.counted) INSERT INTO t SELECT 1000 + i, 'new', hex(zeroblob(40)) FROM n WHERE i < 10;
                 UPDATE t SET a = 'new ' || id;
                 """)
-        // A row that was moved to another page when its own had to be divided.
+        // A row that was moved to another page when its own page was split.
         let moved = try #require(
             earlier.places.pages.filter { row, pages in
                 row.table == "t" && fixture.places.pages[row].map { $0.isDisjoint(with: pages) } == true

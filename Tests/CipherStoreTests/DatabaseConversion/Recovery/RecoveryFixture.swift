@@ -48,7 +48,7 @@ struct RecoveryFixture {
 
     enum Damage: CaseIterable { case zeros, random, ones }
 
-    /// Writes over whole pages.
+    /// Overwrites whole pages.
     func damage(_ pages: some Sequence<UInt32>, _ kind: Damage = .zeros) throws {
         let size = try pageSize
         var data = try Data(contentsOf: URL(filePath: path))
@@ -81,15 +81,16 @@ struct RecoveryFixture {
         return report
     }
 
-    /// What the new database holds.
+    /// Returns the content of the new database.
     func recovered() throws -> [RowPlaces.Key: String] {
         let connection = try Connection(path: output, mode: .readOnly, key: TestKeys.raw(), settings: CipherSettings())
         defer { connection.close() }
         return try RowPlaces.rows(connection)
     }
 
-    /// Holds the new database to the promise: each row whose pages are whole is back as it was, and no row is there that was
-    /// not.
+    /// Checks the new database.
+    ///
+    /// Each row whose pages are intact must be recovered unchanged, and no row may appear that did not exist.
     func check(
         lost: Set<UInt32>, apart: Bool = false, sourceLocation: SourceLocation = #_sourceLocation
     ) throws {

@@ -4,11 +4,11 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Tables of the same columns and rowids: no row of the one may come back in the other.
+/// Tables with the same columns and rowids: no row of one table may be recovered into the other.
 @Suite struct SameShapeRecoveryTests {
     private static let counted = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)"
 
-    /// - Parameter comment: Makes each definition as long as a page of the schema.
+    /// - Parameter comment: The length of a comment, which makes each definition as long as a page of the schema.
     private static func fixture(_ mode: String, _ extra: String = "", comment: Int = 0) throws -> RecoveryFixture {
         let note = comment > 0 ? "/*" + String(repeating: "p", count: comment) + "*/" : ""
         return try RecoveryFixture(
@@ -26,7 +26,7 @@ import Testing
             fixture.places.pages.first { $0.key.table == table && $0.key.key == "\(row)" }?.value.first)
     }
 
-    /// Expects the rows of a table as they were, without those of some pages, and no other.
+    /// Expects the unchanged rows of a table without those of some pages, and no others.
     private static func expect(
         _ table: String, of fixture: RecoveryFixture, without lost: Set<UInt32>,
         sourceLocation: SourceLocation = #_sourceLocation
@@ -40,7 +40,7 @@ import Testing
     private static func overwriteDefinition(of table: String, _ fixture: RecoveryFixture) throws {
         var data = try Data(contentsOf: URL(filePath: fixture.path))
         let place = try #require(data.firstRange(of: Data("CREATE TABLE \(table)".utf8)))
-        // One bit.
+        // Flips one bit.
         data[place.lowerBound + 9] ^= 4
         try data.write(to: URL(filePath: fixture.path))
     }
@@ -99,7 +99,7 @@ import Testing
         #expect(try #require(report.lostAndFound).orphanedRows >= 1000)
         guard mode == "FULL" else { return }
         try Self.expect("inbox", of: fixture, without: lost)
-        // The map names another root than that of the table that the rows would fit.
+        // The map names another root than that of the table that the rows would match.
         let apart = try fixture.recovered().values.filter { $0.contains("text(\"trash ") }
         #expect(apart.count == 1000 && apart.allSatisfy { $0.contains("orphaned\")|null|") })
     }
@@ -120,7 +120,7 @@ import Testing
 
     @Test("A page is not assigned to a table if only some of its rows are in a range where pages are missing")
     func partOfRange() throws {
-        // Leaves that begin and end with other rows than those of the other table.
+        // The leaves begin and end with other rows than the leaves of the other table.
         let fixture = try Self.fixture(
             "NONE", "DELETE FROM trash; INSERT INTO trash SELECT id, 'trash ' || id || hex(zeroblob(41)) FROM inbox;")
         let root = try #require(fixture.places.roots["inbox"])
@@ -133,7 +133,7 @@ import Testing
         func missing(_ table: String) -> Set<String> {
             Set(fixture.places.rows.keys.filter { $0.table == table && found[$0] == nil }.map(\.key))
         }
-        // Of these the other table has a page at least, too.
+        // The other table has at least a page of these too.
         let range = missing("inbox")
         #expect(!range.isEmpty && !report.complete)
         #expect(missing("trash").isSubset(of: range), "\(missing("trash").subtracting(range))")

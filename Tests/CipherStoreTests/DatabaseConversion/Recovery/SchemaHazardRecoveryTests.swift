@@ -5,7 +5,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Schemas that need more than SQLite's own, or the newest of it.
+/// Schemas that need more than SQLite itself, or its newest features.
 @Suite struct SchemaHazardRecoveryTests {
     private static let counted = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600)"
 
@@ -31,7 +31,7 @@ import Testing
                     """)
         }
         var data = try Data(contentsOf: URL(filePath: path))
-        // The root of the table.
+        // Overwrites the root of the table.
         data.replaceSubrange(1024..<2048, with: Data(count: 1024))
         try data.write(to: URL(filePath: path))
         func recover(_ extensions: SQLExtensions) throws -> RecoveryReport {
@@ -123,7 +123,7 @@ import Testing
                 CREATE TABLE QQA(id INTEGER PRIMARY KEY AUTOINCREMENT, b); INSERT INTO QQA VALUES (900, 'x');
                 DELETE FROM QQA WHERE id = 900; INSERT INTO QQA VALUES (5, 'y');
                 """)
-        // In the schema and in the counter's row alike.
+        // Changes the name both in the schema and in the counter's row.
         var data = try Data(contentsOf: URL(filePath: fixture.path))
         var count = 0
         while let place = data.firstRange(of: Data("QQA".utf8)) {

@@ -7,7 +7,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Backups, and what belongs to a file besides its bytes.
+/// Backups, and what a file has besides its bytes.
 struct BackupAndLinkTests {
     private typealias Fixture = OpeningFixture
 
@@ -29,7 +29,7 @@ struct BackupAndLinkTests {
         #expect(try file.folder.names == ["app.db", "app.db-plaintext"])
     }
 
-    /// What may have the first backup's name.
+    /// What may already have the first backup's name.
     enum Stranger: CaseIterable { case database, text, link, linkToNothing, folder, unreadable }
 
     @Test(
@@ -46,7 +46,7 @@ struct BackupAndLinkTests {
             try FileManager.default.copyItem(atPath: other.path, toPath: name)
         case .text: try file.folder.write("something else", to: "app.db-plaintext")
         case .link:
-            // Of the very content: a link is no backup, for what it leads to may go.
+            // The linked file has the right content, but a link is not a backup, because its target may be deleted.
             let elsewhere = try file.folder.write("", to: "elsewhere")
             try bytes.write(to: URL(filePath: elsewhere))
             try FileManager.default.createSymbolicLink(atPath: name, withDestinationPath: elsewhere)
@@ -84,7 +84,7 @@ struct BackupAndLinkTests {
     @Test("The backup made by a killed run is recognized", arguments: ["DELETE", "WAL"])
     func sameBackup(journal: String) throws {
         let file = try Fixture.file(version: 23, journal: journal)
-        // As the run left it: in rollback mode, its log written back.
+        // As the run left it: in rollback mode, with its log merged.
         let copy = try LegacyFile(copying: file.path)
         _ = try copy.read(key: nil) { try $0.value(String.self, "PRAGMA journal_mode = DELETE") }
         try FileManager.default.copyItem(atPath: copy.path, toPath: file.path + "-plaintext")
@@ -163,7 +163,7 @@ struct BackupAndLinkTests {
     func extendedAttributes() throws {
         let file = try Fixture.file(version: 23)
         let value = Array("phone".utf8)
-        // Not every file system of a test machine has them.
+        // Not every file system of a test machine supports them.
         let handle = try FileHandle(forUpdating: URL(filePath: file.path))
         guard cs_fsetxattr(handle.fileDescriptor, "user.origin", value, value.count) == 0 else { return }
         try handle.close()

@@ -5,7 +5,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// The ways in which a file is replaced by its copy, to be tried one as the other.
+/// The conversions that replace a file with its copy, for tests that try all of them.
 enum Conversions: String, CaseIterable, CustomTestStringConvertible, Sendable {
     case encrypt, rekey, decrypt, launch
 
@@ -24,13 +24,13 @@ enum Conversions: String, CaseIterable, CustomTestStringConvertible, Sendable {
         }
     }
 
-    /// A file with a table `t` and three rows, as it is before.
+    /// Makes a file with a table `t` and three rows, in its form before the conversion.
     func file(journal: String) throws -> LegacyFile {
         try OpeningFixture.file(
             version: 23, encryptedWith: oldKeyByte.map { try TestKeys.raw($0) }, journal: journal)
     }
 
-    /// A connection to the file as it is before.
+    /// Opens a connection to the file before the conversion.
     func oldConnection(_ file: LegacyFile) throws -> Connection {
         let connection = try Connection(path: file.path, mode: .readWrite, busyTimeout: .zero)
         if let oldKeyByte { try connection.setKey(TestKeys.raw(oldKeyByte), settings: CipherSettings()) }
@@ -66,7 +66,7 @@ enum Conversions: String, CaseIterable, CustomTestStringConvertible, Sendable {
         }
     }
 
-    /// What a query gives of the file as it is afterwards.
+    /// Returns the result of a query on the file after the conversion.
     func values(_ file: LegacyFile, _ sql: SQL) throws -> [String] {
         let key: CipherKey? =
             switch self {
@@ -79,7 +79,7 @@ enum Conversions: String, CaseIterable, CustomTestStringConvertible, Sendable {
 }
 
 enum SoleOwnershipFixture {
-    /// Whether this system tells of every opening of a file.
+    /// Whether this system can report every opening of a file.
     static var canTell: Bool {
         #if os(Linux)
             true

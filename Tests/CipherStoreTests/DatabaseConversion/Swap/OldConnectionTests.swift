@@ -6,7 +6,9 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Connections of other programs that were there before the swap: where the system tells of them, nothing begins.
+/// Connections of other programs that were opened before the swap.
+///
+/// If the system reports them, no conversion begins.
 struct OldConnectionTests {
     private static let holder = TestProgram.built("CipherLockHolder")
     private static var isPossible: Bool { holder.isThere && SoleOwnershipFixture.canTell }
@@ -15,7 +17,7 @@ struct OldConnectionTests {
     struct Use: CustomTestStringConvertible, Sendable {
         let testDescription: String
         let lines: [String]
-        /// What it does when its turn comes, before it writes.
+        /// The lines for its turn, before it writes.
         var end: [String] = []
 
         static let all: [Use] =
@@ -77,7 +79,7 @@ struct OldConnectionTests {
         let before = try file.digest()
         do {
             let connection = try isConnection ? conversion.oldConnection(file) : nil
-            // Another SQLite library in this process is a descriptor of which ours knows nothing.
+            // Another SQLite library in this process has a descriptor that ours does not know.
             let descriptor = isConnection ? nil : try FileHandle(forReadingFrom: URL(filePath: file.path))
             defer {
                 connection?.close()
@@ -114,7 +116,7 @@ struct OldConnectionTests {
         #expect(try conversion.values(file, "SELECT a FROM t WHERE a = 'late'") == ["late"])
     }
 
-    /// Another program that is started once, from within an upgrade.
+    /// Another program that is started once, within an upgrade.
     private final class Late: @unchecked Sendable {
         private let lock = Lock()
         private(set) var program: TestProgram.Running?

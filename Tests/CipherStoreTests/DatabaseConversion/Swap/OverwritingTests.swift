@@ -2,23 +2,23 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// When the old file, which has lost its name, is made unusable for whoever comes to it late.
+/// When the old file, which has lost its name, is made unusable for programs that open it too late.
 struct OverwritingTests {
     private static let subject = TestProgram.built("CipherCrashSubject")
     private static var isPossible: Bool { subject.isThere && TestProgram.strace.isThere }
     private let folder = try? TemporaryFolder()
     private let traces = try? TemporaryFolder()
 
-    /// Linux's `O_PATH`, which Swift does not see.
+    /// Linux's `O_PATH`, which Swift does not import.
     private static let pathAlone: Int32 = 0o10000000
 
-    /// Upgrades a file under the tracer, and tells of the calls that concern the swap.
+    /// Upgrades a file under strace, and returns the calls that concern the swap.
     private func upgrade(_ inject: [String] = []) throws -> (calls: [String], output: String, old: Data?) {
         let folder = try #require(folder)
         let trace = try #require(traces).path("trace")
         for name in try folder.names { try FileManager.default.removeItem(atPath: folder.path(name)) }
         #expect(try Self.subject.run(["make", folder.path("app.db")]).status == 0)
-        // A path alone: a descriptor that reads would keep the upgrade from beginning.
+        // A descriptor with `O_PATH`: one that can read would prevent the upgrade.
         let old = open(folder.path("app.db"), Self.pathAlone | O_CLOEXEC)
         #expect(old >= 0)
         defer { close(old) }
@@ -58,7 +58,7 @@ struct OverwritingTests {
         let first = try upgrade().calls
         let rename = try #require(first.firstIndex { $0.contains(" renameat2(") && $0.contains("app.db-upgrade-") })
         let thread = try #require(first[rename].split(separator: " ").first)
-        // The tracer counts the calls of each thread.
+        // strace counts the calls of each thread.
         let number = first[..<rename].count { $0.hasPrefix("\(thread) ") && $0.contains(" fsync(") } + 1
         let (calls, output, old) = try upgrade(["-e", "inject=fsync:error=EIO:when=\(number)"])
         #expect(output.hasPrefix("encrypted; the old file may reappear after a power loss, because the folder"))

@@ -3,14 +3,16 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// When the record of a conversion is removed: it must tell of the old file for as long as a power loss can bring that back.
+/// When the record of a conversion is removed.
+///
+/// It must name the old file for as long as a power loss can restore that file.
 struct RecordRemovalTests {
     private static let subject = TestProgram.built("CipherCrashSubject")
     private static var isPossible: Bool { subject.isThere && TestProgram.strace.isThere }
     private let folder = try? TemporaryFolder()
     private let traces = try? TemporaryFolder()
 
-    /// Runs the upgrade under the tracer, and tells of the calls that concern names.
+    /// Runs the upgrade under strace, and returns the calls that concern names.
     private func upgrade(_ inject: [String] = []) throws -> (calls: [String], output: String) {
         let trace = try #require(traces).path("trace")
         let run = try TestProgram.strace.run(
@@ -20,7 +22,7 @@ struct RecordRemovalTests {
         return (calls, run.output)
     }
 
-    /// Makes a database in rollback mode: to give one its WAL mode back syncs the folder, too.
+    /// Makes a database in rollback mode, because restoring WAL mode also syncs the folder.
     private func make() throws {
         let database = try #require(folder).path("app.db")
         #expect(try Self.subject.run(["make", database]).status == 0)
@@ -29,14 +31,14 @@ struct RecordRemovalTests {
         #expect(try connection.value(String.self, "PRAGMA journal_mode = DELETE") == "delete")
     }
 
-    /// Leaves what a kill leaves before the old file, which has the copy's name, is removed.
+    /// Leaves the files as after a kill before the removal of the old file, which has the copy's name.
     private func killBeforeRemoval() throws {
         let folder = try #require(folder)
         try make()
         let calls = try upgrade(["-e", "inject=renameat2:signal=KILL:when=999"]).calls
         let rename = try #require(calls.firstIndex { isOfCopy($0) && $0.contains(" renameat2(") })
         let thread = try #require(calls[rename].split(separator: " ").first)
-        // The tracer counts the calls of each thread.
+        // strace counts the calls of each thread.
         let removal = calls[..<rename].count { $0.hasPrefix("\(thread) ") && $0.contains(" unlinkat(") } + 1
         for name in try folder.names { try FileManager.default.removeItem(atPath: folder.path(name)) }
         try make()

@@ -6,14 +6,15 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Connections that have the old file open after the swap: where the system does not tell of them beforehand, or where one
-/// comes at the very moment.
+/// Connections that have the old file open after the swap.
+///
+/// The system does not report them before the swap, or they are opened at that very moment.
 struct ReplacedFileTests {
     private static let holder = TestProgram.built("CipherLockHolder")
     private static let subject = TestProgram.built("CipherCrashSubject")
     private static let privileges = TestProgram(path: "/usr/bin/setpriv")
     private static var isPossible: Bool { holder.isThere && SoleOwnershipFixture.canTell }
-    /// Root without the right to lease another user's file stands for every system that does not tell.
+    /// Root without the capability to lease another user's file represents every system that reports no openings.
     private static var canForgoLeases: Bool {
         isPossible && subject.isThere && privileges.isThere && NSUserName() == "root"
     }
@@ -34,7 +35,7 @@ struct ReplacedFileTests {
         return other
     }
 
-    /// A transaction of the new file's that is on the disk in part, and in the journal.
+    /// A transaction in the new file that is partly on the disk and in the journal.
     private static let halfWritten = [
         "PRAGMA cache_size = 1", "BEGIN",
         """
@@ -63,7 +64,7 @@ struct ReplacedFileTests {
         #expect(try other.ask("SELECT count(*) FROM t") == "error 5")
         #expect(try conversion.values(file, "SELECT a FROM t ORDER BY rowid") == ["first", "second", "third"])
         #expect(try run.wait().status == 0)
-        // Page 1 of the old file is gone, so that nothing is acknowledged there.
+        // Page 1 of the old file was overwritten, so that nothing is acknowledged there.
         #expect(try other.ask("INSERT INTO t VALUES ('lost')") == "error 26")
         #expect(try other.wait().status == 0)
     }
@@ -120,7 +121,7 @@ struct ReplacedFileTests {
         let state = try identity.state(start: reserved.read(at: 0, count: OriginalFile.State.length))
         let old = try ReplacedFile(paths, identity, .proven, reserved: reserved, state: state, timeout: .zero)
         #expect(try old.isAsItWas())
-        // It waits in open(2), where no statement of its own can be waited for.
+        // The other process waits in open(2), where the test cannot wait for one of its statements.
         let other = try Self.holder.start(["sql", file.path])
         while try old.isAsItWas() { sched_yield() }
         try paths.openFolder().rename(paths.name, to: "old")
