@@ -6,9 +6,9 @@ internal import CipherSchemaMigration
 import CipherTestSupport
 import Testing
 
-/// Schema texts that SQLite reads, and entries that are not what they say.
+/// Schema texts that SQLite reads, and schema entries with wrong contents.
 @Suite struct SchemaShapeTests {
-    /// A database in which a text of the schema is written otherwise.
+    /// Makes a database in which one text of the schema is replaced.
     private func file(_ word: String, _ other: String) throws -> LegacyFile {
         try LegacyFile { connection in
             try connection.executeScript(

@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 struct BinaryPropertyListTests {
-    /// A binary property list of these objects, of which the first is the list's value.
+    /// Returns a binary property list of these objects, of which the first is the list's value.
     private static func list(_ objects: [[UInt8]], top: UInt8 = 0, offsetSize: UInt8 = 1) -> [UInt8] {
         var bytes = BinaryPropertyList.magic
         var offsets: [UInt8] = []
@@ -63,18 +63,18 @@ struct BinaryPropertyListTests {
 
     private static let greatest: [UInt8] = [0x7F] + [UInt8](repeating: 0xFF, count: 7)
     private static let damagedLists: [[UInt8]] = [
-        // Foundation's reader doubles the number of entries, which ends the process.
+        // Foundation's reader doubles the number of entries, and the overflow ends the process.
         list([[0xDF, 0x13] + greatest + [1], [0x51, 0x61]]),
         list([[0xDF, 0x13, 0x40, 0, 0, 0, 0, 0, 0, 0, 1], [0x51, 0x61]]),
         list([[0xAF, 0x13] + greatest + [1], [0x51, 0x61]]),
         list([[0x6F, 0x13] + greatest + [1]]), list([[0x4F, 0x13] + greatest + [1]]),
         list([[0xDF, 0x13] + [UInt8](repeating: 0xFF, count: 8) + [1], [0x51, 0x61]]),
-        // What does not fit, or is not there.
+        // Objects that are truncated, missing or of the wrong kind.
         list([[0x5F, 0x10, 0x7F]]), list([[0x5F, 0x09]]), list([[0x5F]]), list([[0x55, 0x61]]), list([[0x12, 1]]),
         list([[0x15]]), list([[0x24]]), list([[0x23, 1]]), list([[0x70]]), list([[0xC0]]), list([[0x0A]]),
         list([[0xF0]]),
         list([[0xA1, 5]]), list([[0xD1, 1, 7], [0x51, 0x61]]), list([[0xD1, 1], [0x51, 0x61]]),
-        // Trailers.
+        // Damaged trailers.
         list([[0x09]], top: 1), list([[0x09]], offsetSize: 0), list([[0x09]], offsetSize: 2), list([]),
         BinaryPropertyList.magic + [UInt8](repeating: 0xFF, count: 33), BinaryPropertyList.magic,
         Array(list([[0x09]]).dropLast()), Array("bplist01".utf8) + list([[0x09]]).dropFirst(8),

@@ -8,7 +8,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Files that are no configuration end in a typed error, and never in a trap or a wait.
+/// Files that are not configurations end with a typed error, and never with a trap or a hang.
 struct ConfigurationSyntaxTests {
     let folder: TemporaryFolder
 
@@ -22,7 +22,7 @@ struct ConfigurationSyntaxTests {
         Data(#"<?xml version="1.0" encoding="UTF-8"?><plist version="1.0">\#(content)</plist>"#.utf8)
     }
 
-    /// A binary property list in which each object is a list that names the next one `width` times.
+    /// Returns a binary property list in which each object is a list that names the next one `width` times.
     private static func binary(depth: Int, width: Int) -> Data {
         var data = Data("bplist00".utf8)
         var offsets: [UInt32] = []
@@ -199,7 +199,7 @@ struct ConfigurationSyntaxTests {
     private struct Generator: RandomNumberGenerator {
         var state: UInt64
 
-        // SplitMix64, so that a failure comes again.
+        // SplitMix64, so that a failure can be repeated.
         mutating func next() -> UInt64 {
             state &+= 0x9E37_79B9_7F4A_7C15
             var mixed = state

@@ -4,7 +4,7 @@ internal import CipherStoreTestKit
 import Foundation
 import Testing
 
-/// What the errors of the library say to whoever asks Foundation.
+/// The descriptions that Foundation returns for the library's errors.
 struct ErrorTextTests {
     private static let errors: [any Error & CustomStringConvertible] = [
         DatabaseError(extendedCode: 2067, message: "UNIQUE constraint failed: t.v", sql: "INSERT", path: "/a/b"),

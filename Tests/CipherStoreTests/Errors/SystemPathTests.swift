@@ -1,7 +1,7 @@
 internal import CipherErrors
 import Testing
 
-/// Names of files as text and back.
+/// The conversion of file names to text and back.
 @Suite struct SystemPathTests {
     private static func isExact(_ name: [UInt8]) -> Bool { SystemPath.bytes(SystemPath.text(name)) == name }
 

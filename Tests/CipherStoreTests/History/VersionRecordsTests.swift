@@ -8,9 +8,9 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// The version in `user_version` beside the one in the history, where other code writes to one of them.
+/// The version in `user_version` and the one in the history, if other code writes one of them.
 struct VersionRecordsTests {
-    /// An app in which each step from 2 on adds a row, so that a step which runs twice or never is seen.
+    /// An app in which each step from 2 on adds a row, which shows whether a step ran twice or never.
     private struct App {
         let folder: TemporaryFolder
         var isEncrypted = true
@@ -66,7 +66,7 @@ struct VersionRecordsTests {
         func events() throws -> [String] { try with { try HistoryTable.latestEvents($0).reversed().map(\.event) } }
     }
 
-    // MARK: Lowered
+    // MARK: Lowered versions
 
     @Test(
         "A user_version that other code lowered is reported and corrected, and no step runs again",
@@ -86,7 +86,7 @@ struct VersionRecordsTests {
         #expect(report.warnings.first?.contains("user_version") == true)
         #expect(try app.steps() == [2, 3, 4])
         #expect(try app.userVersion() == 4)
-        // Code that does so at every launch does not make the history grow.
+        // Code that lowers the version at every launch does not make the history grow.
         #expect(try app.events() == events)
         #expect(try app.open(4).warnings.isEmpty)
         try app.run("PRAGMA user_version = 2")
@@ -123,7 +123,7 @@ struct VersionRecordsTests {
         #expect(try app.steps() == [2, 3, 4, 5])
     }
 
-    // MARK: Raised
+    // MARK: Raised versions
 
     @Test("A user_version that other code raised applies, because that code may have changed the schema")
     func raised() throws {
@@ -131,7 +131,7 @@ struct VersionRecordsTests {
         try app.open(3)
         app.isEncrypted = false
         try app.open(3)
-        // A release without CipherStore goes on with the decrypted file.
+        // A release without CipherStore continues with the decrypted file.
         try app.run("ALTER TABLE log ADD COLUMN c4; INSERT INTO t VALUES (4); PRAGMA user_version = 4")
         app.isEncrypted = true
         let report = try app.open(5)
@@ -188,7 +188,7 @@ struct VersionRecordsTests {
         #expect(report.migration.from == SchemaVersion("1.9"))
     }
 
-    // MARK: Emptied
+    // MARK: Emptied records
 
     @Test("If the history was emptied with all other tables, user_version applies")
     func emptied() throws {

@@ -15,7 +15,9 @@ struct AsyncKeyProviderTests {
         folder = try TemporaryFolder()
     }
 
-    /// An answer that never comes; it notes that its task was cancelled.
+    /// An answer that never comes.
+    ///
+    /// It records that its task was cancelled.
     private static func never(_ asked: Gate, _ cancelled: Gate) -> AsyncKeyProvider {
         .async { _, _ in
             asked.arrive()

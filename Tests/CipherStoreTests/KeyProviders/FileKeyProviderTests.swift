@@ -5,7 +5,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Key files: read only where nobody else can, and made once.
+/// Key files, which are read only if nobody else can read them, and are created once.
 struct FileKeyProviderTests {
     let folder: TemporaryFolder
     private let raw = TestKeys.text(15)

@@ -9,11 +9,13 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// A change of key on opening: nobody is locked out, and no key is dropped too early.
+/// A key change on opening: the file can always be opened, and no key is dropped too early.
 struct KeyRotationTests {
     private typealias Fixture = OpeningFixture
 
-    /// What happened to a provider's keys; the old one is gone once it was told so, if it drops it.
+    /// The events of a provider's keys.
+    ///
+    /// If the provider drops the old key when it is told to, the old key no longer exists.
     private final class Log: @unchecked Sendable {
         // Read and written only under `lock`.
         private var entries: [String] = []
@@ -28,7 +30,7 @@ struct KeyRotationTests {
     private static let missing = StoreError(.keyUnavailable, "there is none")
     private static let locked = StoreError(.keyStoreLocked, "it is locked")
 
-    /// From the old key to the new one, each of which counts how it is asked.
+    /// Returns a rotation from the old key to the new one, which records each request.
     private func rotation(
         _ log: Log, old: @escaping @Sendable () throws -> CipherKey = Self.old,
         new: @escaping @Sendable (KeyPurpose) throws -> CipherKey = { _ in try Self.new() },
@@ -56,7 +58,7 @@ struct KeyRotationTests {
         try Fixture.open(file.folder, Fixture.configuration(encryption), provider: provider)
     }
 
-    /// Opens, and expects a refusal that leaves every byte as it was.
+    /// Opens the file, and expects a refusal that leaves every byte unchanged.
     private func refusal(
         _ file: LegacyFile, _ provider: some KeyProvider, sourceLocation: SourceLocation = #_sourceLocation
     ) throws -> StoreError.Code? {
@@ -271,7 +273,7 @@ struct KeyRotationTests {
         #expect(error?.code == .migration)
         #expect(error?.path == file.path)
         #expect(error?.advice == "correct the step; nothing was changed")
-        // A log has been moved into its file, as SQLite does itself when the last connection is closed.
+        // The log was copied into its file, as SQLite does when the last connection closes.
         if journal == "DELETE" { #expect(try file.digest() == before) }
         #expect(try file.folder.names == ["app.db"])
         #expect(log.count("done") == 0)
@@ -312,7 +314,7 @@ struct KeyRotationTests {
             provider: TestKeys.provider(Self.old))
         let paths = opening.paths
         let error = try opening.run { _ in
-            // On a thread of its own: a job of this thread would be one that the run waits for.
+            // Uses a separate thread, because a job on this thread would belong to the run.
             let answer = BlockingAnswer<StoreError?>()
             Thread.detachNewThread {
                 answer.give(Result { try storeError { try UpgradeLock.withLock(paths, timeout: .zero) {} } })

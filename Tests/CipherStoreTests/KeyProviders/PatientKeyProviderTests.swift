@@ -7,11 +7,11 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Providers that do not answer: the waiting ends, and nothing has been changed.
+/// Providers that do not answer: the wait ends, and nothing has changed.
 struct PatientKeyProviderTests {
     private typealias Fixture = OpeningFixture
 
-    /// Answers once it is let go.
+    /// Answers when it is released.
     private final class Gate: Sendable {
         private let semaphore = DispatchSemaphore(value: 0)
         func wait() { semaphore.wait() }
@@ -61,7 +61,7 @@ struct PatientKeyProviderTests {
             gate.wait()
             return try TestKeys.raw()
         }
-        // The new key must be in time, however slow the machine is.
+        // The new key must be in time, even on a slow machine.
         let cancellation = UpgradeCancellation()
         let new = ClosureKeyProvider { _, _ in try TestKeys.raw(8) }
         let late = ClosureKeyProvider { purpose, database in

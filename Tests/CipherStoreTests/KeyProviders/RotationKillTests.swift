@@ -6,12 +6,14 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// A change of key on opening, killed at every stage and at every system call that counts: one of the keys always opens the
-/// file, no key is dropped before the file is done with it, and the next opening finishes.
+/// A key change on opening, killed at every stage and at every relevant system call.
+///
+/// One of the keys always opens the file, no key is dropped while the file still needs it, and the next opening
+/// finishes.
 struct RotationKillTests {
     private static let subject = TestProgram.built("CipherCrashSubject")
 
-    /// An encrypted database with rows in its log alone, under the key in `old`.
+    /// An encrypted database with rows only in its log, under the key in `old`.
     private func folder() throws -> TemporaryFolder {
         let folder = try TemporaryFolder()
         try folder.write(TestKeys.text() + "\n", to: "old")
@@ -22,7 +24,7 @@ struct RotationKillTests {
         return folder
     }
 
-    /// The keys that open a copy of the file, of those that are still kept, and whether every row is there.
+    /// Returns which of the kept keys open a copy of the file with every row.
     private func opening(_ folder: TemporaryFolder) throws -> [String] {
         try ["old", "new"].filter { name in
             guard FileManager.default.fileExists(atPath: folder.path(name)) else { return false }
@@ -31,7 +33,7 @@ struct RotationKillTests {
                 try FileManager.default.copyItem(atPath: folder.path(file), toPath: look.path(file))
             }
             do {
-                // As the next launch does, a journal rolled back included.
+                // Opens the copy as the next launch does, including the rollback of a journal.
                 let opened = try OpeningFixture.open(
                     look, Configuration(databaseName: "app.db", version: 23), provider: .file(folder.path(name)))
                 let key = try FileKeyProvider(path: folder.path(name)).key(for: .existing, database: opened.path)
@@ -83,7 +85,7 @@ struct RotationKillTests {
             #expect(["rekeyed", "opened"].contains(next), "\(call) \(number): \(next)")
             try checkFinished(folder)
         }
-        // The call was met at least once, and the last run was one that nothing killed.
+        // The call was made at least once, and nothing killed the last run.
         #expect((2..<100).contains(number))
     }
 }

@@ -3,9 +3,9 @@ internal import CipherSQLite
 internal import CipherSQLiteFormat
 import Testing
 
-/// Pages that are authenticated together with those that follow.
+/// Pages that are authenticated together with the pages that follow.
 @Suite struct PageRunTests {
-    /// As many pages as a number can name, each the same bytes.
+    /// The largest possible number of pages, all with the same bytes.
     private struct EndlessPages: PageSource {
         let geometry: PageGeometry
         var pageCount: UInt32 { .max }

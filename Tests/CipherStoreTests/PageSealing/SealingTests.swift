@@ -5,7 +5,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// What is written through the sealing file layer is what SQLCipher itself would have written.
+/// The sealing file layer writes the same bytes as SQLCipher itself.
 @Suite("Sealing", .enabled(if: FileLayer.canSeal(CipherSettings())))
 struct SealingTests {
     private let folder: TemporaryFolder
@@ -41,7 +41,7 @@ struct SealingTests {
         return true
     }
 
-    /// The file, open, and made where there is none.
+    /// Opens the file, and creates it if it does not exist.
     private func file() throws -> FileHandle {
         if !FileManager.default.fileExists(atPath: path) {
             try Data().write(to: URL(fileURLWithPath: path))
@@ -72,7 +72,7 @@ struct SealingTests {
         try connection.execute("CREATE INDEX copy.i ON t(a)")
         try connection.transaction {
             for id in 0..<rows {
-                // Spread over the index, so that its pages leave the small cache and come back.
+                // Rows spread over the index, so that its pages leave the small cache and return.
                 try connection.execute(
                     "INSERT INTO t VALUES (\(id), \("\(id &* 7_919 % 10_007) word"), zeroblob(\(id % 1_500)))")
             }

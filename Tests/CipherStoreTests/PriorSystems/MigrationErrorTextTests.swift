@@ -8,7 +8,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// What errors and plans say to the reader.
+/// The texts of errors and plans.
 struct MigrationErrorTextTests {
     @Test(
         "An error in a declaration names its place in the configuration",

@@ -6,7 +6,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// What an app must not overlook, and nothing else would show.
+/// Losses that an app must notice, and that nothing else would show.
 struct MissingSignTests {
     @Test(
         "An encrypted database whose tables are all empty causes a warning, whatever version it records",
@@ -29,7 +29,7 @@ struct MissingSignTests {
         let fixture = try PriorFixture("Template/NoteStore.json")
         try fixture.write { connection in
             try TemplateApp.writeDatabase(connection, version: 2)
-            // Another number for a name that the template brings, and must be unique.
+            // The user's row has another number for a unique name that the template also contains.
             try connection.executeScript(
                 "CREATE TABLE unit (id INTEGER PRIMARY KEY, name TEXT UNIQUE, factor REAL, icon BLOB); INSERT INTO unit VALUES (40, 'lb', 1, NULL)"
             )

@@ -6,7 +6,7 @@ internal import CipherStore
 import CipherTestSupport
 import Foundation
 
-/// A folder with what an app left, and the configuration of that app.
+/// A folder with the files of an app, and the app's configuration.
 struct PriorFixture {
     let folder: TemporaryFolder
     var configuration: Configuration
@@ -21,7 +21,7 @@ struct PriorFixture {
 
     /// Writes a plaintext database into the folder.
     ///
-    /// - Parameter unclosed: Whether the files are taken while the connection is open, as a killed app leaves them.
+    /// - Parameter unclosed: Whether the files are copied while the connection is open, as a killed app leaves them.
     func write(
         _ name: String? = nil, journal: String = "DELETE", unclosed: Bool = false,
         _ make: (Connection) throws -> Void
@@ -53,7 +53,7 @@ struct PriorFixture {
             provider: TestKeys.provider(), options: options)
     }
 
-    /// Opens as a launch of the app does.
+    /// Opens the database as a launch of the app does.
     @discardableResult
     func open() throws -> OpenReport { try opening().run().report }
 
@@ -72,7 +72,7 @@ struct PriorFixture {
     /// The first column of every row, as text.
     func values(_ sql: String) throws -> [String] { try read { try Self.values(sql, $0) } }
 
-    /// The same of a connection that is open.
+    /// Returns the first column of every row of an open connection, as text.
     static func values(_ sql: String, _ connection: Connection) throws -> [String] {
         var values: [String] = []
         try connection.forEachRow(SQL(text: sql)) { row in
@@ -87,7 +87,7 @@ struct PriorFixture {
         return values
     }
 
-    /// A folder of the same app in which nothing was.
+    /// Returns a folder of a fresh install of the same app.
     func fresh() throws -> PriorFixture {
         let fresh = PriorFixture(folder: try TemporaryFolder(), configuration: configuration)
         try fresh.open()
@@ -99,7 +99,7 @@ struct PriorFixture {
         self.configuration = configuration
     }
 
-    /// A folder in memory with files that were taken before, for tests of hundreds of states.
+    /// Makes a folder in memory with saved files, for tests of hundreds of states.
     init(_ files: FolderState, _ configuration: Configuration) throws {
         self.init(folder: try TemporaryFolder(inMemory: true), configuration: configuration)
         try files.write(to: folder)
@@ -107,7 +107,7 @@ struct PriorFixture {
 
     func digest() throws -> FolderDigest { try FolderDigest(folder.url, ignoring: ["-shm"]) }
 
-    /// The shape of the schema, whatever the texts say that made it, without what only this user has.
+    /// Returns the shape of the schema, regardless of its exact SQL, without the objects that only this user has.
     func shape(without names: Set<String> = []) throws -> [String] {
         try read { connection in
             var lines: [String] = []
@@ -150,8 +150,9 @@ struct FailingSource: SchemaSource {
 }
 
 extension PriorFixture {
-    /// Lets the migration of the database fail at every position of its plan; gives the positions after which it was
-    /// not exactly as before, and how many there were.
+    /// Makes the migration of the database fail at every position of its plan.
+    ///
+    /// Returns the positions after which the database had changed, and the number of positions.
     func positionsThatChange() throws -> (changed: [Int], count: Int) {
         let dump = try read { try DatabaseDump($0) }
         let count = try plan().schema.operations.count

@@ -6,7 +6,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Plaintext files with bytes where SQLite keeps zeros, and encrypted ones with a readable header.
+/// Plaintext files with other bytes where SQLite writes zeros, and encrypted files with a readable header.
 @Suite struct FileHeaderTests {
     private static func poke(_ path: String, _ offset: UInt64, _ bytes: [UInt8]) throws {
         let handle = try FileHandle(forUpdating: URL(filePath: path))
@@ -39,7 +39,7 @@ import Testing
         arguments: [16, 19, 50, 91, 92, 99, 100, 111, 112, 511])
     func cut(size: Int) throws {
         let file = try LegacyFile { try $0.executeScript("CREATE TABLE t(a); INSERT INTO t VALUES (1)") }
-        // What old releases of SQLite left where there are zeros now.
+        // The bytes that old releases of SQLite wrote where newer ones write zeros.
         try Self.poke(file.path, 72, [UInt8](repeating: 5, count: 20))
         let handle = try FileHandle(forUpdating: URL(filePath: file.path))
         try handle.truncate(atOffset: UInt64(size))
@@ -67,7 +67,7 @@ import Testing
                 return
             }
         }
-        // Nearly all of it as in a plaintext file, and still refused: one number is out of its range.
+        // The bytes resemble a plaintext file, but are refused, because one number is out of range.
         bytes = Array(bytes[..<32]) + [UInt8](repeating: 0, count: 4096 - 32)
         bytes.replaceSubrange(100..<108, with: [0x0d, 0, 0, 0, 0, 0x0f, 0xb0, 0])
         bytes[75] = 1

@@ -4,7 +4,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Pages that were made or damaged to harm whoever reads them.
+/// Pages that were made or damaged to harm their reader.
 @Suite struct HostilePageTests {
     /// Pages of 512 bytes, made by hand.
     private struct Pages {
@@ -20,7 +20,7 @@ import Testing
                 ((page - 1) * 512 + offset)..<((page - 1) * 512 + offset + content.count), with: content)
         }
 
-        /// A page of a tree whose cells begin at offsets.
+        /// Returns a page of a tree whose cells begin at the given offsets.
         mutating func tree(_ page: Int, _ kind: UInt8, cells: [Int], right: UInt8 = 0) {
             let header = page == 1 ? 100 : 0
             set(page, header, [kind, 0, 0, UInt8(cells.count >> 8), UInt8(cells.count & 255), 1, 0, 0])
@@ -29,7 +29,7 @@ import Testing
             set(page, pointers, cells.flatMap { [UInt8($0 >> 8), UInt8($0 & 255)] })
         }
 
-        /// What a walk finds, in order.
+        /// Returns what a walk finds, in order.
         func walk(root: UInt32) throws -> (cells: Int, damage: [DamagedPage]) {
             var cursor = TreeCursor(try #require(try FilePages(HeldBytes(bytes))), root: root)
             var (cells, damage): (Int, [DamagedPage]) = (0, [])
@@ -103,7 +103,7 @@ import Testing
         #expect(try reason([2, 1, 1, 0], at: 508) == nil)
         #expect(try reason([0x83, 0x5e, 1], at: 60) == .missing)
         #expect(try reason([0x83, 0x5e, 1], at: 100) == .missing)
-        // 39 of 478 bytes are on the page, before the number of the next.
+        // 39 of 478 bytes are on the page, before the number of the next page.
         #expect(try reason([0x83, 0x5e, 1], at: 466) == .missing && reason([0x83, 0x5e, 1], at: 467) == .cellBounds)
         #expect(try reason([2, 1, 1, 0], at: 300, count: 84) == nil)
         #expect(try reason([2, 1, 1, 0], at: 300, count: 85) == .cellCount)
@@ -111,7 +111,7 @@ import Testing
 
     @Test("A payload ends at overflow pages that form a cycle, belong to the b-tree or lead nowhere")
     func chains() throws {
-        // 1,400 bytes: 464 fit a leaf at most, 39 or more stay, and 508 are on each further page.
+        // 1,400 bytes: a leaf contains at most 464, at least 39 stay on it, and each further page contains 508.
         func damage(_ next: [UInt8]) throws -> [DamagedPage] {
             var pages = Pages(5)
             let local = 39 + (1400 - 39) % 508
@@ -187,11 +187,11 @@ import Testing
             #expect(reading.fault == nil)
             found += min(1, reading.damage)
         }
-        // Most of it hits something.
+        // Most changes have an effect.
         #expect(found > 200)
     }
 
-    /// Changes what the format hangs on: headers of pages, pointers, lengths; or anything.
+    /// Changes important parts of the format, such as headers of pages, pointers and lengths, or any byte.
     private func damage(_ bytes: inout [UInt8], _ random: inout SeededRandom) {
         let pageSize = 256 * Int(bytes[16]) + Int(bytes[17])
         let page = random.below(bytes.count / pageSize) * pageSize

@@ -4,7 +4,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// What the page reader finds in whole databases.
+/// The contents that the page reader finds in intact databases.
 @Suite struct PageReaderTests {
     private let folder = try? TemporaryFolder(inMemory: true)
 
@@ -67,7 +67,7 @@ import Testing
         let usable = pageSize - reserved
         let (table, index, least) = (usable - 35, (usable - 12) * 64 / 255 - 23, (usable - 12) * 32 / 255 - 23)
         var sizes = Set(0...70)
-        // Where the length on the page jumps: at the most that fits, and each overflow page further on.
+        // The sizes at which the length on the page jumps: the largest that fits, and each further overflow page.
         for border in [table, index, least] {
             for pages in 0...3 {
                 sizes.formUnion((border + pages * (usable - 4) - 10)...(border + pages * (usable - 4) + 3))
@@ -210,7 +210,7 @@ import Testing
                 """)
         var bytes = [UInt8](try Data(contentsOf: URL(filePath: path)))
         let wanted: UInt8 = kind == "leaf" ? 13 : 5
-        // Page 2 is the root; some page behind it is of the kind.
+        // Page 2 is the root; a later page has the wanted kind.
         let page = try #require((2..<bytes.count / 512).first { bytes[$0 * 512] == wanted })
         bytes.replaceSubrange((page * 512 + 3)..<(page * 512 + 5), with: [0, 0])
         try Data(bytes).write(to: URL(filePath: path))

@@ -3,14 +3,14 @@ internal import CipherSQLiteFormat
 import CipherTestSupport
 import Foundation
 
-/// A database's rows and index entries, as the page reader and as SQLite give them.
+/// A database's rows and index entries, as read by the page reader and by SQLite.
 struct ReadDatabase: Equatable {
-    /// For each table and index by name, what it holds in its order.
+    /// The contents of each table and index by name, in their order.
     var trees: [String: [String]] = [:]
 
-    /// By the page reader.
+    /// Reads with the page reader.
     ///
-    /// - Throws: ``DamagedPage`` where it finds anything amiss.
+    /// - Throws: ``DamagedPage`` if it finds any damage.
     init(_ source: some PageSource) throws {
         let claims = PageSet()
         for entry in try SchemaEntry.all(in: source, claims: claims, damage: { throw $0 }) where entry.rootPage > 0 {
@@ -30,16 +30,16 @@ struct ReadDatabase: Equatable {
         switch value {
         case .null: "null"
         case .integer(let number): "\(number)"
-        // A REAL that is whole may be stored as an integer.
+        // A REAL with an integral value may be stored as an integer.
         case .real(let number): Int64(exactly: number).map { "\($0)" } ?? "\(number.bitPattern)r"
         case .text(let bytes): "t" + Data(bytes).base64EncodedString()
         case .blob(let bytes): "b" + Data(bytes).base64EncodedString()
         }
     }
 
-    /// By SQLite.
+    /// Reads with SQLite.
     ///
-    /// - Parameter queries: For each table and index the columns that its records have, in their order, and from where.
+    /// - Parameter queries: For each table and index, the columns of its records in order, and their source.
     init(_ connection: Connection, _ queries: [String: Query]) throws {
         for (name, query) in queries {
             let columns = query.columns.map {
@@ -51,7 +51,7 @@ struct ReadDatabase: Equatable {
                 var values: [String] = []
                 for index in 0..<query.columns.count {
                     let type = try row.get(String.self, at: 2 * index)
-                    // The key of a table is its rowid, and NULL in its record.
+                    // The key of a table is its rowid, and is NULL in its record.
                     values.append(query.nulls.contains(index) ? "null" : Self.text(row.value(at: 2 * index + 1), type))
                 }
                 lines.append(values.joined(separator: ","))
@@ -70,7 +70,7 @@ struct ReadDatabase: Equatable {
         }
     }
 
-    /// How SQLite is asked for what one b-tree holds.
+    /// The query for the contents of one b-tree.
     struct Query {
         let columns: [String]
         let from: String
@@ -78,7 +78,7 @@ struct ReadDatabase: Equatable {
         var nulls: Set<Int> = []
     }
 
-    /// Where two differ, in a few words.
+    /// Describes briefly where two differ.
     func difference(from other: ReadDatabase) -> String? {
         guard self != other else { return nil }
         for name in Set(trees.keys).union(other.trees.keys).sorted() {
@@ -92,7 +92,7 @@ struct ReadDatabase: Equatable {
     }
 }
 
-/// A database whose shape a seed determines.
+/// A database whose structure a seed determines.
 struct GeneratedDatabase {
     let pageSize: Int
     let reserved: Int
@@ -120,7 +120,7 @@ struct GeneratedDatabase {
             let isAlias = declaration.hasPrefix("a INTEGER")
             lines.append("CREATE TABLE \(table)(\(declaration)")
             let order = random.pick(["", " DESC", " COLLATE NOCASE"])
-            // What the record of a table WITHOUT ROWID ends with is its key, but for what it has already.
+            // On a table WITHOUT ROWID, an index record ends with the key columns that it does not already contain.
             let ending = isKeyed ? ["b", "a"] : ["rowid"]
             let index = "i\(number)"
             lines.append("CREATE INDEX \(index) ON \(table)(c\(order), d) WHERE d IS NOT 7")
@@ -134,7 +134,7 @@ struct GeneratedDatabase {
                     "INSERT OR IGNORE INTO \(table) VALUES (\(key), \(row % 7), \(values[1]), \(row % 9 * 2) / 4.0)")
             }
             if random.oneIn(2) { lines.append("DELETE FROM \(table) WHERE d < \(random.below(5))") }
-            // Rows from before have no value for it.
+            // Existing rows have no value for the new column.
             if random.oneIn(3), !isKeyed {
                 lines.append("ALTER TABLE \(table) ADD COLUMN e; UPDATE \(table) SET e = NULL")
                 queries[table] = ReadDatabase.Query(
@@ -170,7 +170,7 @@ struct GeneratedDatabase {
         }
     }
 
-    /// Makes the file, to which `body` may do more.
+    /// Makes the file; `body` may change it further.
     func write(_ path: String, _ body: (Connection) throws -> Void = { _ in }) throws {
         try Self.begin(path, pageSize: pageSize, reserved: reserved, vacuum: vacuum)
         try LegacyFile.write(path) { connection in

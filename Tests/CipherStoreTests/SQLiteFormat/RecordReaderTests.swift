@@ -58,7 +58,7 @@ import Testing
     func unusual() throws {
         #expect(try values([2, 9]) == ["1"])
         #expect(try values([1]) == [])
-        // The header's length in nine bytes, of which the last one counts whole.
+        // The header's length takes nine bytes, and all bits of the last one count.
         #expect(try values([0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 10, 8]) == ["0"])
         #expect(try values([4, 0x80, 0x80, 9]) == ["1"])
         #expect(try values([2, 7, 0x7f, 0xf8, 0, 0, 0, 0, 0, 0]) == ["null"])

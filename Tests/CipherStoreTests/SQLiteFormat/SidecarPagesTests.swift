@@ -4,7 +4,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Pages in a log or a journal: what counts of them for SQLite counts for the reader.
+/// Pages in a log or a journal: the reader must use the same ones as SQLite.
 @Suite struct SidecarPagesTests {
     private let folder = try? TemporaryFolder(inMemory: true)
     private static let queries = [
@@ -18,7 +18,7 @@ import Testing
 
     private func write(_ bytes: [UInt8], _ path: String) throws { try Data(bytes).write(to: URL(filePath: path)) }
 
-    /// What SQLite reads in these files, of which it gets copies.
+    /// Returns what SQLite reads in copies of these files.
     private func bySQLite(_ database: [UInt8], _ sidecar: [UInt8], _ ending: String) throws -> ReadDatabase {
         let folder = try TemporaryFolder(inMemory: true)
         try write(database, folder.path("app.db"))
@@ -72,7 +72,9 @@ import Testing
         }
     }
 
-    /// The files of a database as a killed app leaves them, in memory, for nothing here waits for a disk.
+    /// Returns the files of a database as a killed app leaves them.
+    ///
+    /// They are in memory, because no test here depends on a disk.
     private func unclosed(
         _ path: String, _ ending: String, pageSize: Int, _ body: (Connection) throws -> Void
     ) throws -> ([UInt8], [UInt8]) {
@@ -83,7 +85,7 @@ import Testing
         return (try bytes(path), try bytes(path + ending))
     }
 
-    /// Where in a log its frames begin.
+    /// Returns where the frames of a log begin.
     private func frames(_ log: [UInt8]) -> [Int] {
         Array(stride(from: 32, to: log.count - 24, by: 24 + Int(log.big32(8))))
     }
@@ -113,7 +115,7 @@ import Testing
                 if !seen.contains(expected) { seen.append(expected) }
             }
         }
-        // Each of the commits was the last one somewhere.
+        // Each of the commits was the last one in some log.
         #expect(seen.count >= 5)
     }
 
@@ -132,7 +134,7 @@ import Testing
     )
     func tails() throws {
         let (database, log) = try logged(pageSize: 512) { connection in
-            // More than the cache holds, so that frames of it are in the log.
+            // Exceeds the cache, so that the log contains frames of the transaction.
             try connection.executeScript("PRAGMA cache_size = 1; BEGIN; UPDATE t SET b = 'never' || b || zeroblob(900)")
         }
         let versions = try #require(try LogHeader(HeldBytes(log))?.committedPages(in: HeldBytes(log)))
@@ -154,7 +156,7 @@ import Testing
 
     // MARK: Journals
 
-    /// A database before a transaction and in its midst, and the journal of it.
+    /// Returns a database before and during a transaction, and its journal.
     private func journaled(pageSize: Int) throws -> (before: [UInt8], database: [UInt8], journal: [UInt8]) {
         let path = try path("journal-\(UUID().uuidString).db")
         var before: [UInt8] = []
@@ -175,7 +177,7 @@ import Testing
         #expect(try byReader(database, journal: journal) == original)
         let header = try #require(try JournalHeader(HeldBytes(journal)))
         #expect(try header.segments(in: HeldBytes(journal)).count > 1)
-        // Header by header, and records of each segment.
+        // The offsets of all headers, and of records in each segment.
         var offsets = [0, 8, 11, 12, 19, 22, 26]
         for segment in try header.segments(in: HeldBytes(journal)) {
             offsets += [Int(segment.first), Int(segment.first) + 3, Int(segment.first) + 4 + pageSize - 200]
@@ -187,12 +189,12 @@ import Testing
             try expectSame(database, changed, "offset \(offset)")
             try expectSame(database, Array(journal[..<max(28, offset)]), "cut at \(offset)")
         }
-        // What a writer in the mode PERSIST leaves after a commit.
+        // The file that a writer in the mode PERSIST leaves after a commit.
         let spent = [UInt8](repeating: 0, count: 28) + journal[28...]
         #expect(try JournalHeader(HeldBytes(spent))?.originalPages(in: HeldBytes(spent)) == nil)
     }
 
-    /// Half of a rollback may leave anything: what SQLite cannot read then, the reader cannot either.
+    /// A partial rollback may leave any state: if SQLite cannot read it, the reader cannot either.
     private func expectSame(_ database: [UInt8], _ journal: [UInt8], _ comment: Comment) throws {
         guard let expected = try? bySQLite(database, journal, "-journal") else { return }
         guard let read = try? byReader(database, journal: journal) else { return }
@@ -233,7 +235,7 @@ import Testing
 }
 
 extension ReadDatabase {
-    /// Some of the trees.
+    /// Returns some of the trees.
     func only(_ names: [String]) -> ReadDatabase {
         var copy = self
         copy.trees = trees.filter { names.contains($0.key) }

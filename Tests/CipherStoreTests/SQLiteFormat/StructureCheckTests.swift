@@ -5,11 +5,11 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// The check of a database's b-trees against SQLite's own.
+/// Compares the check of a database's b-trees with SQLite's own check.
 @Suite struct StructureCheckTests {
     private let folder = try? TemporaryFolder(inMemory: true)
 
-    /// Whether the page reader finds no fault.
+    /// Whether the page reader finds no damage.
     private static func isSound(_ bytes: [UInt8]) throws -> Bool {
         let held = HeldBytes(bytes)
         guard let header = try FileHeader(of: held), let pages = try FilePages(held) else { return false }
@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    /// Whether SQLite finds a fault in a tree or the free list, or a page that nothing leads to.
+    /// Whether SQLite finds damage in a tree or the free list, or an unreferenced page.
     private func isFaulty(_ bytes: [UInt8]) throws -> Bool {
         let path = try #require(folder).path("changed.db")
         try Data(bytes).write(to: URL(filePath: path))
@@ -42,7 +42,7 @@ import Testing
     @Test("Whichever pages are exchanged, no fault that SQLite finds is missed", arguments: 0..<6)
     func pagesExchanged(part: UInt64) throws {
         var (sound, faulty) = (0, 0)
-        // A pointer map is left to SQLite, and so are names in UTF-16.
+        // The check leaves pointer maps and names in UTF-16 to SQLite.
         let databases = (part * 1_000..<part * 1_000 + 1_000).lazy.map { ($0, GeneratedDatabase(seed: $0)) }
             .filter { $1.vacuum == "NONE" && $1.encoding == "UTF-8" }.prefix(12)
         for (seed, database) in databases {
@@ -87,7 +87,7 @@ import Testing
         var shorter = bytes
         shorter[39] -= 1
         #expect(try !Self.isSound(shorter) && isFaulty(shorter))
-        // The last page of the blob, the only chain that is in use, names one behind it.
+        // The last page of the blob, which is the only chain in use, names a further page.
         let header = try #require(try FileHeader(of: HeldBytes(bytes)))
         let usage = try PageUsage(of: try #require(try FilePages(HeldBytes(bytes))), header: header)
         let chain = (1...UInt32(bytes.count / header.pageSize)).filter { page in
@@ -100,7 +100,7 @@ import Testing
             })
         var longer = bytes
         longer[(Int(last) - 1) * header.pageSize + 3] = 2
-        // SQLite 3.15 does not look at it.
+        // SQLite 3.15 does not check this.
         #expect(try !Self.isSound(longer))
     }
 
@@ -117,7 +117,7 @@ import Testing
         let table = ["CREATE TABLE t(a, without_rowid)", "CREATE INDEX i ON t(a)", "INSERT INTO t VALUES (1, 2)"]
         let sound = try write(table[0], table[1], table[2])
         #expect(try Self.isSound(sound))
-        // The header counts a page more.
+        // The header counts one page more.
         var longer = sound + [UInt8](repeating: 0, count: sound.count / 3)
         longer[31] += 1
         #expect(try !Self.isSound(longer) && isFaulty(longer))

@@ -7,7 +7,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// The collations and functions that a schema of GRDB's may name.
+/// The collations and functions that a GRDB schema may name.
 struct GRDBTextTests {
     private func connection() throws -> Connection {
         let connection = try Connection(path: ":memory:", mode: .create)
@@ -29,7 +29,7 @@ struct GRDBTextTests {
         let connection = try connection()
         try connection.executeScript(text: "CREATE TABLE t(a TEXT COLLATE \(name)); CREATE INDEX i ON t(a)")
         for text in ["é", "E", "e", "Z", "file10", "file2"] { try connection.execute("INSERT INTO t VALUES (\(text))") }
-        // Equal ones in the order of their bytes.
+        // Orders equal texts by their bytes.
         #expect(try connection.values(String.self, "SELECT a FROM t ORDER BY a, CAST(a AS BLOB)") == expected)
     }
 
@@ -90,7 +90,7 @@ struct GRDBTextTests {
 
     @Test func `An index in the order of another locale is rebuilt, and the report says so`() async throws {
         let file = try LegacyFile { connection in
-            // Another locale's order, as far as this one can tell.
+            // Represents another locale's order, which this locale cannot check.
             let others = Collation(name: "swiftLocalizedCompare") { left, right in
                 right.lexicographicallyPrecedes(left) ? -1 : left.elementsEqual(right) ? 0 : 1
             }

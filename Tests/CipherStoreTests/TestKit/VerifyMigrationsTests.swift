@@ -48,7 +48,7 @@ struct VerifyMigrationsTests {
             #expect(rows == 18)
         }
         #expect(try FolderDigest(Repository.fixtures) == before)
-        // Without that allowance it lists what the app no longer declares.
+        // Without that permission, the check lists the objects that the app no longer declares.
         let found = try await failures([fixtures[0]], configuration)
         #expect(found.contains("chat-v22.db: table attachment_cache is not part of a fresh install"))
         #expect(found.contains("chat-v22.db: index chat_by_user is not part of a fresh install"))
@@ -58,7 +58,7 @@ struct VerifyMigrationsTests {
     func differences() async throws {
         let fixtures = [
             try fixture("good.db", "CREATE TABLE chat(uid text); PRAGMA user_version = 1"),
-            // It holds a value, and so it is not dropped.
+            // The column contains a value, so it is not dropped.
             try fixture("column.db", "CREATE TABLE chat(uid TEXT, old TEXT); INSERT INTO chat VALUES ('ana', 'x')"),
             try fixture("order.db", "CREATE TABLE chat(body TEXT NOT NULL DEFAULT '', uid TEXT)"),
             try fixture("extra.db", "CREATE TABLE chat(uid TEXT); CREATE VIEW v AS SELECT uid FROM chat"),

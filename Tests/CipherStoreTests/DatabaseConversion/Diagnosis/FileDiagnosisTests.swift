@@ -67,7 +67,7 @@ struct FileDiagnosisTests {
         try file.change { for index in 2 * size..<3 * size { $0[index] = 0 } }
         #expect(try file.diagnose(key).causes.first?.detail.contains("page 5") == true)
         try file.change { $0[4 * size + 100] ^= 1 }
-        #expect(try file.diagnose(key).kinds == [.damagedPages], "a page of zeros that is in use")
+        #expect(try file.diagnose(key).kinds == [.damagedPages], "a used page of zeros is damaged")
     }
 
     // MARK: Other files

@@ -76,7 +76,7 @@ struct PlantedFile {
         #expect(try FolderDigest(folder.url) == before, "the folder was changed")
         let told = String(decoding: try JSONEncoder().encode(diagnosis), as: UTF8.self)
         for secret in [Self.passphrase, Self.digits, Self.digits.lowercased()] {
-            #expect(!told.contains(secret), "a key was told")
+            #expect(!told.contains(secret), "a key was shown")
         }
         return diagnosis
     }

@@ -174,7 +174,7 @@ struct DamagedIndexTests {
         let before = try file.digest()
         let upgrade = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider())
         if Engine.current.sqliteVersionNumber >= 3_033_000 {
-            // The index would be filled from the rows, as the other index cannot be.
+            // The index would be filled from the rows, but index j needs a function that is missing.
             #expect(try storeError { try upgrade.run() }?.code == .missingFunction)
             #expect(try file.digest() == before)
         } else {

@@ -31,7 +31,7 @@ import Testing
         let worse = try fixture.recover()
         try fixture.check(lost: [trunk, root])
         #expect(worse.notes.contains { $0.contains("free pages") })
-        #expect(worse.complete, "the index names every row that came back: \(worse)")
+        #expect(worse.complete, "the index names every recovered row: \(worse)")
     }
 
     @Test("A row whose damaged rowid equals another row's stays apart, and both are reported")

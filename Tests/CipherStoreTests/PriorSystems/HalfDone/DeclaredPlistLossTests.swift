@@ -6,7 +6,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// What the apps lost that read all rows, deleted the file and inserted the rows again (system B).
+/// What apps lost that read all rows, deleted the file and inserted the rows again (system B).
 struct DeclaredPlistLossTests {
     let folder: TemporaryFolder
 
@@ -26,7 +26,7 @@ struct DeclaredPlistLossTests {
                 ])
         ]))
 
-    /// Makes the file at version 23, brings it to 25, and reads one column of it.
+    /// Makes the file at version 23, upgrades it to 25, and reads one column.
     private func values(_ script: String, _ query: String) throws -> [Value] {
         try LegacyFile.write(
             folder.path("local.db"),

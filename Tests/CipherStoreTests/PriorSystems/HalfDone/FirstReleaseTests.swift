@@ -7,13 +7,13 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// The first release with CipherStore, by the documented configurations: it meets plaintext users of every version.
+/// The first release with CipherStore, with the documented configurations, for plaintext users of every version.
 struct FirstReleaseTests {
     struct User: Sendable, CustomTestStringConvertible {
         let system: String
         let version: String
         let example: String
-        /// Counts what the user has; gives it back as text.
+        /// A query that counts the user's rows and returns the counts as text.
         let rows: String
         let expected: [String]
         /// The version in the property list that the app keeps beside the database.
@@ -22,7 +22,7 @@ struct FirstReleaseTests {
         var testDescription: String { "\(system) \(version)\(keptVersion.map { ", kept list \($0)" } ?? "")" }
     }
 
-    /// How the files lie on the disk.
+    /// The state of the files on the disk.
     enum Rest: Sendable, CaseIterable { case closed, log }
 
     private static let numbered = (1...4).map { version in
@@ -40,7 +40,7 @@ struct FirstReleaseTests {
         (20...26).contains(version) || version == 1 ? [declared(version)] : []
     }
 
-    /// The kept list is older than the database, of its version or newer, up to the version of the app.
+    /// The kept list is older than the database, of the same version or newer, up to the app's version.
     private static let declaredWithList = [1, 20, 23, 24, 25, 26].flatMap { version in
         (version - 1...version + 1).filter { (1...26).contains($0) }.map { declared(version, keptVersion: $0) }
     }
@@ -96,7 +96,7 @@ struct FirstReleaseTests {
     }
 
     private static let users = numbered + declared + declaredWithList + template + tableVersions + appVersions
-    /// The users at the version of the release, of each system.
+    /// The users of each system at the version of the release.
     private static let current = [
         numbered.last, declared.last, declaredWithList.last, template.last, tableVersions.last, appVersions.last,
     ].compactMap { $0 }
@@ -147,7 +147,8 @@ struct FirstReleaseTests {
         var fixture = try fixture(user, rest)
         let version = fixture.configuration.version
         fixture.configuration.encryption.sinceVersion = version
-        // Nothing records a version for the whole database where each table has its own, so each such file is older.
+        // If each table has its own version, nothing records a version for the whole database, so each such file counts
+        // as older.
         if user.system != "table versions" {
             let before = try fixture.digest()
             let error = try #require(try storeError { try fixture.open() })
@@ -168,7 +169,7 @@ struct FirstReleaseTests {
         let fixture = try PriorFixture("NumberedSteps/NumberedSteps.plist")
         try fixture.write { try Self.numbered[0].write($0) }
         try fixture.open()
-        // What SQLCipher's own export leaves: plaintext, with a history that knows of no decryption.
+        // The result of SQLCipher's own export: plaintext, with a history that contains no decryption.
         let plain = fixture.folder.path("plain.db")
         try fixture.read { connection in
             _ = try fixture.folder.write("", to: "plain.db")

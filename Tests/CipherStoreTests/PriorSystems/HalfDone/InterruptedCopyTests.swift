@@ -10,7 +10,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// What an app that ships a template leaves when its own upgrade is killed.
+/// The files of an app that ships a template, after a kill of the app's own upgrade.
 struct InterruptedCopyTests {
     let fixture: PriorFixture
 
@@ -26,7 +26,7 @@ struct InterruptedCopyTests {
 
     // MARK: Without a database
 
-    /// How the copy lies on the disk.
+    /// The state of the copy on the disk.
     enum Rest: String, CaseIterable { case closed, log, journal, emptyDatabase, spentJournal }
 
     private func writeWholeCopy(_ rest: Rest) throws {
@@ -35,7 +35,7 @@ struct InterruptedCopyTests {
         ) { connection in
             try TemplateApp.writeCopy(connection)
             guard rest == .journal else { return }
-            // A change that was not committed, and is half in the file.
+            // An uncommitted change of which half is in the file.
             try connection.executeScript(
                 "PRAGMA cache_size = 2; BEGIN; UPDATE category SET name = hex(zeroblob(3000)); UPDATE note SET title = hex(zeroblob(9000))"
             )
@@ -93,7 +93,7 @@ struct InterruptedCopyTests {
         #expect(try notes() == Self.allNotes)
     }
 
-    /// What is refused, although no database is there.
+    /// Cases that are refused although there is no database.
     @Test("An unreadable copy is refused, and nothing is created", arguments: ["encrypted", "damaged", "cut"])
     func refusesCopy(kind: String) throws {
         try fixture.write(TemplateApp.temporary) { connection in
@@ -183,7 +183,7 @@ struct InterruptedCopyTests {
         #expect(try notes() == Self.allNotes)
     }
 
-    // MARK: Beside a database
+    // MARK: With a database
 
     @Test(
         "Beside a database a half-filled copy is not used, and is removed if all its rows are in the database",

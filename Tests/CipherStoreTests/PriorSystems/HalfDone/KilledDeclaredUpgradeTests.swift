@@ -8,14 +8,14 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// The upgrades of an app with a declared schema, killed behind each of their statements and file operations.
+/// The upgrades of an app with a declared schema, killed after each of their statements and file operations.
 struct KilledDeclaredUpgradeTests {
-    /// How the database lies on the disk.
+    /// The state of the database on the disk.
     enum Rest: String, Sendable, CaseIterable {
         case rollback
-        /// In WAL mode with what the upgrade wrote in the log.
+        /// In WAL mode, with the upgrade's changes in the log.
         case log
-        /// In one transaction, which the kill ends.
+        /// In one transaction, which the kill interrupts.
         case transaction
 
         func begin(_ connection: Connection) throws {
@@ -25,7 +25,7 @@ struct KilledDeclaredUpgradeTests {
                 _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")
                 _ = try connection.value(Int.self, "PRAGMA wal_autocheckpoint = 0")
             case .transaction:
-                // Pages get into the file before the transaction ends.
+                // Pages are written to the file before the transaction ends.
                 try connection.executeScript("PRAGMA cache_size = 1; BEGIN")
             }
         }
@@ -35,7 +35,7 @@ struct KilledDeclaredUpgradeTests {
     enum KeptList: Sendable, CustomTestStringConvertible {
         case version(Int)
         case missing
-        /// Killed while it was written: so many bytes of it.
+        /// The process was killed while it wrote the list, of which this many bytes exist.
         case cut(Int)
 
         var testDescription: String { "\(self)" }
@@ -95,7 +95,7 @@ struct KilledDeclaredUpgradeTests {
         return fixture
     }
 
-    /// The rows as they are in a state, read from a copy of it through SQLite alone.
+    /// Returns the rows of a state, which SQLite alone reads from a copy.
     private func rows(_ files: FolderState, isEncrypted: Bool) throws -> UserRows {
         let folder = try TemporaryFolder(inMemory: true)
         try files.write(to: folder)
@@ -199,7 +199,7 @@ struct KilledDeclaredUpgradeTests {
 
     // MARK: The upgrade to an encrypted file
 
-    /// The statements that fill the new file: it gives the rows new keys, and every BLOB is empty.
+    /// The statements that fill the new file, in which the rows get new keys and every BLOB is empty.
     private static let filling =
         ["chat", "contact", "draft"].map {
             "CREATE TABLE \($0)(id INTEGER PRIMARY KEY AUTOINCREMENT, uid TEXT, content BLOB, name TEXT, body TEXT)"
@@ -215,7 +215,7 @@ struct KilledDeclaredUpgradeTests {
         "After a kill during the app's own encryption every row is kept, and an empty file is no fresh install",
         arguments: Rest.allCases, [23, 25, 26])
     func keepsWhatIsThere(rest: Rest, version: Int) throws {
-        // The app makes the file before it fills it.
+        // The app creates the file before it fills it.
         let states = try states(of: Self.filling, from: "CREATE TABLE t(x); DROP TABLE t", rest, isEncrypted: true)
         let empty = FolderState(files: ["local.db": Data()])
         for (index, files) in ([FolderState(files: [:]), empty] + states).enumerated() {

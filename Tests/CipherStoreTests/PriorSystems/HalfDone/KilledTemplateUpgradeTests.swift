@@ -6,9 +6,9 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// The upgrade of an app with a template, killed behind each of its statements and file operations.
+/// The upgrade of an app with a template, killed after each of its statements and file operations.
 struct KilledTemplateUpgradeTests {
-    /// How the user's database lies on the disk.
+    /// The state of the user's database on the disk.
     enum Database: String, Sendable, CaseIterable {
         /// In rollback mode.
         case rollback
@@ -45,8 +45,9 @@ struct KilledTemplateUpgradeTests {
             }
         }
 
-        /// What else is in the database and in the template, besides what those of `TemplateApp` hold: the template of the
-        /// current version has a trigger, a view, a foreign key and seeds of its own.
+        /// Additions to the database and the template of `TemplateApp`.
+        ///
+        /// The template of the current version has its own trigger, view, foreign key and seeds.
         private func surroundings(_ version: Int) -> String {
             guard version < 3 else { return "" }
             return """
@@ -65,10 +66,10 @@ struct KilledTemplateUpgradeTests {
             if from == 1 { try connection.execute("INSERT INTO link VALUES (5, 'a'), (12, NULL)") }
         }
 
-        /// What is added once the rest was brought from the log to the file.
+        /// The rows that are added after the other rows were copied from the log into the file.
         let later = "INSERT INTO note (id, title) VALUES (70, hex(zeroblob(6000))), (71, 'later')"
 
-        /// The statements of the upgrade, in order; the user's rows win over the template's.
+        /// The statements of the upgrade, in order; the user's rows replace the template's.
         var statements: [String] {
             let columns = from == 1 ? "id, title" : "id, title, body"
             let notes = [5, 9, 12, 70, 71].map {
@@ -86,7 +87,7 @@ struct KilledTemplateUpgradeTests {
     struct State {
         let name: String
         let files: FolderState
-        /// Whether nobody can tell which file counts, so that the app is asked.
+        /// Whether the files do not show which one is current, so that the app must decide.
         var asks = false
     }
 
@@ -96,7 +97,7 @@ struct KilledTemplateUpgradeTests {
         try Configuration(contentsOf: Repository.examples.appending(path: "Template/NoteStore.json"))
     }
 
-    /// The states in the order in which they come, and the user's rows as plain SQLite reads them in the first.
+    /// The states in order, and the user's rows as plain SQLite reads them in the first state.
     private func states(of upgrade: Upgrade) throws -> (states: [State], rows: UserRows) {
         let scratch = try TemporaryFolder(inMemory: true)
         let path = scratch.path(Self.database)
@@ -132,7 +133,7 @@ struct KilledTemplateUpgradeTests {
         if upgrade.copy == .closed || upgrade.copy == .log {
             _ = try connection.value(String.self, "PRAGMA main.journal_mode = WAL")
         }
-        // Pages get into the file before the transaction ends.
+        // Pages are written to the file before the transaction ends.
         if upgrade.copy == .transaction { try connection.executeScript("PRAGMA cache_size = 1; BEGIN") }
         states.append(State(name: "behind the template", files: try database.with(FolderState(copyFolder))))
         for (index, statement) in upgrade.statements.enumerated() {
@@ -215,7 +216,7 @@ struct KilledTemplateUpgradeTests {
             #expect(report.warnings.contains { $0.contains(Self.copy) && $0.contains("was not removed") }, name)
             let files = try FolderState(fixture.folder).files
             for file in state.files.files.keys where file.hasPrefix(Self.copy) {
-                // SQLite itself brings a log into the database beside it.
+                // SQLite itself copies a log into the database beside it.
                 let isMerged = file == Self.copy + "-wal" && state.files.files[Self.copy] != nil
                 #expect(isMerged || files[file] != nil, name)
             }

@@ -7,9 +7,9 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// The app's own upgrade of one table, killed behind each of its statements.
+/// The app's own upgrade of one table, killed after each of its statements.
 struct KilledTableUpgradeTests {
-    /// What the release makes of `chat(id, uid, msg, mood, mark)`.
+    /// The new form of `chat(id, uid, msg, mood, mark)` in the release.
     enum Change: String, Sendable, CaseIterable {
         case none, adds, drops, dropsMost, renames, renamesAndDrops
 
@@ -43,7 +43,7 @@ struct KilledTableUpgradeTests {
         }
     }
 
-    /// What else is in the database.
+    /// The other objects in the database.
     enum Surroundings: String, Sendable, CaseIterable {
         case nothing, view, trigger, foreignKey, all
 
@@ -129,7 +129,7 @@ struct KilledTableUpgradeTests {
     private func fixture(_ upgrade: Upgrade, until count: Int, _ more: String = "") throws -> PriorFixture {
         var fixture = try PriorFixture("TableVersions/MessageStore.json")
         fixture.configuration = try Self.configuration(upgrade)
-        // What the schema becomes is the same in a copy that is encrypted, and here there are a thousand states.
+        // The resulting schema is the same in an encrypted copy, and there are a thousand states here.
         fixture.configuration.encryption.isEnabled = upgrade.surroundings == .all
         try fixture.write { connection in
             try connection.executeScript(text: Self.old + upgrade.surroundings.script)
@@ -144,8 +144,9 @@ struct KilledTableUpgradeTests {
         try Configuration(data: Data(upgrade.json.replacing("%@", with: more).utf8), place: "app.json")
     }
 
-    /// The files behind none, one and so on of the statements before the `DROP`, behind which the app itself has given its
-    /// rows new keys.
+    /// The files after each statement before the `DROP`, and before the first one.
+    ///
+    /// After the `DROP`, the app itself has given its rows new keys.
     private static func states(of upgrade: Upgrade) throws -> [FolderState] {
         let scratch = try TemporaryFolder(inMemory: true)
         let connection = try Connection(path: scratch.path("im.db"), mode: .create)
@@ -166,7 +167,7 @@ struct KilledTableUpgradeTests {
         let columns = upgrade.change.columns.map(\.name)
         let text = columns.contains("body") ? "body" : upgrade.change == .dropsMost ? "''" : "msg"
         var configuration = try Self.configuration(upgrade)
-        // What the schema becomes is the same in a copy that is encrypted, and here there are a thousand states.
+        // The resulting schema is the same in an encrypted copy, and there are a thousand states here.
         configuration.encryption.isEnabled = upgrade.surroundings == .all
         for (count, files) in try Self.states(of: upgrade).enumerated() {
             let fixture = try PriorFixture(files, configuration)
@@ -194,7 +195,7 @@ struct KilledTableUpgradeTests {
         }
     }
 
-    /// What the app wrote behind the kill, so that only its owner knows which rows count.
+    /// The rows that the app wrote after the kill, so that only the app's developer knows which rows count.
     static let later = [
         "INSERT INTO chat(uid) VALUES ('later')",
         "INSERT INTO chat(uid) SELECT uid FROM tableOld WHERE id = 4; UPDATE chat SET uid = 'ANA'",
@@ -250,8 +251,8 @@ struct KilledTableUpgradeTests {
             try fixture.values("SELECT id || uid || msg FROM chat ORDER BY id") == ["4anaone", "5botwo", "9anathree"])
     }
 
-    // Before SQLite 3.26 the references of other tables stay with the new table's name, and a number that both tables have
-    // may mean either row.
+    // Before SQLite 3.26, the references of other tables stay with the new table's name, and a number that both tables
+    // contain may refer to either row.
     @Test(
         "Equal rows, rows in the order of an index and incomplete copies are recognized as copies",
         .enabled(if: Engine.current.sqliteVersionNumber >= 3_026_000),

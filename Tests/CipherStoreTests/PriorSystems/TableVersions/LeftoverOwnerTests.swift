@@ -6,7 +6,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// To which table an old one is given back, and when it is left where it is.
+/// To which table an old one is restored, and when it stays unchanged.
 struct LeftoverOwnerTests {
     let fixture: PriorFixture
 
@@ -21,7 +21,8 @@ struct LeftoverOwnerTests {
 
     /// The app at an early release, with two messages and no contact.
     ///
-    /// - Parameter renaming: Whether its upgrade of the messages was begun: the old table has its other name.
+    /// - Parameter renaming: Whether the app's upgrade of the messages had begun, so that the old table has its other
+    ///   name.
     private func write(renaming: Bool = true, before: String = "", _ script: String) throws {
         try fixture.write { connection in
             try connection.executeScript(
@@ -36,7 +37,7 @@ struct LeftoverOwnerTests {
         }
     }
 
-    /// Renames as engines before SQLite 3.26 did: nothing else follows.
+    /// Renames as engines before SQLite 3.26 did: references in other objects stay unchanged.
     private func rename(_ isWanted: Bool, _ connection: Connection) throws {
         guard isWanted else { return }
         try connection.executeScript(
@@ -49,7 +50,7 @@ struct LeftoverOwnerTests {
         try fixture.values("SELECT name FROM sqlite_master WHERE name = 'tableOld' OR sql LIKE '%tableOld%'")
     }
 
-    // MARK: The owner
+    // MARK: The owner of an old table
 
     @Test("The rows of a table are not moved to another table that is empty")
     func keepsAwayFromEmptyTables() throws {
@@ -122,7 +123,7 @@ struct LeftoverOwnerTests {
         "Copies that another table refers to by a new key are kept, and so are the old rows",
         arguments: ["1", "3"])
     func keepsNewReferences(key: String) throws {
-        // Key 3 is the first message's among the old ones, and the third's among the copies.
+        // Key 3 belongs to the first message in the old table, and to the third message in the copy.
         try write(
             before: """
                 INSERT INTO chat VALUES (9, 'w', 'o'); \(Self.attachment) INSERT INTO attachment VALUES (1, 8, x'aa');

@@ -5,7 +5,7 @@ internal import CipherStore
 import CipherTestSupport
 import Testing
 
-/// A killed upgrade whose rename made the foreign keys of other tables lead to `tableOld`, as SQLite does since 3.26.
+/// A killed upgrade whose rename redirected the foreign keys of other tables to `tableOld`, as SQLite does since 3.26.
 struct LeftoverReferenceTests {
     let fixture: PriorFixture
 
@@ -13,7 +13,7 @@ struct LeftoverReferenceTests {
         fixture = try PriorFixture("TableVersions/MessageStore.json")
     }
 
-    /// Messages 2, 5, 9 and 4294967296, of which the upgrade has made 1 to 4.
+    /// Writes the messages 2, 5, 9 and 4294967296, which the upgrade has renumbered from 1 to 4.
     ///
     /// - Parameter chats: The messages of the attachments.
     private func write(_ chats: [Int], _ more: String = "") throws {

@@ -7,7 +7,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// What an app that keeps a version for each table leaves when its own upgrade is killed.
+/// The database of an app that keeps a version for each table, after a kill of the app's own upgrade.
 struct LeftoverTableTests {
     let fixture: PriorFixture
 
@@ -15,7 +15,7 @@ struct LeftoverTableTests {
         fixture = try PriorFixture("TableVersions/MessageStore.json")
     }
 
-    /// A killed upgrade: from and to which release, and how far it came.
+    /// A killed upgrade: its releases, and how far it progressed.
     struct Crash: Sendable, CustomTestStringConvertible {
         let from: Int
         let to: Int
@@ -57,7 +57,7 @@ struct LeftoverTableTests {
                     "ana", "bo",
                 ])
         }
-        // What the rename took along comes back with it.
+        // The objects that the rename changed are restored too.
         #expect(try fixture.values("SELECT tbl_name FROM sqlite_master WHERE name = 'chat_uid'") == ["chat"])
         #expect(try fixture.open().migration.applied.isEmpty)
     }
@@ -139,7 +139,7 @@ struct LeftoverTableTests {
         #expect(try fixture.values("SELECT id || uid FROM contact WHERE name IS NULL ORDER BY id") == ["3ana", "8bo"])
     }
 
-    // MARK: Whose it is
+    // MARK: The owner of the table
 
     @Test("A tableOld that may belong to two tables is refused until the configuration names its owner")
     func refusesAmbiguous() throws {

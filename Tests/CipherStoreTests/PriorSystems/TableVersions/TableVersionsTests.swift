@@ -9,7 +9,7 @@ import Testing
 
 struct TableVersionsTests {
     let fixture: PriorFixture
-    /// What the app of the example leaves alone, for its configuration does not name it.
+    /// The objects that the example app leaves alone, because its configuration does not name them.
     static let own: Set<String> = ["setting", "chat_uid", "people"]
 
     init() throws {
@@ -38,7 +38,7 @@ struct TableVersionsTests {
             try fixture.values("SELECT name || ' ' || version FROM tableVersion ORDER BY name")
                 == ["attachment 1.0", "chat 1.4", "contact 2.0", "draft 1.0"])
         #expect(try fixture.values("PRAGMA user_version") == ["3"])
-        // Tables that the app does not name are none of its business.
+        // The app ignores tables that it does not name.
         #expect(report.migration.withheld.isEmpty)
         #expect(try fixture.values("SELECT name || hex(value) FROM setting") == ["theme00FF"])
         #expect(try fixture.open().migration.applied.isEmpty)
@@ -141,7 +141,7 @@ struct TableVersionsTests {
         #expect(try fixture.open().migration.applied.isEmpty)
     }
 
-    // MARK: Its faults
+    // MARK: Errors
 
     @Test("A rebuilt table keeps its keys, so references still lead to their rows")
     func keepsKeys() throws {

@@ -5,7 +5,7 @@ internal import CipherStore
 import CipherTestSupport
 import Testing
 
-/// Upgrades that ended, and left views, triggers and foreign keys that name the `tableOld` that they dropped.
+/// Completed upgrades that left views, triggers and foreign keys that name the dropped table `tableOld`.
 struct VanishedTableTests {
     let fixture: PriorFixture
 
@@ -36,7 +36,7 @@ struct VanishedTableTests {
         """
     }
 
-    /// Writes what was made, in the order in which it was made.
+    /// Writes the given objects, in their order.
     private func write(_ parts: String...) throws {
         try fixture.write { connection in
             try connection.executeScript(
@@ -90,7 +90,7 @@ struct VanishedTableTests {
             DROP TABLE tableOld;
             """)
         #expect(try fixture.open().warnings.isEmpty)
-        // The column has another name now, and the view follows.
+        // The column has been renamed, and the view is changed accordingly.
         #expect(try fixture.values("SELECT line FROM texts") == ["ana hello"])
         try fixture.read { try $0.execute("INSERT INTO texts VALUES ('later')") }
         #expect(try fixture.values("SELECT body FROM chat WHERE uid = 't'") == ["later"])

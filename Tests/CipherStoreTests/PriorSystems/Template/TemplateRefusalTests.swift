@@ -6,7 +6,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Templates that cannot be used: each is named by a typed error, and the user's database is as it was.
+/// Templates that cannot be used: a typed error names each, and the user's database is unchanged.
 struct TemplateRefusalTests {
     /// A template that cannot be used.
     struct Fault: Sendable, CustomTestStringConvertible {
@@ -111,7 +111,7 @@ struct TemplateRefusalTests {
         var fixture = try PriorFixture("Template/NoteStore.json")
         try fixture.write { try TemplateApp.writeDatabase($0, version: 1) }
         try fixture.open()
-        // What a drift would repair.
+        // A drift that would be repaired.
         try fixture.read { try $0.execute("DROP TABLE unit") }
         let path = shop.path("db.db")
         try fault.make(path)

@@ -73,14 +73,14 @@ struct TemplateTests {
     func bringsSeeds(version: Int) throws {
         try fixture.write { try TemplateApp.writeDatabase($0, version: version) }
         try fixture.open()
-        // What the user deleted comes back with the version that rises, as with the app's own upgrade.
+        // Rows that the user deleted return with a higher version, as with the app's own upgrade.
         #expect(
             try fixture.values("SELECT code || ' ' || name FROM category ORDER BY code")
                 == ["home At home", "misc Miscellaneous", "trip My trips", "work Arbeit"])
-        // A table without a key cannot tell which rows it has.
+        // A table without a key does not show which of the template's rows it has.
         #expect(try fixture.values("SELECT text FROM tip") == ["Swipe to delete"])
         #expect(try fixture.values("SELECT id || typeof(factor) FROM unit ORDER BY id") == ["1real", "2real", "7real"])
-        // The app's own upgrade began with the template's rows in place, so no trigger told of them.
+        // The app's own upgrade began with the template's rows in place, so no trigger recorded them.
         #expect(try fixture.values("SELECT code FROM change") == [])
         try fixture.read { try $0.execute("INSERT INTO category(code) VALUES ('x')") }
         #expect(try fixture.values("SELECT code FROM change") == ["x"])
@@ -115,7 +115,7 @@ struct TemplateTests {
         #expect(try fixture.read(rows) == file.readOriginal(rows))
     }
 
-    // MARK: What the template lacks
+    // MARK: Objects that the template lacks
 
     @Test("An app with a template database keeps the user's own tables and columns, and reports them")
     func withholds() throws {
@@ -153,7 +153,7 @@ struct TemplateTests {
         #expect(try fixture.shape() == fixture.fresh().shape())
     }
 
-    // MARK: Its faults
+    // MARK: Errors
 
     @Test(
         "An app with a template database is left unchanged by a failure at any position of the plan",

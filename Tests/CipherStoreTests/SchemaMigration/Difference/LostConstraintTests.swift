@@ -152,7 +152,7 @@ struct LostConstraintTests {
         #expect(try fixture.launch(source(change, policy)).applied.isEmpty)
     }
 
-    // MARK: Beside other changes
+    // MARK: With other changes
 
     @Test("A constraint of a column that is dropped goes with it, and the others are named")
     func dropsWithColumn() throws {

@@ -11,7 +11,7 @@ struct LostIndexTests {
         var present: String
         var wanted: String
         var finding: String
-        /// The reason for which the change is withheld by default; `nil` if it is not.
+        /// The reason why the change is withheld by default; `nil` if it is not.
         var withheld: String?
     }
 

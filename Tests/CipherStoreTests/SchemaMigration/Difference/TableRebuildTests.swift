@@ -113,7 +113,7 @@ struct TableRebuildTests {
             #expect(failure?.detail.contains("rebuildTable chat") == true)
             for round in 0...1 {
                 for pragma in pragmas {
-                    // An engine that does not know the setting has none to give back.
+                    // An engine that does not know the setting has no value to restore.
                     let value = try connection.value(Bool.self, SQL(text: "PRAGMA \(pragma)"))
                     #expect(value == nil || value == isOn, "\(pragma), round \(round)")
                 }

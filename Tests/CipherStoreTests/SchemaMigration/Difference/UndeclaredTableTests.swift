@@ -55,7 +55,7 @@ struct UndeclaredTableTests {
     struct Kept: Sendable, CustomTestStringConvertible {
         var testDescription: String
         var script: String
-        /// The definition of another column that is declared.
+        /// The definition of another declared column.
         var extra: String?
         var withheld: [String]
         var dropped: [String] = []

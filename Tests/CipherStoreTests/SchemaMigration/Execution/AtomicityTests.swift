@@ -21,7 +21,7 @@ struct AtomicityTests {
         CREATE TRIGGER stale_trigger AFTER DELETE ON message BEGIN SELECT 1; END;
         """
 
-    /// Wants every kind of change.
+    /// Requests every kind of change.
     static let source: WantedSource = {
         var source = WantedSource(
             statements: [
@@ -56,7 +56,7 @@ struct AtomicityTests {
             try SchemaMigrator(version: 25, source: Self.source, policy: .allow).plan($0, recorded: 1)
         }
         var kinds = Set(Plan.Operation.Kind.allCases)
-        // Where the engine has no RENAME COLUMN, a rebuild does it.
+        // If the engine has no RENAME COLUMN, the table is rebuilt.
         if Engine.current.sqliteVersionNumber < 3_025_000 { kinds.remove(.renameColumn) }
         #expect(Set(plan.operations.map(\.kind)) == kinds)
         let (dump, bytes) = (try fixture.dump(), try fixture.bytes())

@@ -5,7 +5,7 @@ import Testing
 
 /// Which views and triggers a migration has broken.
 @Suite struct DanglingObjectsTests {
-    /// What cannot be compiled before a change, held against what cannot be after it.
+    /// Compares what cannot be compiled before a change with what cannot be compiled after it.
     private func check(_ script: String, _ change: String) throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), script)
         let connection = try fixture.open()

@@ -100,7 +100,7 @@ struct ForeignKeyTests {
     }
 }
 
-/// A source that wants one statement, until it was applied.
+/// A source that requests one statement, until it was applied.
 struct OnceSource: SchemaSource {
     var sql: String
 

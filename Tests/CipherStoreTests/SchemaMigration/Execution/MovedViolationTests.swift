@@ -6,7 +6,7 @@ import Foundation
 import Testing
 
 struct MovedViolationTests {
-    /// A row of `ch` that refers to 1, which is there, and one that refers to 77, which is not.
+    /// The table `ch` has a row that references the existing row 1, and one that references the missing row 77.
     private static let script = """
         CREATE TABLE par(id INTEGER PRIMARY KEY); INSERT INTO par VALUES (1);
         CREATE TABLE ch(id INTEGER PRIMARY KEY, p INTEGER REFERENCES par(id)); INSERT INTO ch VALUES (1, 1), (2, 77);
@@ -92,7 +92,7 @@ extension String {
     fileprivate var utf8Data: Data { Data(utf8) }
 }
 
-/// A source that wants statements, until they were applied.
+/// A source that requests statements, until they were applied.
 private struct OnceStatements: SchemaSource {
     var sql: [String]
 

@@ -26,7 +26,7 @@ struct StepLossTests {
         "ALTER TABLE chat_new RENAME TO chat",
     ]
 
-    /// The steps as SQL, or as Swift that runs it.
+    /// The steps as SQL, or as Swift code that runs the SQL.
     private static func configuration(
         _ statements: [String], inSwift: Bool, policy: DestructiveChanges = .withhold,
         allowing names: Set<String> = []
@@ -352,7 +352,7 @@ struct StepLossTests {
         #expect(try fixture.launch(configuration, recorded: 1).event == .adopted)
     }
 
-    /// Tables with names that are not UTF-8, with two rows each.
+    /// Makes tables with names that are not UTF-8, with two rows each.
     private static let odd: String = {
         func hex(_ text: String, _ byte: UInt8) -> String {
             "CAST(x'" + text.utf8.map { String(format: "%02x", $0 == UInt8(ascii: "?") ? byte : $0) }.joined()

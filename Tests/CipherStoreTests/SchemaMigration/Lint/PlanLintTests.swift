@@ -12,7 +12,7 @@ struct PlanLintTests {
         var wanted = "CREATE TABLE t(a TEXT)"
         var index: String?
         var finding: String
-        /// A table that is to stay.
+        /// A table that must stay.
         var parent: String? { script.contains("p(k PRIMARY KEY)") ? "CREATE TABLE p(k PRIMARY KEY)" : nil }
         var severity = Plan.Finding.Severity.losesData
     }

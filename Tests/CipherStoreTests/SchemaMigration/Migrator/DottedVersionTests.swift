@@ -29,7 +29,7 @@ struct DottedVersionTests {
         #expect(try fixture.launch(newer, recorded: SchemaVersion("1.9.1")).event == nil)
         try fixture.with(.readOnly) { (connection) throws in
             #expect(try connection.value(Int.self, "PRAGMA user_version") == 7)
-            // A column of numbers would hold 1.1.
+            // A numeric column would contain 1.1.
             #expect(try HistoryTable.latestEvents(connection).map(\.toVersion) == ["1.10.0", "1.9.2"])
         }
         let downgrade = try storeError { try fixture.launch(older) }

@@ -7,9 +7,9 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// A database file in a folder of its own, plaintext or encrypted, in one of the journal modes.
+/// A database file in a separate folder, plaintext or encrypted, in one of the journal modes.
 struct MigrationFixture {
-    /// How the file is kept.
+    /// The form and the journal mode of the file.
     struct Form: Sendable, CustomTestStringConvertible {
         var isEncrypted: Bool
         var journalMode: String
@@ -40,16 +40,19 @@ struct MigrationFixture {
             path: path, mode: mode, key: TestKeys.raw(), settings: CipherSettings(), busyTimeout: busyTimeout)
     }
 
-    /// Opens, runs `body` and closes.
+    /// Opens the file, runs `body` and closes the file.
     func with<Result>(_ mode: Connection.Mode = .readWrite, _ body: (Connection) throws -> Result) throws -> Result {
         let connection = try open(mode)
         defer { connection.close() }
         return try body(connection)
     }
 
-    /// The bytes of every file in the folder, by name, taken while no connection is open.
+    /// Returns the bytes of every file in the folder, by name.
     ///
-    /// A read-only connection leaves an empty `-wal` and a `-shm` beside a WAL database; compare `app.db` alone then.
+    /// No connection may be open.
+    ///
+    /// A read-only connection leaves an empty `-wal` and a `-shm` beside a database in WAL mode; compare only `app.db`
+    /// then.
     func bytes() throws -> [String: Data] {
         let directory = URL(fileURLWithPath: path).deletingLastPathComponent()
         var files: [String: Data] = [:]
@@ -59,7 +62,9 @@ struct MigrationFixture {
         return files
     }
 
-    /// Schema, rows and version as text, the same for the same content whatever the pages look like.
+    /// Returns the schema, the rows and the version as text.
+    ///
+    /// The text depends only on the content, not on the pages.
     func content() throws -> [String] {
         try with(.readOnly) { connection in
             var lines = ["user_version \(try connection.value(Int.self, "PRAGMA user_version") ?? -1)"]
@@ -77,7 +82,7 @@ struct MigrationFixture {
         }
     }
 
-    /// Migrates on a connection of its own, as one launch does.
+    /// Migrates on a separate connection, as one launch does.
     @discardableResult
     func launch(_ configuration: Configuration, recorded: SchemaVersion? = nil) throws -> MigrationReport {
         try with { try SchemaMigrator(configuration: configuration).migrate($0) { recorded } }
@@ -102,7 +107,7 @@ extension Configuration {
     }
 }
 
-/// The error that `body` throws, which must be a `StoreError`.
+/// Returns the error that `body` throws, which must be a `StoreError`.
 func storeError(from body: () throws -> some Any) throws -> StoreError? {
     do {
         _ = try body()

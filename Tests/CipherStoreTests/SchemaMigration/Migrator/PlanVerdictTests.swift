@@ -35,7 +35,7 @@ struct PlanVerdictTests {
     }
 }
 
-/// An old database and a configuration, as a seed has them.
+/// An old database and a configuration, as determined by a seed.
 private struct GeneratedMigration: CustomStringConvertible {
     let folder: TemporaryFolder
     private var configuration: Configuration
@@ -69,7 +69,7 @@ private struct GeneratedMigration: CustomStringConvertible {
                     baseline: .sql(baseline),
                     updates: updates.enumerated().map { .init(SchemaVersion($0 + 2), .sql($1)) },
                     everyLaunch: random.oneIn(6) ? [random.pick(Self.pool)] : []))
-            // What an older system left of the first step.
+            // The statements of the first step that an older system has run.
             if random.oneIn(3) {
                 version = 1
                 script += updates[0].prefix(random.below(updates[0].count + 1)).joined(separator: ";\n") + ";\n"
@@ -110,9 +110,9 @@ private struct GeneratedMigration: CustomStringConvertible {
         try write(script, isEncrypted: configuration.encryption.isEnabled && random.oneIn(3), isLog: random.oneIn(2))
     }
 
-    /// Statements that the older system runs one by one; what fails is passed over.
+    /// Runs a script statement by statement, as the older system does, and ignores failed statements.
     private func write(_ script: String, isEncrypted: Bool, isLog: Bool) throws {
-        // A part of it is in the log alone, which a killed process leaves.
+        // Some of its changes are only in the log, which a killed process leaves.
         try LegacyFile.write(folder.path("app.db"), key: isEncrypted ? TestKeys.raw() : nil, unclosed: isLog) {
             connection in
             if isLog { _ = try connection.value(String.self, "PRAGMA journal_mode = WAL") }
@@ -134,7 +134,7 @@ private struct GeneratedMigration: CustomStringConvertible {
         }
     }
 
-    // MARK: What there is to choose from
+    // MARK: Random choices
 
     private static func definitions(_ random: inout SeededRandom) -> [String] {
         let name = random.pick(["TEXT", "TEXT COLLATE NOCASE", "TEXT NOT NULL", "VARCHAR(20) DEFAULT 'x'"])
@@ -216,7 +216,7 @@ private struct GeneratedMigration: CustomStringConvertible {
         return random.some(2, of: pool) + pool[begin..<(begin + 4)] + random.some(1, of: pool)
     }
 
-    /// The statements of two steps, most of which run on an empty database.
+    /// Returns the statements of two steps, most of which succeed on an empty database.
     private static func updates(
         after baseline: [String], _ named: (String) -> String, _ random: inout SeededRandom
     ) throws -> [[String]] {

@@ -265,7 +265,7 @@ struct SchemaMigratorTests {
     }
 }
 
-/// A source that always wants the same.
+/// A source that always requests the same changes.
 struct FixedSource: SchemaSource {
     var operations: [Plan.Operation]
 

@@ -6,7 +6,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Versions as they were given, and numbers as they are.
+/// Versions in the form in which they were specified, and numeric versions.
 struct VersionTextTests {
     @Test("A version keeps its original text", arguments: ["1.10.0", "2.0.0", "0.0", "01.2", "24"])
     func keepsText(text: String) throws {

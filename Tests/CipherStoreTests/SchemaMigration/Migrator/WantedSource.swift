@@ -3,12 +3,12 @@ internal import CipherSQLite
 internal import CipherSchemaMigration
 import CipherTestSupport
 
-/// A source that wants what some CREATE statements make.
+/// A source that requests the objects of some CREATE statements.
 struct WantedSource: SchemaSource {
     var statements: [String]
     var renames = WantedSchema.Renames()
     var policy = DestructiveChanges.withhold
-    /// Steps of an app's own, done once.
+    /// The app's own steps, which run once.
     var steps: [Plan.Operation] = []
 
     func plan(for state: DatabaseState) throws -> Plan {
@@ -24,7 +24,7 @@ struct WantedSource: SchemaSource {
 }
 
 extension MigrationFixture {
-    /// Migrates to what a source wants.
+    /// Migrates to the schema that a source requests.
     @discardableResult
     func launch(_ source: WantedSource, foreignKeys: Bool = false) throws -> MigrationReport {
         try with { connection in
@@ -35,7 +35,7 @@ extension MigrationFixture {
         }
     }
 
-    /// The texts of the schema by the names of what they make.
+    /// Returns the SQL of the schema by the names of its objects.
     func schema() throws -> [String: String] {
         try with(.readOnly) { connection in
             var texts: [String: String] = [:]
@@ -46,7 +46,7 @@ extension MigrationFixture {
         }
     }
 
-    /// The rows of a query as text.
+    /// Returns the rows of a query as text.
     func rows(_ sql: String) throws -> [String] {
         try with(.readOnly) { connection in
             var rows: [String] = []
@@ -57,19 +57,19 @@ extension MigrationFixture {
         }
     }
 
-    /// Everything that SQL can see, by the tests' own means.
+    /// Returns everything that SQL can see, as read by the tests' own code.
     func dump() throws -> DatabaseDump {
         try with(.readOnly) { try DatabaseDump($0) }
     }
 }
 
 extension MigrationReport {
-    /// Kinds and subjects of what was done, without the record of the version.
+    /// Returns the kinds and subjects of the applied changes, without the record of the version.
     var titles: [String] { applied.filter { $0.kind != .stamp }.map(\.title) }
 }
 
 extension SchemaMigrator {
-    /// A migrator to a version with a source of its own.
+    /// Returns a migrator to a version with the given source.
     init(version: SchemaVersion, source: any SchemaSource, policy: DestructiveChanges = .withhold) {
         var goal = SchemaGoal(version: version)
         goal.destructiveChanges = policy

@@ -198,7 +198,7 @@ struct SchemaRenameTests {
         #expect(try fixture.bytes() == before)
     }
 
-    // MARK: Beside what is broken
+    // MARK: With broken objects
 
     @Test(
         "A declared rename is applied beside broken views and triggers, which stay unchanged",

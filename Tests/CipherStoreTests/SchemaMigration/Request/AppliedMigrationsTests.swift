@@ -6,7 +6,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// The version as the number of the migrations that a table says are applied.
+/// The version as the number of migrations that a table lists as applied.
 struct AppliedMigrationsTests {
     let folder: TemporaryFolder
     let connection: Connection

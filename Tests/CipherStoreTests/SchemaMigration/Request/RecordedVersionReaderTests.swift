@@ -100,7 +100,7 @@ struct RecordedVersionReaderTests {
         #expect(error.detail.contains("\"n\" of the table \"v\""))
         #expect(error.advice.contains("recordedVersion.assume"))
         #expect(try read(place, .assumed(7)) == 7)
-        // Text of three numbers is none, and a whole number is the same version in every form.
+        // A text with three numbers is not a fraction, and a whole number is the same version in every form.
         for (text, version) in [("1.10.0", "1.10"), ("2.0", "2"), ("10", "10"), ("3", "3")] {
             try connection.execute("UPDATE v SET n = \(text)")
             #expect(try read(place, .refused) == SchemaVersion(version))

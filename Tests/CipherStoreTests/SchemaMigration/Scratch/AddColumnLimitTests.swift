@@ -9,9 +9,9 @@ import Testing
 struct AddColumnLimitTests {
     struct Limit: Sendable, CustomTestStringConvertible {
         var definition: String
-        /// Whether engines from SQLite 3.26 on, which look at the rows, take it on an empty table.
+        /// Whether engines since SQLite 3.26, which check the rows, accept the definition on an empty table.
         var isFineWhenEmpty = false
-        /// Whether rows that are there have no value for it.
+        /// Whether existing rows have no value for the column.
         var needsValue = false
         var testDescription: String { definition }
     }

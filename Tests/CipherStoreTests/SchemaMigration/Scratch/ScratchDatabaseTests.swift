@@ -5,7 +5,7 @@ import CipherTestSupport
 import Testing
 
 struct ScratchDatabaseTests {
-    /// Enough of each kind that SQLite's rows are taken away in between.
+    /// So many objects of each kind that SQLite's rows are removed in between.
     private static let many =
         (0..<450).map { number in
             switch number % 5 {
@@ -92,7 +92,7 @@ struct ScratchDatabaseTests {
         "A scratch database of a large schema lacks only what fails when it is created",
         .enabled(if: Engine.current.wasBuilt(with: "ENABLE_FTS5")))
     func lacksFailing() throws {
-        // A new virtual table has two rows there, and this one has one.
+        // A new virtual table has two rows in `f_data`, and this one has one.
         let script = """
             CREATE VIRTUAL TABLE f USING fts5(a); DELETE FROM f_data WHERE id = 1;
             CREATE UNIQUE INDEX lost ON f_data(typeof(block)); CREATE INDEX kept ON t3(b)

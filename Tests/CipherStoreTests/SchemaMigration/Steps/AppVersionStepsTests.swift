@@ -22,7 +22,7 @@ struct AppVersionStepsTests {
         return fixture
     }
 
-    // MARK: The whole way
+    // MARK: All versions
 
     @Test(
         "An app with steps by app version is encrypted and migrated from every older version, with or without a step",
@@ -90,7 +90,7 @@ struct AppVersionStepsTests {
         #expect(error.code == .recordedVersion)
         #expect(error.detail.contains("but no recorded version"))
         #expect(error.advice.contains("recordedVersion.assume"))
-        // The rows of another account tell nothing.
+        // The rows of another account do not count.
         fixture.configuration.assumedVersion = SchemaVersion("1.2.0")
         #expect(try fixture.open().migration.from == SchemaVersion("1.2"))
         let wanted = try fixture.freshSchema()

@@ -6,12 +6,12 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// A step of the app's own, killed behind each of its statements, the first included.
+/// A step of the app's own system, killed after each of its statements.
 struct KilledStepTests {
     struct Step: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let statements: [String]
-        /// After how many statements nobody can tell what has run.
+        /// The numbers of statements after which the database does not show what has run.
         var unclear: Set<Int> = []
     }
 
@@ -53,7 +53,7 @@ struct KilledStepTests {
             ], unclear: [1, 2]),
     ]
 
-    /// How the two systems record that the step is still to run.
+    /// How the two systems record that the step has yet to run.
     enum System: String, Sendable, CaseIterable {
         case numbered, appVersions
 

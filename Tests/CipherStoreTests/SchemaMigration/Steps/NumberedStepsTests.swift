@@ -24,7 +24,7 @@ struct NumberedStepsTests {
         try connection.values(String.self, "SELECT id || ' ' || name FROM user_info ORDER BY id")
     }
 
-    // MARK: The whole way
+    // MARK: All versions
 
     @Test(
         "An app with numbered steps is encrypted and migrated from every older version, and keeps its rows",
@@ -103,7 +103,7 @@ struct NumberedStepsTests {
         #expect(report.migration.notes.contains { $0.contains("the schema of its recorded version") })
         let wanted = try fixture.freshSchema()
         try fixture.read { (connection) throws in
-            // Columns that are made up for come after those that did not fail.
+            // Columns that are added afterwards come after those that did not fail.
             #expect(
                 try LegacyStepsApp.schema(connection).map(Self.withoutPlace).sorted()
                     == wanted.map(Self.withoutPlace).sorted())
@@ -112,7 +112,7 @@ struct NumberedStepsTests {
         }
     }
 
-    /// A line of the schema without the number of the column.
+    /// Returns a line of the schema without the column's number.
     private static func withoutPlace(_ line: String) -> String {
         line.replacing(/^(\w+): integer\(\d+\)/) { "\($0.1):" }
     }
@@ -139,7 +139,7 @@ struct NumberedStepsTests {
         }
     }
 
-    /// A database at version 1 in which step 2 was begun.
+    /// A database at version 1 in which step 2 has begun.
     private func begun(_ step: [String], _ script: String) throws -> StepsFixture {
         let fixture = try StepsFixture(
             [

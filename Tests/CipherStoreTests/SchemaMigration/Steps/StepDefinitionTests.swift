@@ -16,7 +16,7 @@ struct StepDefinitionTests {
         "CREATE TRIGGER tr AFTER INSERT ON t BEGIN SELECT 1; END",
     ]
 
-    /// A database at version 1 of which version 2 appends a column.
+    /// A database at version 1 to which version 2 appends a column.
     private func fixture(_ script: [String]) throws -> StepsFixture {
         let parent = "CREATE TABLE parent (id INTEGER PRIMARY KEY)"
         let baseline = [parent, Self.table] + Self.objects

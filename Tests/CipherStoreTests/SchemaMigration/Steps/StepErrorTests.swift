@@ -128,7 +128,7 @@ struct StepErrorTests {
         var files = Self.files
         files["sql_update_3.plist"] = #"["INSERT INTO t (id) VALUES (1), (1)"]"#
         let fixture = try StepsFixture(files)
-        // The rows do not allow it, which only the run itself finds.
+        // The rows make the statement fail, which only the run itself detects.
         #expect(try fixture.plan().operations.count == 4)
         let error = try fixture.refusal()
         #expect(error.code == .migration)

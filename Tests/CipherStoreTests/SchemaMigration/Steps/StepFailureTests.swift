@@ -44,7 +44,7 @@ struct StepFailureTests {
         #expect(error?.code == .migration)
         #expect(error?.detail.contains("update 2[\(position)]") == true)
         let after = try fixture.with { try DatabaseDump($0) }
-        // The row with the number 3 may be gone by then, but it never is: nothing before it deletes it.
+        // The row with the number 3 must still exist, because no earlier statement deletes it.
         #expect(after == before, "\(after.differences(from: before))")
     }
 

@@ -17,9 +17,9 @@ struct StepsFixture {
         configuration = try Configuration(contentsOf: Repository.examples.appending(path: example))
     }
 
-    /// Steps of a test's own, as files.
+    /// Uses the test's own steps, as files.
     ///
-    /// - Parameter files: The content of the property lists by name, JSON where it begins with a bracket.
+    /// - Parameter files: The content of the property lists by name; JSON if it begins with a bracket.
     init(_ files: [String: String], version: String = "3", extra: String = "") throws {
         folder = try TemporaryFolder()
         configuration = try Self.configuration(files, in: folder, version: version, extra: extra)
@@ -58,7 +58,7 @@ struct StepsFixture {
         ).plan().schema
     }
 
-    /// Reads the database, as plaintext where it is not encrypted.
+    /// Reads the database, as plaintext if it is not encrypted.
     func read<Result>(isEncrypted: Bool = true, _ body: (Connection) throws -> Result) throws -> Result {
         let connection = try Connection(path: path, mode: .readWrite)
         defer { connection.close() }
@@ -67,7 +67,7 @@ struct StepsFixture {
         return try body(connection)
     }
 
-    /// The schema that a fresh install of the same configuration has.
+    /// Returns the schema of a fresh install with the same configuration.
     func freshSchema() throws -> [String] {
         let other = try TemporaryFolder()
         let opening = try StoreOpening(
@@ -81,7 +81,7 @@ struct StepsFixture {
         return try LegacyStepsApp.schema(connection)
     }
 
-    /// The error of opening, which must leave every byte of the folder as it was.
+    /// Returns the error of opening, which must leave every byte of the folder unchanged.
     func refusal() throws -> StoreError {
         let before = try FolderDigest(folder.url, ignoring: ["-shm"])
         let error = try storeError { try open() }

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Drops of a step that failed")
 struct SwallowedDropTests {
-    /// A database at version 3 whose step 2 could not drop what it names.
+    /// A database at version 3 whose step 2 could not drop its object.
     private func fixture(_ baseline: [String], drops: [String], found: [String]? = nil) throws -> StepsFixture {
         let table = "CREATE TABLE t(id INTEGER PRIMARY KEY, n TEXT)"
         func json(_ statements: [String]) throws -> String {

@@ -36,7 +36,7 @@ struct AccountFolderTests {
                 accounts += pieces.map { first + second + $0 }
             }
         }
-        // The short form of a long account's folder is no other account's.
+        // The short form of a long account's folder differs from every other account's folder.
         accounts.append(try AccountFolder.name(of: long))
         accounts.append(try AccountFolder.name(of: "%-"))
         let bytes = Set(accounts.map { Array($0.utf8) })

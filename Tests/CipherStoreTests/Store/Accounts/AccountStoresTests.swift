@@ -18,7 +18,7 @@ struct AccountStoresTests {
         folder = try TemporaryFolder()
     }
 
-    /// A key of its own for each account.
+    /// Returns a separate key for each account.
     private static func key(of account: String) throws -> CipherKey {
         let byte = account.utf8.reduce(UInt8(1)) { $0 &* 31 &+ $1 }
         return try TestKeys.raw(byte)
@@ -119,7 +119,7 @@ struct AccountStoresTests {
         let accounts = accounts()
         let anna = try await accounts.switch(to: "anna")
         let (both, used) = (Gate(), Gate())
-        // Neither upgrade goes on before the other has begun and the account in use was written.
+        // Each upgrade waits until the other has begun and the account in use was written.
         let began = Begun()
         let progress: @Sendable (String) -> (UpgradeProgress) -> Void = { account in
             { _ in
@@ -131,7 +131,7 @@ struct AccountStoresTests {
         }
         async let ben = accounts.open("ben", progress: { progress("ben")($0) })
         async let carla = accounts.open("carla", progress: { progress("carla")($0) })
-        // Where the test ends early, as at its time limit, no upgrade waits for it for ever.
+        // If the test ends early, as at its time limit, no upgrade waits forever.
         defer {
             for _ in 1...2 { both.arrive() }
             used.arrive()
@@ -154,7 +154,7 @@ struct AccountStoresTests {
         private var accounts: Set<String> = []
         private let lock = NSLock()
 
-        /// Notes an account, and tells whether it is the first time.
+        /// Records an account, and returns whether it is the first time.
         func insert(_ account: String) -> Bool { lock.withLock { accounts.insert(account).inserted } }
     }
 
@@ -310,7 +310,7 @@ struct AccountStoresTests {
         }
         await began.wait()
         let suspended = Task { await accounts.suspendAll(interruptingAfter: .zero) }
-        // The opening is cancelled by then, and notices it as soon as its closure lets it go on.
+        // The opening is already cancelled, and detects this as soon as its closure continues.
         while await !accounts.isCancelled("ben") { await Task.yield() }
         released.arrive()
         await suspended.value

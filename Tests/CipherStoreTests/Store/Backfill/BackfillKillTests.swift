@@ -3,7 +3,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// A process that runs a backfill and is killed, and the next that goes on.
+/// A process that runs a backfill and is killed, and the next process, which continues the backfill.
 struct BackfillKillTests {
     private static let subject = TestProgram.built("CipherCrashSubject")
 

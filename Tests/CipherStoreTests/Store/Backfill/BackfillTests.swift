@@ -74,7 +74,7 @@ struct BackfillTests {
         #expect(try await store.backfill("b", of: "T") { _, _ in Issue.record("it had finished") } == 0)
     }
 
-    /// Collects what a progress closure is told.
+    /// Collects the values that a progress closure gets.
     private final class Told: @unchecked Sendable {
         // Read and written only under `lock`.
         private var list: [BackfillProgress] = []
@@ -182,7 +182,7 @@ struct BackfillTests {
             try connection.execute("UPDATE t SET visits = visits + (a = \(keys[0][0]) AND b = \(keys[0][1]))")
         }
         #expect(rows == 10)
-        // Keys with text that is not valid UTF-8 are repaired on their way, and so the body finds no row for these.
+        // Keys with invalid UTF-8 are repaired when they are read, so the body finds no row for these.
         #expect(try await visits(store) == [1: 7, 0: 3])
     }
 

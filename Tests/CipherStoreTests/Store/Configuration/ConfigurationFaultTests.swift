@@ -5,7 +5,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// A fault of a configuration file is told with its place: the way to the value, the line and the column.
+/// An error in a configuration file is reported with its place: the path to the value, the line and the column.
 struct ConfigurationFaultTests {
     private func detail(_ data: Data) -> String {
         do {

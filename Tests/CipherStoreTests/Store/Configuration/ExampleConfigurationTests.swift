@@ -6,7 +6,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// The files in `Config/`, and the plist that prior apps ship.
+/// The files in `Config/`, and the property list that existing apps ship.
 struct ExampleConfigurationTests {
     let folder: TemporaryFolder
 

@@ -30,7 +30,7 @@ struct SchemaSourceSectionTests {
     func path(file: String, place: String, expected: String) throws {
         let configuration = try configuration(#""template": { "file": "\#(file)" }"#, place: place)
         guard case .template(let template) = configuration.schema else {
-            Issue.record("no template")
+            Issue.record("the schema source is not a template")
             return
         }
         #expect(template.file == expected)
@@ -56,7 +56,7 @@ struct SchemaSourceSectionTests {
         let other = try configuration(
             #""template": { "file": "x" }, "recordedVersion": { "source": "userVersion" }"#)
         guard case .userVersion = other.recordedVersion else {
-            Issue.record("what it says does not count")
+            Issue.record("the configured source is ignored")
             return
         }
     }
@@ -135,7 +135,7 @@ struct SchemaSourceSectionTests {
         let configuration = try configuration(
             #""tableVersions": { "t": { "version": \#(text), "sql": "CREATE TABLE t(a)" } }"#)
         guard case .tableVersions(let tables) = configuration.schema else {
-            Issue.record("no tables")
+            Issue.record("the schema source does not have table versions")
             return
         }
         #expect(tables == [VersionedTable(name: "t", version: expected, definition: .sql("CREATE TABLE t(a)"))])

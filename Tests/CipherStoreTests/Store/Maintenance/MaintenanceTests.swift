@@ -6,7 +6,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// What the command line can do with a configuration, Swift can.
+/// Swift code can do everything with a configuration that the command-line tool can.
 struct MaintenanceTests {
     private let folder: TemporaryFolder
     private let configuration = Configuration.declaring(["chat": ["uid": "TEXT", "body": "TEXT"]])
@@ -28,7 +28,7 @@ struct MaintenanceTests {
         try connection.executeScript(text: script)
     }
 
-    /// Expects an error that leaves every byte as it was.
+    /// Expects an error that leaves every byte unchanged.
     private func expectRefusal(
         _ code: StoreError.Code, sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> Void
     ) async throws {

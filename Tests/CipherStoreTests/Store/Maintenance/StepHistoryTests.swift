@@ -6,7 +6,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// What the history tells of an app that changes its schema in steps.
+/// The history of an app that changes its schema in steps.
 struct StepHistoryTests {
     private static let files = [
         "sql_default.plist": #"["CREATE TABLE user_info(id INTEGER PRIMARY KEY)"]"#,

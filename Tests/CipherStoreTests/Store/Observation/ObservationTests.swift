@@ -63,7 +63,7 @@ struct ObservationTests {
         #expect(try await task.value == 3)
     }
 
-    /// A write, and whether what is observed must be read again.
+    /// A write, and whether the observed query must be read again.
     struct Write: CustomTestStringConvertible, Sendable {
         let sql: String
         var query = "SELECT a FROM t"
@@ -117,7 +117,7 @@ struct ObservationTests {
         let store = try await open(Self.schema)
         let (runs, seen) = (Counter(), Gate())
         let task = Task {
-            // No value equals the one before.
+            // No value equals the previous one.
             for try await (number, rows, isLast) in store.observe({ db in
                 let rows = try db.values(Value.self, SQL(text: write.query))
                 let isLast = try db.value(Int.self, "SELECT count(*) FROM sqlite_master WHERE name = 'last'") == 1
@@ -130,10 +130,10 @@ struct ObservationTests {
         }
         await seen.wait()
         try await store.write { try $0.executeScript(text: write.sql) }
-        // Old engines do not tell what a query reads of which it takes no column.
+        // Old engines do not report which tables a query reads if it uses none of their columns.
         let isTold = write.isOfInterest || !Engine.current.tellsOfCountedTables
         if isTold { await seen.wait(until: 2) }
-        // Each change of the schema is told.
+        // Each change of the schema is reported.
         try await store.write { try $0.executeScript("CREATE TABLE last(x)") }
         let (number, rows) = try await task.value
         #expect(number == (isTold ? 3 : 2))

@@ -5,7 +5,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// The app's own record of the version, once CipherStore counts by its own.
+/// The app's own record of the version, after CipherStore has its own.
 struct AppRecordTests {
     @Test(
         "The app's own version record is updated in the same transaction",
@@ -31,7 +31,7 @@ struct AppRecordTests {
         try fixture.open()
         #expect(try fixture.values(sql) == expected)
         #expect(try fixture.open().migration.applied.filter { $0.kind != .sql || $0.table != nil }.isEmpty)
-        // An earlier release of CipherStore, or code that is left over, has another number there.
+        // An earlier release of CipherStore, or remaining code of the app, has written another number there.
         let stale = sql.replacing("SELECT", with: "UPDATE").split(separator: " ")
         let (column, table) = (String(stale[1]), String(stale[3]))
         let filter =
@@ -40,7 +40,7 @@ struct AppRecordTests {
         let events = try fixture.values("SELECT id FROM cipherstore_history")
         try fixture.open()
         #expect(try fixture.values(sql) == expected)
-        // Code that writes there at every launch does not make the history grow.
+        // Code that writes the record at every launch does not make the history grow.
         #expect(try fixture.values("SELECT id FROM cipherstore_history") == events)
     }
 

@@ -8,16 +8,16 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// A store that goes on from an app that kept its migrations in a table of their names.
+/// A store that continues from an app that recorded its migrations by name in a table.
 struct AppliedMigrationsOpeningTests {
-    /// The app's migrations one by one, as its older releases made them.
+    /// The app's migrations in order, as its older releases ran them.
     private static let migrations = [
         ("notes", "CREATE TABLE note(id INTEGER PRIMARY KEY, body TEXT NOT NULL)"),
         ("authors", "ALTER TABLE note ADD COLUMN author TEXT"),
         ("tags", "CREATE TABLE tag(name TEXT PRIMARY KEY)"),
     ]
 
-    /// The same as steps, and one that only the new release has.
+    /// The same migrations as steps, and one that only the new release has.
     private static var configuration: Configuration {
         Configuration(
             databaseName: "app.db", version: 4,
@@ -31,7 +31,7 @@ struct AppliedMigrationsOpeningTests {
                     ])))
     }
 
-    /// A file of a release with so many migrations, and what else its table names.
+    /// Makes a file of a release with the given number of migrations, and with other names in its table.
     private static func file(_ count: Int, besides others: [String] = [], key: CipherKey? = nil) throws -> LegacyFile {
         try LegacyFile { connection in
             if let key { try connection.setKey(key, settings: CipherSettings()) }
@@ -66,7 +66,7 @@ struct AppliedMigrationsOpeningTests {
             #expect(try db.values(String.self, "SELECT id || body || pinned FROM note") == ["7first0"])
             #expect(try db.value(Int.self, "PRAGMA user_version") == 4)
             #expect(try db.value(String.self, "SELECT max(toVersion) FROM cipherstore_history") == "4")
-            // Left-over code of the app's would run none of its migrations again.
+            // Remaining code of the app would run none of its migrations again.
             let names = try db.values(String.self, "SELECT identifier FROM grdb_migrations ORDER BY rowid")
             #expect(names == Self.migrations.map(\.0))
         }
@@ -80,7 +80,7 @@ struct AppliedMigrationsOpeningTests {
         arguments: [
             (1, ["tags"], StoreError.Code.recordedVersion), (1, ["later"], .recordedVersion),
             (3, ["later"], .downgrade),
-            // Tables, and no migration that made them.
+            // There are tables, but no migration that made them.
             (0, [], .recordedVersion),
         ] as [(Int, [String], StoreError.Code)], [true, false])
     func refuses(_ table: (count: Int, others: [String], code: StoreError.Code), isEncrypted: Bool) throws {

@@ -22,7 +22,9 @@ import Testing
         return configuration
     }
 
-    /// A file of version 3 with three rows, the last in its log, and rows of a table that was dropped on free pages.
+    /// A file of version 3 with three rows, of which the last is in its log.
+    ///
+    /// Free pages contain rows of a dropped table.
     private static func file(
         key: CipherKey? = nil, version: Int = 3, journal: String = "WAL", extra: String = ""
     ) throws -> LegacyFile {
@@ -44,7 +46,7 @@ import Testing
         }
     }
 
-    /// The root page of a table, of a file that has no journal to be rolled back.
+    /// Returns the root page of a table, in a file without a hot journal.
     private static func root(_ table: String, of file: LegacyFile, _ key: CipherKey?) throws -> (page: Int, size: Int) {
         let folder = try TemporaryFolder()
         try FileManager.default.copyItem(atPath: file.path, toPath: folder.path("app.db"))
@@ -64,7 +66,7 @@ import Testing
         try data.write(to: URL(filePath: file.path))
     }
 
-    /// The schema says that an index begins where no page is, so that SQLite reads nothing of the file.
+    /// Makes the schema name a nonexistent page as an index's root, so that SQLite cannot read the file.
     private static let lostIndex =
         "PRAGMA writable_schema = ON; UPDATE sqlite_master SET rootpage = 99999 WHERE name = 'chat_uid';"
 
@@ -98,7 +100,7 @@ import Testing
         strict.encryption.onDamage = .rebuildIndexes
         let refusal = try #require(try storeError { try open(file, strict) })
         #expect(refusal.code == .corrupt)
-        // Old engines find the damage once SQLite has brought the log into the file.
+        // Old engines find the damage only after SQLite has copied the log into the file.
         #expect(try file.digest() == before || !Engine.current.checksTables)
         let store = try await EncryptedStore.open(
             configuration, directory: file.folder.url, keyProvider: TestKeys.provider())
@@ -138,7 +140,7 @@ import Testing
         let file = try Self.file(journal: journal, extra: Self.lostIndex)
         let store = try await EncryptedStore.open(
             Self.configuration(), directory: file.folder.url, keyProvider: TestKeys.provider())
-        // To old engines it is an index that is damaged.
+        // Old engines consider only an index damaged.
         #expect(store.report.outcome == (Engine.current.checksTables ? .recovered : .encrypted))
         #expect(try await store.bodies() == ["one", "two", "three"])
         await store.close()
@@ -165,13 +167,13 @@ import Testing
         let file = try Self.file(key: key, extra: isSchema ? Self.lostIndex : "")
         if !isSchema { try Self.overwrite("scrap", of: file, key: key) }
         let before = try file.digest()
-        // A table whose rows are read, for it is built anew.
+        // The table is rebuilt, so its rows are read.
         func configuration(_ onDamage: OnDamage) -> Configuration {
             Self.configuration(onDamage, scrap: "TEXT NOT NULL")
         }
         let refusal = try #require(try storeError { try open(file, configuration(.rebuildIndexes)) })
         #expect(refusal.code == .corrupt, "\(refusal)")
-        // A migration that is rolled back brings the log into the file, as SQLite does at any opening.
+        // A migration that is rolled back copies the log into the file, as SQLite does at any opening.
         #expect(try !isSchema || file.digest() == before)
         let refused = try file.digest()
         let wrong = try #require(try storeError { try open(file, configuration(.recover)) { try TestKeys.raw(8) } })
@@ -193,7 +195,7 @@ import Testing
         configuration.encryption.isEnabled = false
         let error = try #require(try storeError { try open(file, configuration) })
         #expect(error.code == .corrupt)
-        // Old engines read the schema, and write what an opening without encryption does.
+        // Old engines can read the schema, and write what an opening without encryption writes.
         #expect(try file.digest() == before || !Engine.current.checksTables)
         let opened = try file.digest()
         let called = try #require(

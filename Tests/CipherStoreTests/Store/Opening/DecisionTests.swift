@@ -4,9 +4,9 @@ internal import CipherHistory
 internal import CipherStore
 import Testing
 
-/// The decision table, every combination of it.
+/// The decision table, with every combination.
 struct DecisionTests {
-    /// One combination of what is found and what is configured.
+    /// One combination of the state of the file and the configuration.
     struct Case: Sendable, CustomTestStringConvertible {
         var surface: Inspector.Surface
         var recorded: SchemaVersion?
@@ -41,7 +41,7 @@ struct DecisionTests {
             .missing, .empty, .plaintext, .opaque(hasPlaintextHeader: false), .opaque(hasPlaintextHeader: true),
             .staleSidecar,
         ]
-        /// None, below the threshold, the threshold, between, the app's own, and newer.
+        /// No version, below the threshold, the threshold, between, the app's own version, and a newer one.
         static let versions: [SchemaVersion?] = [nil, 0, 23, 24, 25, 26, 27, SchemaVersion("26.1")]
     }
 

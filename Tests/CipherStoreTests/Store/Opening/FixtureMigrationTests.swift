@@ -6,7 +6,8 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Databases of every older version of the example app, brought to its current one by the example configuration.
+/// Databases of every older version of the example app, which the example configuration upgrades to its current
+/// version.
 struct FixtureMigrationTests {
     let folder: TemporaryFolder
 
@@ -40,7 +41,7 @@ struct FixtureMigrationTests {
         try LegacyFile(copying: folder.path("local.db")).read(key: key, body)
     }
 
-    /// The columns of every declared table, whatever the text says that made them.
+    /// Returns the columns of every declared table, regardless of its exact SQL.
     private func columns(_ connection: Connection) throws -> [String] {
         var lines: [String] = []
         for table in ["chat", "contact", "draft"] {
@@ -51,7 +52,7 @@ struct FixtureMigrationTests {
         return lines
     }
 
-    /// Every row of a table, by the columns that it had before.
+    /// Returns every row of a table, with the columns that the table had before.
     private func rows(_ table: String, _ columns: [String], _ connection: Connection) throws -> [[Value]] {
         var rows: [[Value]] = []
         let list = (["rowid"] + columns).joined(separator: ", ")
@@ -94,7 +95,7 @@ struct FixtureMigrationTests {
             #expect(try connection.values(String.self, "PRAGMA integrity_check") == ["ok"])
             for (table, old) in before {
                 let kept = try rows(table, old.columns, connection)
-                // Tables that are new have sequences of their own.
+                // New tables have their own sequences.
                 #expect(table == "sqlite_sequence" ? kept.starts(with: old.rows) : kept == old.rows)
             }
         }

@@ -15,7 +15,7 @@ struct FormerFormatTests {
     private static let key: @Sendable () throws -> CipherKey = { try TestKeys.passphrase() }
     private static let formats = CipherSettings.defaults()
 
-    /// What an app may have set, as far as the engine knows it.
+    /// The settings of an app, as far as the engine knows them.
     private static let odd =
         Engine.current.defaultCompatibility >= 4
         ? [

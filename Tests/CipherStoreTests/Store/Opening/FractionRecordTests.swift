@@ -8,9 +8,9 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// A version such as 1.10 in a column that keeps it as the number 1.1.
+/// A version such as 1.10 in a column that stores it as the number 1.1.
 struct FractionRecordTests {
-    /// The app of versions from 1.0.0 to 1.10.0, whose record is in a column of numbers.
+    /// The app of versions from 1.0.0 to 1.10.0, whose record is in a numeric column.
     private func fixture(_ type: String, _ record: String) throws -> PriorFixture {
         let fixture = try PriorFixture("AppVersions/AppVersions.json")
         try fixture.write { connection in

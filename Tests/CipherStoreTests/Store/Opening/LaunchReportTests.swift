@@ -6,7 +6,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// What a launch tells the statistics of a roll-out, and the shadow proof that comes first in one.
+/// The report of a launch for the statistics of a rollout, and the shadow proof with which a rollout begins.
 struct LaunchReportTests {
     private typealias Fixture = OpeningFixture
 

@@ -8,7 +8,7 @@ import Foundation
 import Testing
 
 struct MissingRecordTests {
-    /// A record that a configuration asks for, and what is there of it.
+    /// A record that a configuration requires, and which parts of it exist.
     struct Missing: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let source: RecordedVersion

@@ -8,7 +8,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Files and configurations of an app at version 26 that encrypts since 24.
+/// Files and configurations of an app at version 26 that encrypts from version 24 on.
 enum OpeningFixture {
     static func configuration(
         _ encryption: Configuration.Encryption = .init(sinceVersion: 24),
@@ -17,7 +17,7 @@ enum OpeningFixture {
         Configuration(databaseName: "app.db", version: 26, encryption: encryption, recordedVersion: recordedVersion)
     }
 
-    /// A file with three rows, the last of them in the log alone where there is one.
+    /// Makes a file with three rows, of which the last is only in the log, if there is one.
     static func file(
         version: Int, encryptedWith key: CipherKey? = nil, settings: CipherSettings = CipherSettings(),
         journal: String = "WAL", extra: String = ""
@@ -65,13 +65,13 @@ enum OpeningFixture {
     static let allRows = ["-4 first", "9 second", "77 third"]
 }
 
-/// A place in which an app records its version, with what it takes to record one there.
+/// A place in which an app records its version, and the means to record one there.
 struct RecordedPlace: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let source: RecordedVersion
     /// SQL that records a version in the database.
     let script: @Sendable (Int) -> String
-    /// A property list beside the database that does.
+    /// A property list beside the database that records a version.
     var propertyList: String?
 
     static let all: [RecordedPlace] = [
@@ -116,7 +116,7 @@ struct RecordedPlace: Sendable, CustomTestStringConvertible {
             }, script: { _ in "" }, propertyList: "app.db.version"),
     ]
 
-    /// Writes the file beside the database that records a version, for a place that is one.
+    /// Writes the file beside the database that records a version, if the place is a file.
     func record(_ version: Int, in folder: TemporaryFolder) throws {
         guard let propertyList else { return }
         try folder.write(

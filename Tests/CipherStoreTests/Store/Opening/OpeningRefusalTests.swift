@@ -6,7 +6,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Every refusal leaves every byte of the database and its sidecars, live log included, as it was.
+/// Every refusal leaves every byte of the database and its sidecars unchanged, including a live log.
 struct OpeningRefusalTests {
     private typealias Fixture = OpeningFixture
 

@@ -8,7 +8,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// The decision table on real files, through the whole flow.
+/// The decision table on real files, in complete launches.
 struct OpeningTests {
     private typealias Fixture = OpeningFixture
 
@@ -71,10 +71,10 @@ struct OpeningTests {
         #expect(try Fixture.open(file.folder, off).report.outcome == .openedPlaintext)
         #expect(try Fixture.open(file.folder).report.outcome == .encrypted)
         #expect(try Fixture.rows(file, key: TestKeys.raw()) == Fixture.allRows)
-        // Encrypted now, so the stamp is spent.
+        // The file is now encrypted, so the mark no longer counts.
         let refused = try storeError { try Fixture.open(file.folder, off) }
         #expect(refused?.code == .encryptionDisabled)
-        // In words that hold for Swift and for a file.
+        // The words must suit both Swift and a configuration file.
         #expect(refused?.advice.contains("set encryption.whenDisabled to \"decrypt\"") == true)
     }
 

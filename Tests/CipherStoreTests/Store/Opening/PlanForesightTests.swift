@@ -7,11 +7,11 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// What becomes of a file for another reason than its content: planning says what opening does, and makes no key.
+/// Results that do not depend on the file's content: a plan predicts what the opening does, and makes no key.
 struct PlanForesightTests {
     private typealias Fixture = OpeningFixture
 
-    /// A folder and what opens it, with what becomes of it.
+    /// A folder, the way to open it, and the result.
     struct Case: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let verdict: Verdict
@@ -43,7 +43,7 @@ struct PlanForesightTests {
         try Fixture.file(version: 26, encryptedWith: TestKeys.raw()).folder
     }
 
-    /// The folder after three runs that were killed.
+    /// Returns the folder after three killed runs.
     private static func killed(
         _ folder: @escaping @Sendable () throws -> TemporaryFolder
     ) -> @Sendable () throws -> TemporaryFolder {
@@ -150,7 +150,7 @@ struct PlanForesightTests {
         }
     }
 
-    /// Makes its key as apps do.
+    /// A provider that creates its key, as in apps.
     private static func making(_ folder: TemporaryFolder) -> [any KeyProvider] {
         [
             FileKeyProvider.file(folder.path("key"), createIfMissing: true),

@@ -7,7 +7,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Files of which 32 bytes of the header stay readable, as iOS wants them in an app group's folder.
+/// Files of which 32 bytes of the header stay readable, as iOS requires in an app group's folder.
 @Suite(.enabled(if: Engine.current.defaultCompatibility >= 4))
 struct ReadableHeaderTests {
     private let fixture: StoreFixture
@@ -29,7 +29,7 @@ struct ReadableHeaderTests {
         get throws { try Data(contentsOf: url).starts(with: Data("SQLite format 3\u{0}".utf8)) }
     }
 
-    /// A configuration of a later version of the app, which has a column more.
+    /// The configuration of a later version of the app, with one more column.
     private func later(_ configuration: Configuration) -> Configuration {
         var later = Configuration.declaring(["chat": ["uid": "TEXT", "body": "TEXT", "draft": "TEXT"]], version: 26)
         later.encryption = configuration.encryption
@@ -118,7 +118,7 @@ struct ReadableHeaderTests {
     }
 }
 
-/// Engines that write format 3 at most know no readable header.
+/// Engines that write at most format 3 do not support readable headers.
 @Suite(.enabled(if: Engine.current.defaultCompatibility < 4))
 struct NoReadableHeaderTests {
     @Test("If the engine does not support readable headers, the configuration is refused and the file unchanged")

@@ -8,12 +8,12 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Opening, planning, validating, reading the history and repairing find the same in a file.
+/// Opening, planning, validating, reading the history and repairing must find the same state in a file.
 struct ResolverAgreementTests {
     private static let keys = Result { try TemporaryFolder() }
     private static let old: @Sendable () throws -> CipherKey = { try TestKeys.raw() }
     private static let new: @Sendable () throws -> CipherKey = { try TestKeys.passphrase() }
-    /// A key and a format that a file may have, and a provider that opens it so.
+    /// A key and a format that a file may have, and a provider that opens the file with them.
     struct Case: Sendable, CustomTestStringConvertible {
         let testDescription: String
         var key: @Sendable () throws -> CipherKey = ResolverAgreementTests.old

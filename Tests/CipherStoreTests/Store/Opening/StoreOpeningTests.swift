@@ -61,7 +61,7 @@ struct StoreOpeningTests {
         #expect(error.code == .migration)
         #expect(error.path == fixture.path)
         #expect(error.advice == "correct the step; nothing was changed")
-        // A log has been moved into its file, as SQLite does itself when the last connection is closed.
+        // The log was copied into its file, as SQLite does when the last connection closes.
         if journalMode == "DELETE" { #expect(try FolderDigest(folder.url) == bytes) }
         #expect(try folder.names == ["app.db"])
         #expect(try legacyContent(fixture) == before)
@@ -96,7 +96,7 @@ struct StoreOpeningTests {
         #expect(try await fixture.open().report.outcome == (isEncrypted ? .opened : .openedPlaintext))
     }
 
-    /// Everything in the plaintext file, and its journal mode.
+    /// Returns everything in the plaintext file, and its journal mode.
     private func legacyContent(_ fixture: StoreFixture) throws -> DatabaseDump {
         let connection = try Connection(path: fixture.path, mode: .readWrite)
         defer { connection.close() }
@@ -268,7 +268,7 @@ struct StoreOpeningTests {
         let other = try fixture.connection(isEncrypted: isEncrypted)
         #expect(try other.value(String.self, "PRAGMA journal_mode = DELETE") == "delete")
         other.close()
-        // A name that SQLite cannot open stands for a file system that maps nothing.
+        // A name that SQLite cannot open represents a file system without memory mapping.
         try FileManager.default.createSymbolicLink(
             atPath: fixture.path + "-shm", withDestinationPath: "missing/folder")
 

@@ -6,7 +6,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Checkpoints while other connections write: SQLite's WAL-reset fault, and the store's guard against it.
+/// Checkpoints while other connections write: SQLite's WAL-reset bug, and the store's guard against it.
 @Suite(.timeLimit(.minutes(20)))
 struct CheckpointTests {
     private static let subject = TestProgram.built("CipherCrashSubject")
@@ -17,14 +17,14 @@ struct CheckpointTests {
         folder = try TemporaryFolder(inMemory: true)
     }
 
-    // MARK: The WAL-reset fault
+    // MARK: The WAL-reset bug
 
     private struct Outcome: Equatable {
-        /// Checkpoints that had read the log's header when the other connection wrote.
+        /// The number of checkpoints that had read the log's header when the other connection wrote.
         var interleaved: Int
         /// How often the other connection was refused as busy.
         var refused: Int
-        /// Acknowledged rows that are not in the file.
+        /// The number of acknowledged rows that are not in the file.
         var lost: Int
     }
 
@@ -37,7 +37,7 @@ struct CheckpointTests {
             lost: try #require(Int(words[5])))
     }
 
-    // Where the engine has been mended this fails, and the guard may go.
+    // If the engine is fixed, this fails, and the guard can be removed.
     @Test(
         "SQLite's own checkpoint loses rows if another connection restarts the log meanwhile",
         .enabled(if: subject.isThere), arguments: ["connection", "connectionTruncating"], ["here", "elsewhere"])
@@ -51,7 +51,8 @@ struct CheckpointTests {
         "A store's checkpoint loses no row; meanwhile another connection gets busy, and can continue afterwards",
         .enabled(if: subject.isThere), arguments: [(50, "here"), (5, "elsewhere")])
     func guarded(runs: Int, place: String) throws {
-        // Refused before the checkpoint has its lock, and when it has read the header.
+        // The other connection is refused before the checkpoint has its lock, and when the checkpoint has read the
+        // header.
         #expect(try outcome("store", "\(runs)", place) == Outcome(interleaved: runs, refused: 2 * runs, lost: 0))
     }
 
@@ -59,7 +60,8 @@ struct CheckpointTests {
         "A store's TRUNCATE checkpoint loses no row, even if another connection has the write lock",
         .enabled(if: subject.isThere), arguments: [(50, "here"), (5, "elsewhere")])
     func guardedTruncate(runs: Int, place: String) throws {
-        // Refused twice while the store has the lock of the writer, and not while the other connection has it.
+        // The other connection is refused twice while the store has the write lock, and not refused while it has the
+        // lock itself.
         #expect(
             try outcome("storeTruncating", "\(runs)", place)
                 == Outcome(interleaved: 2 * runs, refused: 2 * runs, lost: 0))
@@ -67,7 +69,7 @@ struct CheckpointTests {
 
     // MARK: What a store does
 
-    /// The size of the database alone, or of its log.
+    /// Returns the size of the database file, or of its log.
     private func size(_ ending: String = "") throws -> Int64? { try FileSystem.size(folder.path("app.db" + ending)) }
 
     @Test("A commit that brings the log to a thousand frames is followed by a checkpoint, and a shorter log is not")
@@ -89,7 +91,7 @@ struct CheckpointTests {
         let store = try await fixture.open()
         try await store.checkpoint()
         let other = try fixture.connection(isEncrypted: true)
-        // A reader of the log, which keeps what comes after it out of the file.
+        // A reader of the log, which prevents later frames from being copied into the file.
         try await store.insert("first")
         try other.execute("BEGIN")
         _ = try other.value(Int.self, "SELECT count(*) FROM chat")

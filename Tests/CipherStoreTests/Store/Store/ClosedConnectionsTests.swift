@@ -87,14 +87,14 @@ struct ClosedConnectionsTests {
         try await read.value
     }
 
-    /// A backup asks for the key before its turn: while a vacuum, say, puts its copy in the place.
+    /// A backup requests the key before its turn, for example while a vacuum replaces the file with its copy.
     @Test(
         "The key is available while the store itself replaces the file, and refused after another program replaced it"
     )
     func keyMeanwhile() throws {
         let path = folder.path("app.db")
         func putAnother() throws {
-            // Both are there at once, so that this one has another number.
+            // Both files exist at the same time, so that the new one has another inode.
             try LegacyFile.write(folder.path("next"), script: "CREATE TABLE chat(uid TEXT, body TEXT)")
             try FileManager.default.removeItem(atPath: path)
             try FileManager.default.moveItem(atPath: folder.path("next"), toPath: path)

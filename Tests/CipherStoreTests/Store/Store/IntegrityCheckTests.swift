@@ -5,7 +5,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// A store's check in slices.
+/// A store's integrity check in slices.
 @Suite(.timeLimit(.minutes(20)))
 struct IntegrityCheckTests {
     private let folder: TemporaryFolder

@@ -7,16 +7,16 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// An error of an app's own.
+/// The app's own error.
 private struct AppError: Error, Equatable {}
 
-/// Carries a connection out of its closure, as no app should.
+/// Passes a connection out of its closure, which no app should do.
 private final class Leak: @unchecked Sendable {
     var connection: Connection?
     var code: Int32?
 }
 
-/// What a closure may do with the connection that it is given.
+/// What a closure may do with its connection.
 @Suite(.timeLimit(.minutes(20)))
 struct LentConnectionTests {
     private let folder: TemporaryFolder
@@ -96,7 +96,7 @@ struct LentConnectionTests {
         #expect(try await store.read { try $0.values(String.self, "SELECT \"line\" FROM short") } == ["old!", "row!"])
     }
 
-    // MARK: What would outlast the closure
+    // MARK: Changes that would outlast the closure
 
     static let outlasting = [
         "COMMIT", "END", "ROLLBACK", "BEGIN", "ATTACH ':memory:' AS other", "PRAGMA query_only = OFF",
@@ -292,7 +292,7 @@ struct LentConnectionTests {
         #expect(try legacy.values(String.self, "SELECT body FROM chat") == ["old"])
     }
 
-    // MARK: Stores inside of stores
+    // MARK: Nested stores
 
     @Test func `A store that an outer closure holds is refused inside of another store's closure`() async throws {
         var fixture = StoreFixture(folder)
@@ -321,7 +321,7 @@ struct LentConnectionTests {
             fixture.configuration.databaseName = name
             stores.append(try await fixture.open())
         }
-        // Each closure runs before any calls the next store.
+        // All closures run before any of them calls the next store.
         let running = Gate()
         let codes = await withTaskGroup { [stores] group in
             for (number, store) in stores.enumerated() {

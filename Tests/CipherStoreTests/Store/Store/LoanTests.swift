@@ -7,7 +7,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Carries a connection out of its closure, as no app should.
+/// Passes a connection out of its closure, which no app should do.
 private final class Leak: @unchecked Sendable {
     var connection: Connection?
 }
@@ -71,7 +71,7 @@ struct LoanTests {
         }
         #expect(result == SQLITE_OK)
         #expect(try await changes.next() != nil)
-        // Its commits are counted again: the log has long grown over a thousand frames.
+        // The connection's commits are counted again: the log has long exceeded a thousand frames.
         try await store.insert("next")
         #expect(try #require(try FileSystem.size(store.path)) > 5_000_000)
         await store.close()

@@ -22,7 +22,7 @@ struct OpenEncryptionFixture {
 
     /// A legacy database of a thousand pages.
     ///
-    /// - Parameter first: A script that is run in the empty database.
+    /// - Parameter first: A script that runs in the empty database.
     func writeLegacy(after first: String = "") throws {
         try LegacyFile.write(
             fixture.path,
@@ -35,7 +35,7 @@ struct OpenEncryptionFixture {
                 """)
     }
 
-    /// A store whose conversion waits as it begins its first copy, until the gate is passed.
+    /// Opens a store whose conversion waits before its first copy, until the gate is passed.
     func openHeld(
         _ provider: any KeyProvider = TestKeys.provider(), after first: String = "",
         _ change: (inout StoreFixture) -> Void = { _ in }
@@ -56,7 +56,7 @@ struct OpenEncryptionFixture {
         return (store, try #require(store.conversion), gate)
     }
 
-    /// That the store reads and writes, and that the file is as it is to be, alone in its folder.
+    /// Checks that the store reads and writes, and that the file has the right form and is alone in its folder.
     func check(
         _ store: EncryptedStore, isEncrypted: Bool, bodies: [String], sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {
@@ -68,7 +68,7 @@ struct OpenEncryptionFixture {
         #expect(try folder.names == ["app.db"], sourceLocation: sourceLocation)
         let start = try DatabaseFile(path: fixture.path).read(at: 0, count: 6)
         #expect((start != Array("SQLite".utf8)) == isEncrypted, sourceLocation: sourceLocation)
-        // Whatever became of it, the next launch has it encrypted, with every row.
+        // In every case, the next launch encrypts the file with every row.
         var next = fixture
         next.configuration.encryption.when = .beforeOpening
         let again = try await next.open()
@@ -87,7 +87,7 @@ struct OpenEncryptionFixture {
     }
 }
 
-/// A value that closures on several threads have in common.
+/// A value that closures on several threads share.
 final class SharedValue<Value: Sendable>: @unchecked Sendable {
     // Read and written only under `lock`.
     private var kept: Value

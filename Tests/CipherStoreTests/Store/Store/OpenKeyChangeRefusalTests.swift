@@ -8,7 +8,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// A change of an open store's key that does not come to its end: the store goes on with the old key, and nothing is left.
+/// Key changes of an open store that do not finish: the store continues with the old key, and nothing is left.
 @Suite(.timeLimit(.minutes(20)))
 struct OpenKeyChangeRefusalTests {
     private let folder: TemporaryFolder
@@ -32,7 +32,8 @@ struct OpenKeyChangeRefusalTests {
         return store
     }
 
-    /// That the store reads, writes and is in WAL mode, with the key that it had, and that nothing else is in the folder.
+    /// Checks that the store reads, writes and is in WAL mode, with its old key, and that the folder contains nothing
+    /// else.
     private func checkUnchanged(
         _ store: EncryptedStore, _ rows: Int = 600, sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {
@@ -105,7 +106,7 @@ struct OpenKeyChangeRefusalTests {
         #expect(try await code { try await store.changeKey(to: newKey) } == .closed)
     }
 
-    // MARK: Others
+    // MARK: Other connections
 
     @Test("Another process that has the file open is named, and keeps its read")
     func otherProcess() async throws {
@@ -163,7 +164,7 @@ struct OpenKeyChangeRefusalTests {
         let (isReading, ends) = (Gate(), Gate())
         let read = Task {
             try await store.read { db in
-                // What it sees is settled by its first statement.
+                // The first statement determines what the transaction sees.
                 try db.proveReadable()
                 isReading.arrive()
                 ends.block()
@@ -191,7 +192,7 @@ struct OpenKeyChangeRefusalTests {
         let (arrived, isCancelled) = (Gate(), Gate())
         let change = Task {
             try await store.changeKey(to: newKey) { progress in
-                // The copy is built while others write, and finished while they wait.
+                // The copy is built while others write, and is finished while they wait.
                 guard progress.stage == stage, (progress.fraction < 0.9) == isFirst || stage != .building else {
                     return
                 }
@@ -249,7 +250,7 @@ struct OpenKeyChangeRefusalTests {
         await store.close()
         if !isMeanwhile { try overwrite() }
         let (again, isWritten) = (try await StoreFixture(folder).open(), Gate())
-        // Which error it is depends on when the page is met.
+        // Which error is thrown depends on when the page is read.
         _ = try await code {
             try await again.changeKey(to: newKey) { progress in
                 guard isMeanwhile, progress.stage == .building, isWritten.count == 0 else { return }
@@ -278,7 +279,7 @@ struct OpenKeyChangeRefusalTests {
         let end = Task {
             if closes { await store.close() } else { await store.suspend(interruptingAfter: .zero) }
         }
-        // A suspension waits for the file to be closed, closing does not.
+        // A suspension waits until the file is closed; closing does not.
         if closes { await end.value }
         goesOn.arrive()
         let error = try await failure(StoreError.self) { try await change.value }
@@ -293,6 +294,6 @@ struct OpenKeyChangeRefusalTests {
 
 /// A process that a closure on another thread starts.
 private final class Started: @unchecked Sendable {
-    // Written before the call that starts the process returns, and read after that.
+    // Written before the call that starts the process returns, and read after the call.
     var process: TestProgram.Running?
 }

@@ -9,7 +9,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Another key for a store that is open.
+/// Key changes of an open store.
 @Suite(.timeLimit(.minutes(20)))
 struct OpenKeyChangeTests {
     private let folder: TemporaryFolder
@@ -20,7 +20,7 @@ struct OpenKeyChangeTests {
 
     static let newKey = TestKeys.provider { try TestKeys.raw(11) }
 
-    /// A store with rows of more than a thousand pages, some of them free.
+    /// Opens a store with rows on more than a thousand pages, some of which are free.
     private func openFilled(_ script: String = "") async throws -> EncryptedStore {
         let store = try await StoreFixture(folder).open()
         try await store.writeWithoutTransaction { try $0.executeScript(text: script) }
@@ -52,7 +52,7 @@ struct OpenKeyChangeTests {
         return try await DatabaseConverter.verify(file, keyProvider: Self.newKey).isSound
     }
 
-    // MARK: What is in it
+    // MARK: Contents
 
     @Test("Rows and everything visible to SQL are the same under the new key, and the store continues with it")
     func keeps() async throws {
@@ -98,7 +98,7 @@ struct OpenKeyChangeTests {
         #expect(try await keyFits(TestKeys.provider()))
     }
 
-    /// What is written while pages are copied, in the order of the rounds.
+    /// The changes that are written while pages are copied, in the order of the rounds.
     static let changes = [
         "INSERT INTO chat VALUES ('ana', 'meanwhile')",
         "UPDATE big SET body = randomblob(9000) WHERE id % 3 = 0",
@@ -116,7 +116,7 @@ struct OpenKeyChangeTests {
         let store = try await openFilled(script)
         let (expected, isWritten) = (SharedValue<DatabaseDump?>(nil), Gate())
         let report = try await store.changeKey(to: Self.newKey) { progress in
-            // In the midst of the first round, when pages before and behind are copied and not copied.
+            // In the middle of the first round, when some pages are copied and others are not.
             guard progress.stage == .building, progress.fraction > 0.3, progress.fraction < 0.6, isWritten.count == 0
             else { return }
             isWritten.arrive()
@@ -143,7 +143,7 @@ struct OpenKeyChangeTests {
         let store = try await openFilled()
         let (isDone, written) = (Gate(), Gate())
         let observed = Task {
-            // 0 before the last row is there.
+            // The query returns 0 before the last row exists.
             let counts = store.observe {
                 try $0.value(Int.self, "SELECT count(*) * count(CASE body WHEN 'last' THEN 1 END) FROM chat") ?? 0
             }
@@ -216,7 +216,7 @@ struct OpenKeyChangeTests {
         let other = try TestProgram.built("CipherLockHolder").start(["sql", store.path, "11"])
         try #require(try other.line() == "ready")
         #expect(try other.ask("SELECT count(*) FROM chat") == "ok 1")
-        // The last one to have the file open in WAL mode could leave it.
+        // If it were the only connection to the file, it could leave WAL mode.
         #expect(try other.ask("PRAGMA journal_mode = DELETE").hasPrefix("error 5"))
         try await store.insert("two")
         #expect(try other.ask("SELECT count(*) FROM chat") == "ok 2")
@@ -224,13 +224,13 @@ struct OpenKeyChangeTests {
         await store.close()
     }
 
-    // MARK: What the file may have
+    // MARK: Properties of the file
 
     @Test("The key of a store in rollback mode is changed too, with rows written meanwhile")
     func rollbackMode() async throws {
         let fixture = StoreFixture(folder)
         await (try fixture.open()).close()
-        // Another connection, which is reading, keeps the store from changing the mode.
+        // Another connection, which is reading, prevents the store from changing the mode.
         let other = try fixture.connection(isEncrypted: true)
         #expect(try other.value(String.self, "PRAGMA journal_mode = DELETE") == "delete")
         try other.execute("BEGIN")
@@ -258,7 +258,7 @@ struct OpenKeyChangeTests {
         #expect(try await isSound())
     }
 
-    /// A page of the free list, which nobody reads, in the file.
+    /// Returns a page of the free list, which nobody reads.
     private func freePage(_ store: EncryptedStore) async throws -> Int64 {
         try await store.checkpoint()
         let trunk = try await store.read { db in
@@ -290,7 +290,7 @@ struct OpenKeyChangeTests {
         if !isMeanwhile { try overwrite() }
         let (again, isWritten) = (try await StoreFixture(folder).open(), Gate())
         try await again.changeKey(to: Self.newKey) { progress in
-            // When every page has been copied once.
+            // Runs when every page has been copied once.
             guard isMeanwhile, progress.stage == .building, progress.bytes == progress.totalBytes, isWritten.count == 0
             else { return }
             isWritten.arrive()
@@ -311,7 +311,7 @@ struct OpenKeyChangeTests {
         let report = try await store.changeKey(
             to: .rotation(from: TestKeys.provider(), to: Self.newKey) { database in
                 #expect(database == path)
-                // The store is not held up for it.
+                // The store can be used meanwhile.
                 try store.writeBlocking { try $0.execute("INSERT INTO chat VALUES ('ana', 'told')") }
                 told.arrive()
                 throw CocoaError(.fileNoSuchFile)

@@ -17,7 +17,8 @@ struct OpenStoreEncryptionTests {
 
     init() throws { opening = try OpenEncryptionFixture() }
 
-    /// What SQL can see, without the history, to which the encryption adds an entry, and the counter that this changes.
+    /// Returns what SQL can see, except for the history, to which the encryption adds an entry, and the counter that
+    /// this changes.
     private func dump(_ store: EncryptedStore) async throws -> [String] {
         try await store.read {
             try DatabaseDump($0).lines.filter {
@@ -31,7 +32,7 @@ struct OpenStoreEncryptionTests {
         text.utf8.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 
-    // MARK: What it does
+    // MARK: Results
 
     @Test("A legacy file is opened as it is and encrypted while open, and everything visible to SQL stays the same")
     func encrypts() async throws {
@@ -143,7 +144,7 @@ struct OpenStoreEncryptionTests {
         #expect(try backup.values(String.self, "SELECT body FROM chat ORDER BY rowid") == ["old", "meanwhile"])
     }
 
-    // MARK: What it waits for
+    // MARK: Waiting
 
     @Test("A running read postpones the last step, and the app's writes continue")
     func longRead() async throws {
@@ -209,7 +210,7 @@ struct OpenStoreEncryptionTests {
         try await opening.check(store, isEncrypted: true, bodies: ["old", "paused"])
     }
 
-    // MARK: Beside others
+    // MARK: With other operations
 
     @Test("A backup that is begun while the copy takes the file's place is made of the encrypted file")
     func backupAtSwitch() async throws {
@@ -226,7 +227,7 @@ struct OpenStoreEncryptionTests {
         let backup = Task {
             try await store.backup(to: folder.url.appendingPathComponent("backup.db"), keyProvider: TestKeys.provider())
         }
-        // It has the key of the file by then, or waits for it.
+        // The backup has the file's key by now, or waits for it.
         while !store.backups.areRunning { await Task.yield() }
         mayGoOn.arrive()
         #expect(try await backup.value.outcome == .backedUp)
@@ -307,7 +308,7 @@ struct OpenStoreEncryptionTests {
         try await opening.check(store, isEncrypted: false, bodies: ["old", "one", "two"])
     }
 
-    // MARK: What ends it
+    // MARK: Early ends
 
     @Test("A cancelled conversion leaves the plaintext file, with which the store continues")
     func cancelled() async throws {
@@ -330,7 +331,7 @@ struct OpenStoreEncryptionTests {
             #expect(error.code == .cancelled)
             #expect(start == Array("SQLite".utf8))
         } else {
-            // It had the last step done by then.
+            // The last step had already been done.
             #expect(start != Array("SQLite".utf8))
         }
         #expect(try await StoreFixture(folder).open().bodies() == ["old"])
@@ -345,7 +346,7 @@ struct OpenStoreEncryptionTests {
         gate.arrive()
         await suspension.value
         let other = try fixture.connection(isEncrypted: false)
-        // Nobody else is connected: WAL mode can be left.
+        // Nobody else is connected, so the store can leave WAL mode.
         #expect(try other.value(String.self, "PRAGMA journal_mode = DELETE") == "delete")
         try other.execute("INSERT INTO chat VALUES ('bob', 'theirs')")
         other.close()

@@ -7,7 +7,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// What comes in the way of an encryption while its store is open.
+/// Problems of an encryption while its store is open.
 @Suite(.timeLimit(.minutes(20)))
 struct OpenStoreEncryptionTroubleTests {
     private let opening: OpenEncryptionFixture
@@ -125,7 +125,7 @@ struct OpenStoreEncryptionTroubleTests {
         gate.arrive()
         await isPostponed.wait()
         try await store.write { db in
-            // 72 MB, where 64 MB are the least that counts as much.
+            // Writes 72 MB, which is more than the threshold of 64 MB.
             for _ in 0..<8_000 { try db.execute("INSERT INTO big(body) VALUES (zeroblob(9000))") }
         }
         await isTooLong.wait()
@@ -182,7 +182,7 @@ struct OpenStoreEncryptionTroubleTests {
         gate.arrive()
         await isPostponed.wait()
         let others = try (0..<2).map { _ in try Connection(path: path, mode: .readWrite) }
-        // Frames without a checksum, and versions of page 1 behind them.
+        // Frames without a checksum, followed by versions of page 1.
         try others[0].executeScript(text: OpenEncryptionTests.unsealed)
         for number in 1...6 { try others[number % 2].execute(SQL(text: "PRAGMA application_id = \(number)")) }
         mayGoOn.arrive()

@@ -5,7 +5,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// The code that the README shows, with other paths.
+/// The code in the README, with other paths.
 struct ReadmeExampleTests {
     struct Message: Codable, Sendable { var id: Int; var uid: String; var body: String? }
 

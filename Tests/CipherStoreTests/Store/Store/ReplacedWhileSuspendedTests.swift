@@ -17,7 +17,7 @@ struct ReplacedWhileSuspendedTests {
         try await StoreFixture(folder, name: name).open()
     }
 
-    /// What happens to the file while the store sleeps, and what the next call says.
+    /// What happens to the file while the store is suspended, and the result of the next call.
     enum Change: CaseIterable {
         case removed, replaced, otherContentInSameFile, decrypted, rekeyed
 

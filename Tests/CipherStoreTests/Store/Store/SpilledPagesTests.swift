@@ -5,9 +5,10 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Commits after a statement or a savepoint was undone in a transaction with more changes than the page cache holds.
+/// Commits after the rollback of a statement or a savepoint, in a transaction with more changes than the page cache
+/// holds.
 ///
-/// What a crash would leave is a copy of the file and its log, taken while the connection is open.
+/// A copy of the file and its log, taken while the connection is open, is the state after a crash.
 @Suite(.timeLimit(.minutes(20)))
 struct SpilledPagesTests {
     private let folder: TemporaryFolder
@@ -50,7 +51,7 @@ struct SpilledPagesTests {
         try db.execute("INSERT INTO acknowledged VALUES (2)")
     }
 
-    /// Opens what a crash would leave, and returns the rows that were acknowledged.
+    /// Opens the state after a crash, and returns the acknowledged rows.
     private func acknowledged(_ fixture: StoreFixture) throws -> [Int] {
         for ending in ["", "-wal"] {
             // Another process copies the file, so that the store keeps its locks.
@@ -81,7 +82,7 @@ struct SpilledPagesTests {
         await store.close()
     }
 
-    // Where the engine has been mended this fails, and stores may write pages before a commit.
+    // If the engine is fixed, this fails, and stores may write pages before a commit.
     @Test("SQLite loses commits in a crash if it writes changed pages before the commit", arguments: Undoing.allCases)
     func engine(undoing: Undoing) async throws {
         let fixture = StoreFixture(folder)

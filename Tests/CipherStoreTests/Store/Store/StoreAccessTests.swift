@@ -5,7 +5,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// An error of an app's own.
+/// The app's own error.
 private struct AppError: Error, Equatable {}
 
 @Suite(.timeLimit(.minutes(20)))
@@ -175,7 +175,7 @@ struct StoreAccessTests {
         let error = try await failure(StoreError.self) {
             try await store.write { db in
                 try db.execute("INSERT INTO chat VALUES ('ana', 'one')")
-                // As SQLite does by itself on a full disk; the app overlooks it.
+                // SQLite does the same on a full disk, and the app ignores the error.
                 try? db.execute("INSERT OR ROLLBACK INTO chat(rowid, body) VALUES (1, 'same rowid')")
                 try? db.execute("INSERT INTO chat VALUES ('ana', 'would be committed alone')")
             }

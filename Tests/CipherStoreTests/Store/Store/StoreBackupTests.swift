@@ -8,7 +8,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Backups of a store that is open.
+/// Backups of an open store.
 @Suite(.timeLimit(.minutes(20)))
 struct StoreBackupTests {
     private let folder: TemporaryFolder
@@ -25,7 +25,7 @@ struct StoreBackupTests {
         try await StoreFixture(folder, isEncrypted: isEncrypted).open()
     }
 
-    /// Two tables whose sums each write keeps equal, with an index, large values, and what has no rowid alias.
+    /// Two tables whose sums each write keeps equal, with an index, large values, and a table without a rowid alias.
     private static let script = """
         CREATE TABLE give(id INTEGER PRIMARY KEY, amount INTEGER NOT NULL, note TEXT);
         CREATE TABLE take(amount INTEGER, body BLOB);
@@ -53,7 +53,7 @@ struct StoreBackupTests {
         try await DatabaseConverter.verify(target, keyProvider: provider).isSound
     }
 
-    // MARK: What is in it
+    // MARK: Contents
 
     @Test("A backup made while four tasks write contains the rows of one commit")
     func whileWritten() async throws {
@@ -83,7 +83,7 @@ struct StoreBackupTests {
                 #expect(report.outcome == .backedUp)
                 #expect(report.path == target.resolvingSymlinksInPath().path(percentEncoded: false))
                 #expect(report.rows > 4_000)
-                // The writers went on meanwhile.
+                // The writers continued meanwhile.
                 await written.wait(until: before + 1)
                 #expect(try backups.names == ["backup.db"], "round \(round)")
                 let copy = try connection()
@@ -232,14 +232,14 @@ struct StoreBackupTests {
         let fixture = StoreFixture(folder)
         let first = try await fixture.open()
         await first.close()
-        // Another connection, which is reading, keeps the store from changing the mode.
+        // Another connection, which is reading, prevents the store from changing the mode.
         let other = try fixture.connection(isEncrypted: true)
         defer { other.close() }
         #expect(try other.value(String.self, "PRAGMA journal_mode = DELETE") == "delete")
         try other.execute("BEGIN")
         try other.proveReadable()
         var patient = fixture
-        // The opening waits as long for the other connection. A busy machine may take long between two locks.
+        // The opening also waits this long for the other connection. A busy machine may take long between two locks.
         patient.options.busyTimeout = .seconds(2)
         let store = try await patient.open()
         try other.execute("ROLLBACK")

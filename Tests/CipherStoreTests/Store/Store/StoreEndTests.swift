@@ -114,7 +114,7 @@ struct StoreEndTests {
             isWrite ? try await store.write(never) : try await store.read(never)
         }
         waiting.cancel()
-        // Before the first has ended: it was taken out, and did not wait for its turn.
+        // The first call has not ended: the cancelled call left the queue without waiting for its turn.
         await #expect(throws: CancellationError.self) { try await waiting.value }
         mayEnd.arrive()
         try await first.value
@@ -193,11 +193,11 @@ struct StoreEndTests {
         try fixture.writeLegacy()
         let connections = StoreConnections(
             path: fixture.path, fileKey: nil, extensions: SQLExtensions(), busyTimeout: .seconds(3_600))
-        // Unchecked, and safe between threads: the test awaits the thread that locks before it unlocks.
+        // Unchecked, but safe: the test waits for the locking thread before it unlocks.
         nonisolated(unsafe) let holder = try fixture.connection(isEncrypted: false)
         let opened = Gate()
         let queue = ConnectionQueue("test", path: fixture.path, capacity: 1, identity: StoreIdentity()) {
-            // In a rollback journal's mode, where readers wait too.
+            // Uses a rollback journal, with which readers also wait.
             let connection = try connections.reader()
             try connection.execute("PRAGMA query_only = OFF")
             try holder.execute("BEGIN EXCLUSIVE")
@@ -270,7 +270,7 @@ struct StoreEndTests {
             await store.close()
             let names = try folder.names
             guard names == ["app.db"] else {
-                Issue.record("left beside: \(names)")
+                Issue.record("files left: \(names)")
                 break
             }
         }

@@ -50,7 +50,7 @@ struct StoreExtensionsTests {
             + db.values(Int.self, "SELECT app_hash('a')")
     }
 
-    /// A function of the app's that does not do what SQLite's of the same name does.
+    /// A function of the app that differs from SQLite's function with the same name.
     private static func nonsense(_ name: String) -> SQLFunction { SQLFunction(name) { _ in .integer(0) } }
 
     @Test(

@@ -6,7 +6,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// What opens a store in a folder, which the suite keeps.
+/// The means to open a store in a folder, which the suite keeps.
 struct StoreFixture {
     let folder: TemporaryFolder
     var configuration = Configuration.declaring(["chat": ["uid": "TEXT", "body": "TEXT"]])
@@ -24,16 +24,16 @@ struct StoreFixture {
         try await EncryptedStore.open(configuration, directory: folder.url, keyProvider: provider, options: options)
     }
 
-    /// A connection beside the store, as another process might have one.
+    /// Returns another connection to the store's file, as another process might have.
     func connection(isEncrypted: Bool, busyTimeout: Duration = .zero) throws -> Connection {
         guard isEncrypted else { return try Connection(path: path, mode: .create, busyTimeout: busyTimeout) }
         return try Connection(
             path: path, mode: .readWrite, key: TestKeys.raw(), settings: CipherSettings(), busyTimeout: busyTimeout)
     }
 
-    /// Adds a row to an encrypted database that no store has open, and no entry to one of its indexes.
+    /// Adds a row to an encrypted database that no store has open, but no entry to one of its indexes.
     ///
-    /// - Parameter index: Its rows of the schema table are away meanwhile, on a connection that never knew it.
+    /// - Parameter index: The index, whose schema entries are removed meanwhile, on a connection that never knew it.
     func insert(_ row: SQL, besides index: String) throws {
         func withConnection(_ body: (Connection) throws -> Void) throws {
             let connection = try connection(isEncrypted: true)
@@ -86,7 +86,7 @@ final class Gate: @unchecked Sendable {
     private var arrived = 0
     private var waiting: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
 
-    /// How many arrived.
+    /// The number of arrivals.
     var count: Int {
         condition.lock()
         defer { condition.unlock() }
@@ -103,14 +103,14 @@ final class Gate: @unchecked Sendable {
         waiting.removeAll { $0.count <= arrived }
     }
 
-    /// Blocks the thread until there were as many arrivals.
+    /// Blocks the thread until there were that many arrivals.
     func block(until count: Int = 1) {
         condition.lock()
         defer { condition.unlock() }
         while arrived < count { condition.wait() }
     }
 
-    /// Suspends until there were as many arrivals.
+    /// Suspends until there were that many arrivals.
     func wait(until count: Int = 1) async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             condition.lock()
@@ -124,7 +124,7 @@ final class Gate: @unchecked Sendable {
     }
 }
 
-/// The error that `body` throws; none is a failure of the test.
+/// Returns the error that `body` throws; if it throws none, the test fails.
 func failure<Failure: Error>(
     _ type: Failure.Type, _ body: () async throws -> some Any, sourceLocation: SourceLocation = #_sourceLocation
 ) async throws -> Failure {
@@ -132,7 +132,7 @@ func failure<Failure: Error>(
     return try #require(error, sourceLocation: sourceLocation)
 }
 
-/// The code of the store's error that `body` throws; none is a failure of the test.
+/// Returns the code of the store's error that `body` throws; if it throws none, the test fails.
 func code(
     sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> some Any
 ) async throws -> StoreError.Code {

@@ -7,7 +7,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Calls of a store beside each other, with a count of what was acknowledged.
+/// Concurrent calls of a store, with a count of what was acknowledged.
 @Suite(.timeLimit(.minutes(4)))
 struct StoreInterplayTests {
     private let folder: TemporaryFolder
@@ -18,7 +18,7 @@ struct StoreInterplayTests {
         backups = try TemporaryFolder()
     }
 
-    /// What was asked for and what was answered.
+    /// What was requested and what was answered.
     private final class Model: @unchecked Sendable {
         // These are read and written only under `lock`.
         private let lock = NSLock()
@@ -32,18 +32,18 @@ struct StoreInterplayTests {
 
         func begin(_ number: Int) { lock.withLock { _ = begun.insert(number) } }
         func end(_ number: Int) { lock.withLock { _ = written.insert(number) } }
-        /// What was refused for another reason than that the others were at work.
+        /// Calls that were refused for another reason than concurrent calls.
         var refusals: [String] { lock.withLock { refused } }
 
         func fault(_ text: String) { lock.withLock { faults.append(text) } }
         func refuse(_ text: String) { lock.withLock { refused.append(text) } }
 
-        /// Notes where rows lack what had been acknowledged before, or have what nobody wrote.
+        /// Records whether rows lack what was acknowledged before, or contain what nobody wrote.
         func compare(_ rows: [Int], _ before: Set<Int>, _ who: String) {
             let (found, asked) = (Set(rows), lock.withLock { begun })
-            if found.count != rows.count { fault("\(who): rows twice") }
+            if found.count != rows.count { fault("\(who): duplicate rows") }
             if !before.isSubset(of: found) { fault("\(who): lost \(before.subtracting(found).sorted())") }
-            if !found.isSubset(of: asked) { fault("\(who): made up \(found.subtracting(asked).sorted())") }
+            if !found.isSubset(of: asked) { fault("\(who): invented \(found.subtracting(asked).sorted())") }
         }
     }
 
@@ -51,7 +51,7 @@ struct StoreInterplayTests {
         try $0.values(Int.self, "SELECT CAST(body AS INTEGER) FROM chat ORDER BY rowid")
     }
 
-    /// One call of a task, chosen by a number.
+    /// Runs one call of a task, chosen by a number.
     private func call(
         _ store: EncryptedStore, _ choice: UInt64, _ number: Int, _ model: Model
     ) async throws {
@@ -132,7 +132,7 @@ struct StoreInterplayTests {
         #expect(try backups.names.allSatisfy { $0.hasSuffix(".db") && !$0.hasPrefix(".") })
     }
 
-    // MARK: What the file is
+    // MARK: State of the file
 
     @Test(
         "A vacuum, a backup and a restore keep the header values",

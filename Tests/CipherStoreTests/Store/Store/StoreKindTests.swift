@@ -81,7 +81,7 @@ struct MemoryStoreTests {
 }
 
 extension EncryptedStore {
-    /// Blocks, outside of an async function.
+    /// Blocks, which an async function may not do directly.
     fileprivate static func inMemoryHere(_ configuration: Configuration) throws -> EncryptedStore {
         try inMemoryBlocking(configuration)
     }
@@ -100,7 +100,7 @@ struct ReadOnlyStoreTests {
             fixture.configuration, directory: folder.url, keyProvider: TestKeys.provider(), options: fixture.options)
     }
 
-    /// The content of the database's files.
+    /// Returns the content of the database's files.
     private func contents() throws -> [String: Data] {
         try Dictionary(
             uniqueKeysWithValues: folder.names.map { ($0, try Data(contentsOf: URL(filePath: folder.path($0)))) })

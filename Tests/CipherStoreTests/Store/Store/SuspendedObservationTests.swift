@@ -17,7 +17,9 @@ struct SuspendedObservationTests {
         try await StoreFixture(folder, name: name).open()
     }
 
-    /// Has another process insert a row, which finds the file locked while the store opens a connection.
+    /// Makes another process insert a row.
+    ///
+    /// The process finds the file locked while the store opens a connection.
     private func insert(_ body: String, _ other: TestProgram.Running) throws {
         var answer = ""
         for _ in 0..<10_000 where !answer.hasPrefix("ok") {
@@ -93,7 +95,7 @@ struct SuspendedObservationTests {
         var acknowledged: Set<String> = []
         for task in writing { acknowledged.formUnion(try await task.value) }
         let stored = try await store.bodies()
-        // What failed is not there either, or its next try would be there twice.
+        // A failed write must have left no row; otherwise its retry would have added the row twice.
         #expect(Set(stored) == acknowledged)
         #expect(stored.count == acknowledged.count)
         await store.close()

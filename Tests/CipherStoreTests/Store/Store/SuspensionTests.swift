@@ -27,9 +27,10 @@ struct SuspensionTests {
     // MARK: No file, no lock
 
     #if os(Linux)
-        /// The files of the folder that this process has open, those that have lost their names too.
+        /// The files of the folder that this process has open, including those that have lost their names.
         ///
-        /// By the kernel's names, for the number of a file that is gone may be that of another test's file.
+        /// The kernel's names identify the files, because the number of a deleted file may now belong to another test's
+        /// file.
         private func openFiles() throws -> [String] {
             try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap { descriptor in
                 let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(descriptor)")
@@ -129,7 +130,7 @@ struct SuspensionTests {
         }
         await running.wait()
         let suspended = Task { await store.suspend(interruptingAfter: .zero) }
-        // Backups are ended before reads.
+        // Backups are interrupted before reads.
         #expect(try await code { try await read.value } == .suspended)
         mayEnd.arrive()
         #expect(try await code { try await backup.value } == .suspended)
@@ -154,7 +155,7 @@ struct SuspensionTests {
         await store.close()
     }
 
-    // MARK: What is asked meanwhile
+    // MARK: Calls meanwhile
 
     @Test("A call to a suspended store fails with the error suspended, and a resumed store works again")
     func refused() async throws {
@@ -192,7 +193,7 @@ struct SuspensionTests {
             try await store.insert("two")
         }
         await submitted.wait()
-        // The second is in the queue as soon as another one of the same task would be.
+        // The second call is in the queue as soon as another call of the same task would be.
         let suspended = Task {
             await store.suspend()
             return try await code { try await store.bodies() }
@@ -294,7 +295,7 @@ struct SuspensionTests {
         #expect(try await other.bodies() == ["one"])
     }
 
-    /// What a closure of one store does with another, whose closure calls back.
+    /// What a closure of one store does with another store, whose closure calls back.
     static let waits: [@Sendable (EncryptedStore) throws -> Void] = [
         { try $0.suspendBlocking() }, { try $0.closeBlocking() },
         { try $0.withConnectionsClosedBlocking { _, _ in } },

@@ -81,7 +81,7 @@ struct VacuumTests {
             try await store.vacuum { progress in
                 guard progress.stage == .building else { return }
                 building.arrive()
-                // Until the cancellation is there.
+                // Waits for the cancellation.
                 while !Task.isCancelled, building.count < 2 { building.block(until: 2) }
             }
         }

@@ -12,7 +12,7 @@ import Testing
     import Darwin
 #endif
 
-/// What the system knows of names, and what it is asked to do with them.
+/// Names and the operations of the file system on them.
 struct FileSystemTests {
     private let folder: TemporaryFolder
     /// The folder without symbolic links.
@@ -39,7 +39,7 @@ struct FileSystemTests {
         #expect(try FolderDigest(folder.url) == before, sourceLocation: sourceLocation)
     }
 
-    // MARK: What there is
+    // MARK: Existing files
 
     @Test("A file, a folder and a link are distinguished, and so are a link and its target")
     func kinds() throws {
@@ -120,7 +120,7 @@ struct FileSystemTests {
     func composedNames() throws {
         for name in ["\u{e9}", "e\u{301}"] { try FileSystem.createFolder(root + "/" + name) }
         let names = try FileSystem.names(in: root)
-        // A file system may take both for one name.
+        // A file system may treat both names as one.
         if names.count > 1 { #expect(names.map { Array($0.utf8) } == [Array("e\u{301}".utf8), Array("\u{e9}".utf8)]) }
     }
 
@@ -226,7 +226,7 @@ struct FileSystemTests {
     // MARK: Permissions
 
     #if !os(iOS) && !os(tvOS) && !os(watchOS)
-        /// Makes this process a user's who may do only what permissions say, for as long as `body` runs.
+        /// Gives this process a user's restricted permissions while `body` runs.
         static func unprivileged(_ body: () throws -> Void) throws {
             guard geteuid() == 0 else { return try body() }
             let nobody: uid_t = 65534
@@ -238,7 +238,7 @@ struct FileSystemTests {
 
         @Test("Denied permissions are reported in advance and refused when tried, and nothing is changed")
         func permissions() async {
-            // In a process of its own, for a user is the whole process's.
+            // Runs in a separate process, because the user ID belongs to the whole process.
             await #expect(processExitsWith: .success) {
                 let tests = try FileSystemTests()
                 let folder = tests.folder
@@ -253,7 +253,7 @@ struct FileSystemTests {
                     #expect(FileSystem.canRead(open) && !FileSystem.canWrite(open))
                     #expect(!FileSystem.canRead(secret) && !FileSystem.canWrite(secret))
                     #expect(!FileSystem.canWriteInFolder(tests.root) && !FileSystem.canRead(closed))
-                    // What is gone is not denied.
+                    // Access to a missing file is not denied.
                     #expect(FileSystem.canRead(folder.path("missing")))
                     let refused: [(String, () throws -> Any)] = [
                         (closed, { try FileSystem.exists(closed) }), (closed, { try FileSystem.resolve(closed) }),

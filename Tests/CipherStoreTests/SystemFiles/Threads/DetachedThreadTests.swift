@@ -2,9 +2,9 @@ internal import CipherSystemFiles
 import Foundation
 import Testing
 
-/// Threads that we start ourselves.
+/// Threads that the library starts.
 struct DetachedThreadTests {
-    /// Takes a stack of more than a megabyte.
+    /// Uses a stack of more than a megabyte.
     private static func descend(levels: Int) -> Int {
         withUnsafeTemporaryAllocation(byteCount: 1_000, alignment: 1) { room in
             room.initializeMemory(as: UInt8.self, repeating: 1)

@@ -2,10 +2,10 @@ internal import CipherSystemFiles
 import Foundation
 import Testing
 
-/// One thread at a time, and waiting for what others change.
+/// A lock for one thread at a time, and waiting for what other threads change.
 struct LockTests {
     /// A number that threads take turns to change.
-    // Unchecked, and safe between threads: `value` is read and written only under `lock`.
+    // Unchecked, but safe: `value` is read and written only under `lock`.
     private final class Counter: @unchecked Sendable {
         let lock = Lock()
         var value = 0
@@ -29,7 +29,7 @@ struct LockTests {
     func waiting(limit: Double?) {
         let counter = Counter()
         let deadline = limit.map { ContinuousClock.now + .seconds($0) }
-        // Each of them waits for the one before, so that none could go on alone.
+        // Each thread waits for the other one, so that neither can continue alone.
         DispatchQueue.concurrentPerform(iterations: 2) { number in
             for turn in 0..<1_000 {
                 counter.lock.withLock {
@@ -49,7 +49,7 @@ struct LockTests {
         let lock = Lock()
         let deadline = ContinuousClock.now + .seconds(seconds)
         lock.withLock {
-            // A lock may wake for no reason, and then the wait goes on.
+            // A lock may wake without a reason, and the wait must continue.
             while lock.wait(until: deadline) {}
         }
         #expect(deadline <= .now)
