@@ -1,4 +1,4 @@
-// What CommonCrypto.h and Darwin.h declare, over libcrypto: as much as CipherPrimitives needs of it, to run its tests.
+// Implements the declarations in CommonCrypto.h and Darwin.h with libcrypto, as far as the tests of CipherPrimitives need.
 #include "CommonCrypto.h"
 #include "Darwin.h"
 
@@ -43,7 +43,7 @@ CCCryptorStatus CCCryptorRelease(CCCryptorRef cryptorRef) {
     return kCCSuccess;
 }
 
-// The context holds one of libcrypto's, from the beginning of a message to its end.
+// The context contains a libcrypto context from the beginning of a message to its end.
 void CCHmacInit(CCHmacContext *ctx, CCHmacAlgorithm algorithm, const void *key, size_t keyLength) {
     const EVP_MD *digest =
         algorithm == kCCHmacAlgSHA1 ? EVP_sha1() : algorithm == kCCHmacAlgSHA256 ? EVP_sha256() : EVP_sha512();

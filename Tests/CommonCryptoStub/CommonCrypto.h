@@ -1,5 +1,5 @@
-// The declarations of CommonCrypto that CipherPrimitives uses, for Scripts/commoncrypto, which tries it on machines that
-// have no CommonCrypto. Behind them is CommonCrypto.c, and nothing of Apple's.
+// The declarations of CommonCrypto that CipherPrimitives uses, for Scripts/commoncrypto, which tests it on machines
+// without CommonCrypto. CommonCrypto.c implements them; none of Apple's code is used.
 // Source: CommonCryptor.h, CommonDigest.h, CommonHMAC.h, CommonKeyDerivation.h, CommonRandom.h of Apple's SDKs.
 #ifndef COMMON_CRYPTO_STUB_H
 #define COMMON_CRYPTO_STUB_H

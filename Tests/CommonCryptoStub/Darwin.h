@@ -1,4 +1,4 @@
-// The declarations of Darwin's string.h that CipherPrimitives uses, as CommonCrypto.h beside it.
+// The declarations of Darwin's string.h that CipherPrimitives uses; see CommonCrypto.h beside it.
 #ifndef DARWIN_STUB_H
 #define DARWIN_STUB_H
 
