@@ -46,7 +46,7 @@ package struct DatabasePaths: Sendable {
     var attempt: String { database + "-attempt" }
 
     /// Returns the database beside which a name would be one of SQLite's or CipherStore's; `nil` for any other name.
-    static func database(besideWhich name: String) -> String? {
+    package static func database(besideWhich name: String) -> String? {
         if let database = AttemptRecord.database(besideWhich: name) { return database }
         let unnumbered = withoutNumber(name)
         let ending = (["-wal", "-shm", "-journal", "-attempt"] + numberedEndings).first {
@@ -78,6 +78,13 @@ package struct DatabasePaths: Sendable {
         try kept(damagedName(1)).flatMap { original in
             try [original] + ["-wal", "-shm", "-journal"].map { original + $0 }.filter { try FileSystem.exists($0) }
         }
+    }
+
+    /// Returns the files beside the database whose names are those of a conversion's files, with any token.
+    package func unfinishedFiles() throws -> [String] {
+        try FileSystem.names(in: folder)
+            .filter { AttemptRecord.database(besideWhich: $0)?.isSameName(as: name) == true }
+            .map { FileName.sibling($0, of: database) }
     }
 
     /// Returns the files beside the database that have one of the numbered names.

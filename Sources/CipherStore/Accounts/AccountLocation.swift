@@ -1,3 +1,4 @@
+internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherSystemFiles
 
@@ -29,6 +30,12 @@ enum AccountLocation: Sendable {
                     .misuse, path: file.absoluteString,
                     "the location returned for an account is not the file URL of a database",
                     advice: "return a file URL that ends with the database's file name")
+            }
+            if let other = DatabasePaths.database(besideWhich: name) {
+                throw StoreError(
+                    .misuse, path: path,
+                    "the file name returned for an account is reserved for a file that belongs to \(other)",
+                    advice: "return a file name that does not end with \(name.dropFirst(other.count))")
             }
             return (folder, name)
         }

@@ -6,9 +6,12 @@ internal import CipherSystemFiles
 /// Removes a database with all files that belong to it.
 package struct AccountRemoval {
     let paths: DatabasePaths
+    /// The copy that an unfinished upgrade by the app itself may have left; it would become the database again.
+    let interruptedCopy: DatabasePaths?
 
-    package init(paths: DatabasePaths) {
+    package init(paths: DatabasePaths, interruptedCopy: DatabasePaths?) {
         self.paths = paths
+        self.interruptedCopy = interruptedCopy
     }
 
     /// - Throws: ``StoreError`` with the code `busy` if another connection has the file open.
@@ -39,8 +42,8 @@ package struct AccountRemoval {
     /// another database.
     private func removeFiles() throws {
         try Leftovers.sweep(paths)
-        let own = [paths.wal, paths.sharedMemory, paths.journal, paths.database]
-        for path in try own + paths.backups() + paths.damagedOriginals() {
+        let own = [interruptedCopy, paths].compactMap { $0 }.flatMap { [$0.wal, $0.sharedMemory, $0.journal, $0.database] }
+        for path in try own + paths.backups() + paths.damagedOriginals() + paths.unfinishedFiles() {
             try FileSystem.removeIfPresent(path)
         }
         try AttemptRecord.remove(paths)

@@ -70,7 +70,8 @@ public actor AccountStores {
     /// - Parameters:
     ///   - configuration: The configuration of each database; its `databaseName` is ignored.
     ///   - location: A closure that returns the database file of an account, different for each account. The file's
-    ///     folder must exist.
+    ///     folder must exist, and its name must not be reserved for a file of another database, such as
+    ///     `app.db-plaintext`.
     ///   - options: Timeouts, and the number of readers of each store.
     ///   - keyProvider: A closure that returns the key provider of an account.
     public init(
@@ -120,7 +121,8 @@ public actor AccountStores {
     ///   - progress: A closure that receives the progress of an encryption upgrade; not called if another call is
     ///     already opening the account.
     /// - Throws: The same errors as ``EncryptedStore/open(_:directory:keyProvider:options:progress:)``, and any error
-    ///   of the app's own closures; ``StoreError`` with the code `misuse` if two accounts have the same file.
+    ///   of the app's own closures; ``StoreError`` with the code `misuse` if two accounts have the same file, or if
+    ///   the file's name is reserved for a file of another database.
     public func open(
         _ account: String, progress: (@Sendable (UpgradeProgress) -> Void)? = nil
     ) async throws -> EncryptedStore {
@@ -222,17 +224,21 @@ public actor AccountStores {
 
     /// Closes an account and removes its database with every file that belongs to it.
     ///
+    /// These include backups, kept damaged originals, and the copies of interrupted conversions and upgrades.
     /// The account's folder is then also removed if it is empty.
     ///
     /// The key stays with its provider; removing it is up to the app. After a crash, call this again.
     ///
-    /// - Throws: ``StoreError`` with the code `busy` if another process has the file open.
+    /// - Throws: ``StoreError`` with the code `busy` if another process has the file open, or `misuse` if the account's
+    ///   file name is reserved for a file of another database; any error of the app's own closures.
     public func remove(_ account: String) async throws {
         let (folder, databaseName) = try location.place(of: account, databaseName: configuration.checkedName)
-        let removal = await end(account) { [location, options] in
+        let removal = await end(account) { [location, options, configuration] in
             guard try FileSystem.exists(folder) else { return }
             try await DetachedThread.run {
-                try AccountRemoval(paths: DatabasePaths(folder + "/" + databaseName))
+                let paths = try DatabasePaths(folder + "/" + databaseName)
+                let interrupted = try configuration.interruptedCopy(paths, busyTimeout: options.busyTimeout)
+                try AccountRemoval(paths: paths, interruptedCopy: interrupted?.copy)
                     .run(timeout: options.upgradeTimeout)
                 try location.tidy(folder)
             }

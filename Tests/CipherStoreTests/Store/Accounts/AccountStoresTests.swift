@@ -227,6 +227,49 @@ struct AccountStoresTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path("ben")) == ["notes.txt"])
     }
 
+    @Test("Removing an account removes the copies of interrupted conversions, whatever the attempt record says")
+    func removesUnfinishedFiles() async throws {
+        let accounts = accounts()
+        try await insert("anna", accounts.open("anna"))
+        for name in ["app.db-upgrade-0123456789abcdef", "app.db-plaintext-0123456789abcdef"] {
+            try folder.write("rows of anna's", to: "anna/\(name)")
+        }
+        try folder.write("the app's", to: "anna/app.db-upgrade-notes")
+        try await accounts.remove("anna")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path("anna")) == ["app.db-upgrade-notes"])
+    }
+
+    @Test("Removing an account removes the copy that the app's own unfinished upgrade left")
+    func removesInterruptedCopy() async throws {
+        let template = try LegacyFile {
+            try $0.executeScript(text: "CREATE TABLE chat(uid TEXT); PRAGMA user_version = 1")
+        }
+        let accounts = AccountStores(
+            Configuration(
+                databaseName: "app.db", version: 1, recordedVersion: .userVersion,
+                schema: .template(SchemaTemplate(file: template.path))),
+            directory: folder.url
+        ) { account in .closure { _, _ in try Self.key(of: account) } }
+        try await insert("anna", accounts.open("anna"))
+        for name in ["appTemp.db", "appTemp.db-journal"] { try folder.write("rows of anna's", to: "anna/\(name)") }
+        try await accounts.remove("anna")
+        #expect(try folder.names == [])
+    }
+
+    @Test(
+        "An account cannot have a file name that is reserved for the files of another database",
+        arguments: ["bob-plaintext", "bob-damaged-2", "bob-wal", "bob-attempt", "bob-upgrade-0123456789abcdef"])
+    func reservedNames(_ name: String) async throws {
+        let directory = folder.url
+        let accounts = AccountStores(
+            configuration, location: { directory.appending(path: $0) },
+            keyProvider: { account in .closure { _, _ in try Self.key(of: "any") } })
+        #expect(try await failure(StoreError.self) { try await accounts.open(name) }.code == .misuse)
+        #expect(try await failure(StoreError.self) { try await accounts.remove(name) }.code == .misuse)
+        try await insert("bob", accounts.open("bob"))
+        await accounts.closeAll()
+    }
+
     @Test("An account that another connection has open is not removed")
     func removalInUse() async throws {
         let accounts = accounts()

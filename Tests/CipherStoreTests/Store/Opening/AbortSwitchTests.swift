@@ -66,7 +66,8 @@ struct AbortSwitchTests {
         let found = try Inspector(path: app.folder.path("app.db")).inspect(provider: nil, formats: [])
         #expect(
             found.sidecars.keys.sorted() == ["app.db-plaintext", "app.db-plaintext-2", "app.db-plaintext-3"])
-        try AccountRemoval(paths: DatabasePaths(app.folder.path("app.db"))).run(timeout: .seconds(1))
+        try AccountRemoval(paths: DatabasePaths(app.folder.path("app.db")), interruptedCopy: nil)
+            .run(timeout: .seconds(1))
         #expect(try app.folder.names == ["app.db-plaintext-02"])
     }
 }
