@@ -42,17 +42,16 @@ package struct Decryption {
                 report.warnings += told
                 return report
             case .opaque(let hasPlaintextHeader):
-                let (file, stamp) = try FileUnlocking(
+                let (file, hasHistory) = try FileUnlocking(
                     paths, provider: provider, formats: formats, rollsBackJournal: true
                 ).run(inspector, hasPlaintextHeader: hasPlaintextHeader) { connection, _ in
-                    (try? HistoryTable.stamp(connection)) ?? nil
+                    (try? HistoryTable.exists(connection)) ?? false
                 }
                 // Without this entry, the app's next launch would assume that another program put the plaintext file
                 // there.
-                let isStamped = stamp == .encrypted
                 return try decrypt(
                     file, inspector,
-                    finishing: isStamped ? { try HistoryTable.append(.openedPlaintext, in: $0) } : nil)
+                    finishing: hasHistory ? { try HistoryTable.append(.openedPlaintext, in: $0) } : nil)
             }
         }
     }

@@ -164,6 +164,8 @@ public final class EncryptedStore: Sendable {
     /// Each statement outside a transaction is committed on its own, and stays committed even if an error is thrown
     /// later. The connection is closed after `body`, which discards its settings and temporary tables. Other writes
     /// wait meanwhile. Cancelling the task interrupts the running statement. Afterwards, every observation reads again.
+    /// Do not run `VACUUM` before a backfill of a table without an INTEGER PRIMARY KEY has finished: it may change the
+    /// rowids.
     ///
     /// - Throws: Any error thrown by `body`; ``DatabaseError`` with `SQLITE_AUTH` for `ATTACH`, for pragmas that change
     ///   a key, the journal or how commits reach the disk, and for `PRAGMA wal_checkpoint`; ``StoreError``, with the

@@ -107,6 +107,17 @@ struct OpeningTests {
         #expect(try Fixture.rows(file, key: TestKeys.raw()) == Fixture.allRows)
     }
 
+    @Test("A database that was encrypted before adoption is encrypted again after a decryption outside of the app")
+    func decryptedOutside() throws {
+        let file = try Fixture.file(version: 25, encryptedWith: TestKeys.raw())
+        #expect(try Fixture.open(file.folder).report.outcome == .opened)
+        _ = try Decryption(
+            path: file.path, provider: TestKeys.provider(), formats: [CipherSettings()], options: ConversionOptions()
+        ).run()
+        #expect(try Fixture.open(file.folder).report.outcome == .encrypted)
+        #expect(try Fixture.rows(file, key: TestKeys.raw()) == Fixture.allRows)
+    }
+
     @Test("With encryption off, a plaintext database is created, and encrypted once encryption is on")
     func createdPlain() throws {
         let folder = try TemporaryFolder()
