@@ -207,7 +207,7 @@ let package = Package(
         ),
         .target(
             name: "CipherStoreTestKit",
-            dependencies: ["CipherKeyProviders", "CipherSQLite", "CipherSchemaMigration", "CipherStore"],
+            dependencies: ["CipherErrors", "CipherKeyProviders", "CipherSQLite", "CipherSchemaMigration", "CipherStore"],
             swiftSettings: strict
         ),
         // A separate product, because it needs Foundation on every platform.

@@ -49,7 +49,7 @@ package struct TimeLimitedKeyProvider: KeyProvider {
         if cancellation?.isCancelled == true { throw StoreError.cancelled(database) }
         throw StoreError(
             .keyStoreUnavailable, path: database,
-            "the key provider did not respond within \(timeout.inSeconds) seconds",
+            "the key provider did not respond within \(timeout)",
             advice: "check that the key store responds, and try again", changed: .nothing)
     }
 }

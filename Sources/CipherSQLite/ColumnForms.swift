@@ -22,7 +22,8 @@ internal import CipherErrors
 public struct ColumnForms: Sendable, Equatable {
     /// The form of a date.
     public enum DateForm: String, Sendable, CaseIterable {
-        /// A REAL: the `unixepoch` of SQLite's date functions.
+        /// A REAL: the `unixepoch` of SQLite's date functions. A `Date` counts from 2001, so the date that is read may
+        /// differ from the one that was written by less than a microsecond.
         case secondsSince1970
         /// An INTEGER, rounded.
         case millisecondsSince1970

@@ -62,8 +62,8 @@ extension Connection {
     /// Inserts a value as a new row, and returns the row as inserted, with defaults and with changes by BEFORE
     /// triggers.
     ///
-    /// - Throws: The same errors as ``insert(_:into:)`` and ``rows(_:_:)``; ``StoreError`` with the code `unsupported`
-    ///   if the engine is older than SQLite 3.35 and the table has no rowid.
+    /// - Throws: The same errors as ``insert(_:into:)`` and ``rows(_:_:)``; also ``DatabaseError`` if the
+    ///   engine is older than SQLite 3.35 and the table has no rowid.
     public func insert<Inserted: Decodable>(
         _ value: some Encodable, into table: String, returning type: Inserted.Type
     ) throws -> Inserted {

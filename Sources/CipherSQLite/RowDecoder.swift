@@ -12,9 +12,10 @@ extension Connection {
     /// Columns are found by name. Letter case matters only if several names differ in nothing else.
     ///
     /// An optional property is `nil` if the query has no column with its name. A structure is read from the columns
-    /// whose names begin with the property's name and a dot, as in `SELECT author.name AS "author.name"`; an optional
-    /// one is `nil` if all of them are NULL, as in an outer join. Otherwise structures, arrays and dictionaries are
-    /// read from one column of JSON text.
+    /// whose names begin with the property's name and a dot, as in `SELECT author.name AS "author.name"`, even if the
+    /// query also has a column with the property's name; an optional structure is `nil` if all of these columns are
+    /// NULL, as in an outer join. Without such columns, structures, arrays and dictionaries are read from one column of
+    /// JSON text.
     ///
     /// - Throws: ``DatabaseError``, or `DecodingError` with the name of the column if a required column is missing, or
     ///   if the value of a column does not fit.
@@ -93,6 +94,8 @@ extension Connection {
 /// The columns of a statement's current row by name, determined once for all rows.
 private final class RowColumns {
     let row: Row
+    /// Whether the name of any column contains a dot, so that a structure may be read from several columns.
+    let hasGroups: Bool
     /// The names of the columns in order; `nil` for a second column with the same name, which cannot be requested.
     private let names: [String?]
     /// The column indexes by name, for the columns' names and for other names that were requested.
@@ -106,6 +109,7 @@ private final class RowColumns {
         row = Row(of: statement)
         let all = (0..<statement.columnCount).map(statement.columnName)
         let indexes = Dictionary(zip(all, all.indices.map(Optional.some)), uniquingKeysWith: { first, _ in first })
+        hasGroups = all.contains { $0.utf8.contains(UInt8(ascii: ".")) }
         names = all.enumerated().map { indexes[$1] == $0 ? $1 : nil }
         self.indexes = indexes
     }
@@ -268,6 +272,20 @@ private final class RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol
         guard group.isThere else { throw missing(key) }
         return group.isNull
     }
+
+    func decodeIfPresent<Model: Decodable>(_ type: Model.Type, forKey key: Key) throws -> Model? {
+        if let group = group(type, key) { return group.isNull ? nil : try decode(type, forKey: key) }
+        guard contains(key), try !decodeNil(forKey: key) else { return nil }
+        return try decode(type, forKey: key)
+    }
+
+    /// Returns whether the columns of a structure are all NULL; `nil` if it is not read from columns of its own.
+    private func group(_ type: Any.Type, _ key: Key) -> (isThere: Bool, isNull: Bool)? {
+        guard columns.hasGroups, !(type is any ColumnReadable.Type) else { return nil }
+        let group = columns.begin(with: name(key) + ".")
+        return group.isThere ? group : nil
+    }
+
     func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool { try read(key) }
     func decode(_ type: String.Type, forKey key: Key) throws -> String { try read(key) }
     func decode(_ type: Double.Type, forKey key: Key) throws -> Double { try read(key) }
@@ -307,10 +325,10 @@ private final class RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol
 
     /// Returns the decoder of a structure: from its own columns, or from the JSON in one column.
     fileprivate func structure(_ key: Key) throws -> any Decoder {
-        guard columns.index(of: name(key)) != nil else {
-            guard columns.begin(with: name(key) + ".").isThere else { throw missing(key) }
+        if columns.hasGroups, columns.begin(with: name(key) + ".").isThere {
             return RowDecoder(columns, prefix: name(key) + ".", path: codingPath + [key])
         }
+        guard columns.index(of: name(key)) != nil else { throw missing(key) }
         let text: [UInt8] = try read(key)
         do {
             return try ColumnJSON.decoder(text)

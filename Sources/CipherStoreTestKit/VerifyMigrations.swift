@@ -1,3 +1,4 @@
+internal import CipherErrors
 public import CipherKeyProviders
 internal import CipherSQLite
 internal import CipherSchemaMigration
@@ -28,12 +29,17 @@ public import CipherStore
 ///   - keyProvider: The provider of the keys. The default is a single fixed key, which suffices for plaintext fixtures.
 ///   - allowed: Differences from a fresh install that are not treated as failures.
 ///   - check: A closure that inspects each migrated database; if it throws, that fixture fails.
-/// - Throws: ``MigrationVerificationError`` with every problem of every fixture, and any error from opening a fresh
-///   install.
+/// - Throws: ``MigrationVerificationError`` with every problem of every fixture; `StoreError` with the code `misuse` if
+///   there are no fixtures; any error from opening a fresh install.
 public func verifyMigrations(
     from fixtures: [URL], to configuration: Configuration, keyProvider: any KeyProvider = .fixedTestKey,
     allowing allowed: AllowedDifferences = [], check: (@Sendable (EncryptedStore, URL) async throws -> Void)? = nil
 ) async throws {
+    guard !fixtures.isEmpty else {
+        throw StoreError(
+            .misuse, "there are no fixtures, so no migration was verified",
+            advice: "check that the test target contains the fixtures")
+    }
     let folder = MigrationTestFolder(configuration: configuration, keyProvider: keyProvider)
     let wanted = try await folder.schemaOfFreshInstall()
     var failures: [MigrationVerificationError.Failure] = []

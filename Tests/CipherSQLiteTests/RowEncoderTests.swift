@@ -238,17 +238,19 @@ struct RowEncoderTests {
     private struct Author: Codable, Equatable { var id: Int, name: String? }
     private struct Book: Codable, Equatable { var title: String, author: Author? }
 
-    @Test("A structure is decoded from the columns with its property's prefix, and is nil if they are all NULL")
-    func joins() throws {
+    @Test(
+        "A structure is decoded from the columns with its property's prefix, and is nil if they are all NULL",
+        arguments: ["title", "book.*"])
+    func joins(_ columns: String) throws {
         let db = try Self.connection(
             """
             CREATE TABLE author(id INTEGER PRIMARY KEY, name); CREATE TABLE book(title, author);
-            INSERT INTO author VALUES (1, 'Ann'), (2, NULL); INSERT INTO book VALUES ('a', 1), ('b', 2), ('c', NULL);
+            INSERT INTO author VALUES (1, 'Ann'), (2, NULL); INSERT INTO book VALUES ('a', 1), ('b', 2), ('c', NULL), ('d', 3);
             """)
         let books = try db.rows(
             Book.self,
             """
-            SELECT title, author.id AS `author.id`, author.name AS `author.name`
+            SELECT \(SQL(text: columns)), author.id AS `author.id`, author.name AS `author.name`
             FROM book LEFT JOIN author ON author.id = book.author ORDER BY title
             """)
         #expect(
@@ -256,6 +258,7 @@ struct RowEncoderTests {
                 Book(title: "a", author: Author(id: 1, name: "Ann")),
                 Book(title: "b", author: Author(id: 2, name: nil)),
                 Book(title: "c", author: nil),
+                Book(title: "d", author: nil),
             ])
     }
 

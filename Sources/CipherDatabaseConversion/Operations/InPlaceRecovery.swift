@@ -270,7 +270,9 @@ package struct InPlaceRecovery {
         StoreError(
             .corrupt, path: paths.database,
             "no table definition could be read, so no row can be assigned to its table",
-            advice: "pass a template: an undamaged database with the same schema", changed: .nothing)
+            advice: "run cipherstore recover with --config or --template, or call EncryptedStore.recover, which takes "
+                + "the schema from the configuration",
+            changed: .nothing)
     }
 
     // MARK: The swap

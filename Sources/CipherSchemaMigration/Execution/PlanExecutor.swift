@@ -44,7 +44,7 @@ struct PlanExecutor {
                     refused += policy.refusing(outcome?.losses ?? [], of: step).map { (step, $0) }
                 }
             } catch let error as DatabaseError {
-                throw StoreError(error, path: connection.path, during: .migration(operation.title))
+                throw StoreError(error, path: connection.path, during: .migration(operation.titleInSentence))
             }
             applied.append(operation)
         }
@@ -101,7 +101,7 @@ struct PlanExecutor {
             // Only the type is reported, because the description of an app's error may contain values.
             throw StoreError.unreachable(
                 connection.path,
-                "the schema migration failed during \(operation.title): the app's code threw an error of type "
+                "the schema migration failed during \(operation.titleInSentence): the app's code threw an error of type "
                     + "\(type(of: error))",
                 correct: .step)
         }

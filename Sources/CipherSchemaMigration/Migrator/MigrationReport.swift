@@ -2,7 +2,7 @@ public import CipherHistory
 
 /// A report on a schema migration.
 public struct MigrationReport: Sendable, Equatable {
-    /// The version before the migration; `nil` if none was recorded.
+    /// The version before the migration: 0 for a new database, and `nil` if a database has no recorded version.
     public var from: SchemaVersion?
     /// The version after the migration.
     public var to: SchemaVersion

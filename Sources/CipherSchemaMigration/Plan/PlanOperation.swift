@@ -123,5 +123,8 @@ extension Plan {
         package var title: String {
             subject.isEmpty ? kind.rawValue : "\(kind.rawValue) \(subject)"
         }
+
+        /// The title as part of a sentence.
+        package var titleInSentence: String { kind == .swift ? place : title }
     }
 }

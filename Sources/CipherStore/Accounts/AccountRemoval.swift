@@ -42,7 +42,9 @@ package struct AccountRemoval {
     /// another database.
     private func removeFiles() throws {
         try Leftovers.sweep(paths)
-        let own = [interruptedCopy, paths].compactMap { $0 }.flatMap { [$0.wal, $0.sharedMemory, $0.journal, $0.database] }
+        let own = [interruptedCopy, paths].compactMap { $0 }.flatMap {
+            [$0.wal, $0.sharedMemory, $0.journal, $0.database]
+        }
         for path in try own + paths.backups() + paths.damagedOriginals() + paths.unfinishedFiles() {
             try FileSystem.removeIfPresent(path)
         }

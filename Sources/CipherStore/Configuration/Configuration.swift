@@ -12,7 +12,8 @@ internal import CipherSystemFiles
 public struct Configuration: Sendable {
     /// The file name of the database inside the app's directory, not a path.
     public var databaseName: String
-    /// The version of the schema that the app requires: a whole number, or a dotted version such as `1.10.0`.
+    /// The version of the schema that the app requires: a whole number, or a dotted version such as
+    /// `SchemaVersion("1.10.0")!`.
     public var version: SchemaVersion
     /// Whether and how the file is encrypted.
     public var encryption: Encryption

@@ -54,7 +54,7 @@ public struct LaunchReport: Sendable, Codable, Equatable {
     public var seconds: Double?
     /// The wall-clock time of each stage in seconds; for a failed upgrade, of the stages that had begun.
     public var stageSeconds: [String: Double] = [:]
-    /// The schema's version before the launch; `nil` if none was recorded.
+    /// The schema's version before the launch: 0 for a new database, and `nil` if a database has no recorded version.
     public var versionBefore: String?
     /// The schema's version after the launch.
     public var versionAfter: String?

@@ -5,8 +5,10 @@ internal import CipherSystemFiles
 /// The encryption of a store's legacy database while the store remains in use.
 ///
 /// ```swift
-/// for await progress in store.conversion?.progress ?? .finished { bar.value = progress.fraction }
-/// let report = try await store.conversion?.value
+/// if let conversion = store.conversion {
+///     for await progress in conversion.progress { bar.value = progress.fraction }
+///     let report = try await conversion.value
+/// }
 /// ```
 ///
 /// The encryption begins when the store is opened. It ends when the encrypted copy has replaced the database, when an

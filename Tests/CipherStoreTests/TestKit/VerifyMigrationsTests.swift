@@ -35,6 +35,13 @@ struct VerifyMigrationsTests {
 
     private static let current = Configuration.declaring(["chat": ["uid": "TEXT", "body": "TEXT NOT NULL DEFAULT ''"]])
 
+    @Test("Without a fixture, the verification fails")
+    func noFixtures() async throws {
+        #expect(
+            try await failure(StoreError.self) { try await verifyMigrations(from: [], to: Self.current) }.code
+                == .misuse)
+    }
+
     @Test("The example app's databases of every older version end with the schema of a fresh install")
     func exampleApp() async throws {
         var configuration = try Configuration(contentsOf: Repository.examples.appending(path: "ChatStore.plist"))

@@ -73,7 +73,8 @@ struct AtomicityTests {
                     }
                 }
                 #expect(error?.code == .migration, "at \(position)")
-                #expect(error?.detail.contains("\(failure.kind.rawValue) failing") == true, "at \(position)")
+                let title = failure.kind == .swift ? "the step \"failing\"" : "\(failure.kind.rawValue) failing"
+                #expect(error?.detail.contains(title) == true, "at \(position)")
                 let differences = try fixture.dump().differences(from: dump)
                 #expect(differences.isEmpty, "at \(position): \(differences)")
                 if form.journalMode == "DELETE" { #expect(try fixture.bytes() == bytes, "at \(position)") }
@@ -152,7 +153,7 @@ struct AtomicityTests {
         }
         #expect(
             error?.detail
-                == "the schema migration failed during swift step: the app's code threw an error of type Secret")
+                == "the schema migration failed during the step \"step\": the app's code threw an error of type Secret")
         #expect(error?.description.contains("4711") == false)
     }
 }
