@@ -90,9 +90,9 @@ struct LeftoverTables {
             Plan.Operation(
                 .dropTable, table: table.name, sql: ["DROP TABLE main.\(SQL.quoted(identifier: table.name))"],
                 reason: "an unfinished upgrade left the rows in \(leftover.name), and \(table.name) \(reason)"))
-        let wantedObjects = Set(wanted.objects.map { SQLName($0.name) })
+        let wantedObjects = Set(wanted.objects.map(\.identity))
         for object in state.objects where object.type != "view" && SQLName(object.table) == SQLName(table.name) {
-            guard !wantedObjects.contains(SQLName(object.name)) else { continue }
+            guard !wantedObjects.contains(object.identity) else { continue }
             after.append(
                 Plan.Operation(
                     object.type == "index" ? .createIndex : .createTrigger, table: table.name, object: object.name,

@@ -51,9 +51,9 @@ struct VanishedTable {
 
     private mutating func mendObjects(_ extensions: SQLExtensions) throws {
         let old = SQLName(name)
-        let declared = Set(wanted.objects.map { SQLName($0.name) })
+        let declared = Set(wanted.objects.map(\.identity))
         let named = state.objects.filter { object in
-            object.type != "index" && !declared.contains(SQLName(object.name)) && old.isMentioned(in: object.sql)
+            object.type != "index" && !declared.contains(object.identity) && old.isMentioned(in: object.sql)
         }
         guard !named.isEmpty else { return }
         let scratch = try ScratchDatabase(after: state.connection, extensions)

@@ -13,7 +13,7 @@ struct ObjectDifference {
     private(set) var remaining: [DatabaseState.Object] = []
     /// The indexes, views and triggers that are created.
     private(set) var created: [DatabaseState.Object] = []
-    private var dropped: Set<SQLName> = []
+    private var dropped: Set<DatabaseState.Object.Identity> = []
     private let comparison: SchemaComparison
     private let path: String
 
@@ -21,29 +21,28 @@ struct ObjectDifference {
         self.comparison = comparison
         self.path = path
         for object in comparison.wanted.objects { try compare(object, present) }
-        let named = Set(comparison.wanted.objects.map { SQLName($0.name) })
-        for found in present.objects where !named.contains(SQLName(found.object.name)) { try decide(found) }
+        let named = Set(comparison.wanted.objects.map(\.identity))
+        for found in present.objects where !named.contains(found.object.identity) { try decide(found) }
         restoreTriggersOfViews(present)
         // Dropping a view also drops its triggers, and they cannot be created before the view.
         drops = drops.filter { $0.kind == .dropTrigger } + drops.filter { $0.kind != .dropTrigger }
         creations = creations.filter { $0.kind != .createTrigger } + creations.filter { $0.kind == .createTrigger }
-        remaining += present.objects.map(\.object).filter { !dropped.contains(SQLName($0.name)) }
+        remaining += present.objects.map(\.object).filter { !dropped.contains($0.identity) }
     }
 
     /// Restores the triggers of views that are recreated.
     private mutating func restoreTriggersOfViews(_ present: PresentSchema) {
-        let views = Set(creations.filter { $0.kind == .createView }.compactMap { $0.object.map(SQLName.init) })
-        for trigger in present.objects.map(\.object) where trigger.type == "trigger" {
-            guard views.contains(SQLName(trigger.table)), dropped.contains(SQLName(trigger.table)),
-                dropped.insert(SQLName(trigger.name)).inserted
-            else { continue }
+        let objects = present.objects.map(\.object)
+        let views = Set(objects.filter { $0.type == "view" && dropped.contains($0.identity) }.map { SQLName($0.name) })
+        for trigger in objects where trigger.type == "trigger" && views.contains(SQLName(trigger.table)) {
+            guard dropped.insert(trigger.identity).inserted else { continue }
             create(trigger, "the view \(trigger.table) is created again")
         }
     }
 
     /// Returns the indexes and triggers of a table that still exist when it is rebuilt, and are created again with it.
     func survivors(of table: PresentSchema.Table, in present: PresentSchema) throws -> [DatabaseState.Object] {
-        let own = present.objects(of: SQLName(table.shape.name)).filter { !dropped.contains(SQLName($0.object.name)) }
+        let own = present.objects(of: SQLName(table.shape.name)).filter { !dropped.contains($0.object.identity) }
         for object in own { try checkDoubt(object) }
         return own.map(\.object)
     }
@@ -51,10 +50,9 @@ struct ObjectDifference {
     // MARK: Objects of the schema
 
     private mutating func compare(_ object: DatabaseState.Object, _ present: PresentSchema) throws {
-        let name = SQLName(object.name)
         guard
             let found = present.objects.first(where: {
-                SQLName($0.object.name) == name && $0.object.type == object.type
+                $0.object.identity == object.identity && $0.object.type == object.type
             })
         else {
             try checkNameIsFree(object, present)
@@ -68,18 +66,17 @@ struct ObjectDifference {
             ? object.refersToRename
             : "the \(object.type) is defined differently in the schema and in the database"
         let isOfOther = SQLName(found.object.table) != SQLName(object.table)
-        let isOfUndeclared =
-            found.object.type == "index" && isOfOther && comparison.wanted.table(found.object.table) == nil
+        let isOfUndeclared = isOfOther && found.object.type != "view" && !comparison.wanted.declares(found.object.table)
         if isOfUndeclared, comparison.policy == .withhold {
             withheld.append(
                 Plan.Withheld(
                     .changeTable, table: object.table,
-                    reason: "the index \(object.name) is not created, because \(found.object.table) has an index of "
-                        + "this name"))
+                    reason: "the \(object.type) \(object.name) is not created, because \(found.object.table) has "
+                        + "\(object.type == "index" ? "an index" : "a trigger") of this name"))
             return
         }
         let isLost = isOfUndeclared || found.object.isUniqueIndex && (isOfOther || !object.isUniqueIndex)
-        if isLost { findings.append(.loss(ofIndex: found.object)) }
+        if isLost { findings.append(.loss(of: found.object)) }
         drop(found.object, reason, risk: isLost ? .removesSchema : .none)
         create(object, reason)
     }
@@ -88,8 +85,7 @@ struct ObjectDifference {
         let name = SQLName(object.name)
         let isTaken =
             object.type != "trigger"
-            && (present.tables[name] != nil
-                || present.objects.contains { $0.object.type != "trigger" && SQLName($0.object.name) == name })
+            && (present.tables[name] != nil || present.objects.contains { $0.object.identity == object.identity })
         guard isTaken else { return }
         throw StoreError.nameInUse(path, making: "\(object.type) \(object.name)", besides: "another object")
     }
@@ -117,7 +113,7 @@ struct ObjectDifference {
     private mutating func drop(
         _ object: DatabaseState.Object, _ reason: String, risk: Plan.Operation.Risk = .none
     ) {
-        dropped.insert(SQLName(object.name))
+        dropped.insert(object.identity)
         drops.append(
             Plan.Operation(
                 object.kinds.drop, table: object.table, object: object.name,
@@ -135,12 +131,12 @@ struct ObjectDifference {
 }
 
 extension Plan.Finding {
-    /// Returns the finding that an index is removed.
-    static func loss(ofIndex index: DatabaseState.Object) -> Plan.Finding {
-        let kind = index.isUniqueIndex ? "unique index" : "index"
+    /// Returns the finding that an index or trigger is removed.
+    static func loss(of object: DatabaseState.Object) -> Plan.Finding {
+        let kind = object.isUniqueIndex ? "unique index" : object.type
         return Plan.Finding(
-            .removesSchema, table: index.table,
-            message: "the migration removes the \(kind) \(index.name) from \(index.table)")
+            .removesSchema, table: object.table,
+            message: "the migration removes the \(kind) \(object.name) from \(object.table)")
     }
 }
 
@@ -153,7 +149,8 @@ extension DatabaseState.Object {
     /// The reason to create the object again after a rename.
     fileprivate var refersToRename: String { "the \(type) refers to a renamed table or column" }
 
-    fileprivate var kinds: (create: Plan.Operation.Kind, drop: Plan.Operation.Kind) {
+    /// The operations that create and drop the object.
+    var kinds: (create: Plan.Operation.Kind, drop: Plan.Operation.Kind) {
         switch type {
         case "index": (.createIndex, .dropIndex)
         case "view": (.createView, .dropView)

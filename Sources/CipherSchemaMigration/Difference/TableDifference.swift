@@ -62,7 +62,7 @@ struct TableDifference {
         let kept = survivors.filter { $0.type != "index" || !isLost($0) }
         for index in survivors where !kept.contains(index) {
             reasons.append("the index \(index.name) uses a dropped column and is also dropped")
-            if index.isUniqueIndex { findings.append(.loss(ofIndex: index)) }
+            if index.isUniqueIndex { findings.append(.loss(of: index)) }
         }
         findings += try check.duplicates(kept)
         findings += try RejectedValues(lint: lint.counting, existing: existing, target: target).findings()

@@ -8,6 +8,8 @@ struct PlanExecutor {
     let policy: StepPolicy
     /// The counter of the steps' effects; `nil` if the database contains nothing that a user could lose.
     let counter: StepEffectCounter?
+    /// The objects that must still exist when the first of the app's own steps runs, or else at the end.
+    var kept: KeptObjects?
     /// Whether effects that steps may have in any case are counted as well.
     var countsAll = false
 
@@ -31,7 +33,15 @@ struct PlanExecutor {
         var applied: [Plan.Operation] = []
         var findings: [Plan.Finding] = []
         var refused: [(step: String, loss: Plan.Finding)] = []
-        for operation in operations {
+        var unchecked = isJudged ? kept : nil
+        func checkObjects(before place: Int) throws {
+            try connection.withinStepsForRows {
+                try unchecked?.requireAll(in: connection, before: operations[place...])
+            }
+            unchecked = nil
+        }
+        for (place, operation) in operations.enumerated() {
+            if operation.kind == .sql || operation.kind == .swift { try checkObjects(before: place) }
             // Effects of Swift code outside the database cannot be undone.
             if operation.kind == .swift { try policy.check(refused, connection.path) }
             var operation = operation
@@ -48,6 +58,7 @@ struct PlanExecutor {
             }
             applied.append(operation)
         }
+        try checkObjects(before: operations.endIndex)
         if isCounted, isJudged, isAll, let counter {
             for (step, loss) in try connection.withinStepsForRows({ try counter.leftovers() }) {
                 findings.append(loss)

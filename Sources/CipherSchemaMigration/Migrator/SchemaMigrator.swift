@@ -191,7 +191,8 @@ package struct SchemaMigrator {
         let isNew = event(for: state) == .created
         let executor = PlanExecutor(
             connection: connection, policy: policy,
-            counter: isNew ? nil : StepEffectCounter(state, countsAdditions: isRehearsal), countsAll: isRehearsal)
+            counter: isNew ? nil : StepEffectCounter(state, countsAdditions: isRehearsal),
+            kept: KeptObjects(of: state, under: plan), countsAll: isRehearsal)
         if isRehearsal, let swift = plan.firstSwift {
             // Effects of Swift code elsewhere could not be undone.
             try plan.apply(with: executor, endingBefore: swift)

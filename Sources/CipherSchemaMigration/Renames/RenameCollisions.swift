@@ -54,9 +54,9 @@ struct RenameCollisions {
 
     private func reasonToKeepBoth(_ target: PresentSchema.Table, _ present: PresentSchema) throws -> String? {
         if try state.holdsRows(target.name) { return "which already contains rows" }
-        let named = Set(wanted.objects.map { SQLName($0.name) })
+        let named = Set(wanted.objects.map(\.identity))
         let own = present.objects(of: SQLName(target.shape.name)).map(\.object)
-        guard let object = own.first(where: { !named.contains(SQLName($0.name)) }) else { return nil }
+        guard let object = own.first(where: { !named.contains($0.identity) }) else { return nil }
         return "whose \(object.type) \(object.name) is not in the schema"
     }
 

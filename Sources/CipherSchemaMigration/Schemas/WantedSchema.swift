@@ -113,6 +113,11 @@ package struct WantedSchema {
         tables.first { SQLName($0.name) == SQLName(name) }
     }
 
+    /// Returns whether the schema contains a table or a view.
+    func declares(_ name: String) -> Bool {
+        table(name) != nil || objects.contains { $0.type == "view" && SQLName($0.name) == SQLName(name) }
+    }
+
     /// Leaves out a table, so that it stays as it is in the database.
     package mutating func leaveOut(_ table: String) {
         tables.removeAll { SQLName($0.name) == SQLName(table) }

@@ -14,6 +14,14 @@ package struct DatabaseState {
         /// The table of an index or a trigger.
         package var table: String
         package var sql: String
+
+        /// What distinguishes an object from all others: SQLite keeps the names of triggers apart from other names.
+        package struct Identity: Sendable, Hashable {
+            let isTrigger: Bool
+            let name: SQLName
+        }
+
+        package var identity: Identity { Identity(isTrigger: type == "trigger", name: SQLName(name)) }
     }
 
     /// The connection, for anything else that a source reads, such as its own version records.
@@ -79,7 +87,7 @@ package struct DatabaseState {
     package func replacing(_ texts: [Object]) -> DatabaseState {
         var state = self
         state.objects = objects.map { object in
-            texts.first { $0.type == object.type && SQLName($0.name) == SQLName(object.name) } ?? object
+            texts.first { $0.identity == object.identity } ?? object
         }
         return state
     }

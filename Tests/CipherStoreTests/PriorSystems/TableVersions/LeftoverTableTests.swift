@@ -119,6 +119,19 @@ struct LeftoverTableTests {
         #expect(report.migration.applied.contains { $0.kind == .dropTable && $0.table == "tableOld" })
     }
 
+    @Test("A trigger of the empty table with the name of a declared index is kept")
+    func keepsTriggerNamedLikeIndex() throws {
+        try write(
+            Crash(from: 2, to: 2, point: .created),
+            "CREATE TRIGGER chat_by_user AFTER INSERT ON chat BEGIN SELECT 1; END")
+        try fixture.open()
+        #expect(
+            try fixture.values("SELECT type FROM sqlite_master WHERE name = 'chat_by_user' ORDER BY 1") == [
+                "index", "trigger",
+            ])
+        #expect(try fixture.open().migration.applied.isEmpty)
+    }
+
     @Test("An index and a trigger of the empty table are kept")
     func keepsObjectsOfEmptyTable() throws {
         try write(

@@ -106,6 +106,41 @@ struct LostIndexTests {
         #expect(report.findings.isEmpty)
     }
 
+    // MARK: Triggers
+
+    @Test(
+        "A trigger of an undeclared table is replaced by a declared trigger of this name only if the policy allows it",
+        arguments: DestructiveChanges.allCases)
+    func comparesTriggers(policy: DestructiveChanges) throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            """
+            CREATE TABLE t(a); CREATE TABLE other(x);
+            CREATE TRIGGER i AFTER INSERT ON other BEGIN INSERT INTO t VALUES ('other'); END;
+            """)
+        let source = WantedSource(
+            statements: ["CREATE TABLE t(a)", "CREATE TRIGGER i AFTER INSERT ON t BEGIN SELECT 1; END"], policy: policy)
+        let finding = "the migration removes the trigger i from other"
+        switch policy {
+        case .refuse:
+            #expect(try storeError { try fixture.launch(source) }?.detail.contains(finding) == true)
+        case .withhold:
+            let report = try fixture.launch(source)
+            #expect(report.titles.isEmpty)
+            #expect(
+                report.withheld.filter { $0.kind == .changeTable }.map(\.reason) == [
+                    "the trigger i is not created, because other has a trigger of this name"
+                ])
+        case .allow:
+            let report = try fixture.launch(source)
+            #expect(report.titles.prefix(1) == ["dropTrigger i"])
+            #expect(report.findings.map(\.message).contains(finding))
+        }
+        #expect(
+            try fixture.rows("SELECT tbl_name FROM sqlite_master WHERE name = 'i'")
+                == ["\(Value.text(policy == .allow ? "t" : "other"))"])
+    }
+
     // MARK: With a column
 
     @Test("An index is dropped with a column only if it contains the column, and a unique one is named")
