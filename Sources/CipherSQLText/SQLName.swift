@@ -34,6 +34,15 @@ package struct SQLName: Hashable, Sendable {
     ///
     /// If in doubt, the result is `true`, for example for a name inside a string.
     package func isMentioned(in sql: String) -> Bool {
+        // Inside quotes, the same quotes are doubled.
+        let quotes = [UInt8(ascii: "\""), UInt8(ascii: "`"), UInt8(ascii: "'")].filter(folded.contains)
+        return Self.contains(folded, in: sql)
+            || quotes.contains { quote in
+                Self.contains(folded.flatMap { $0 == quote ? [$0, $0] : [$0] }, in: sql)
+            }
+    }
+
+    private static func contains(_ folded: [UInt8], in sql: String) -> Bool {
         // The search uses pointers and copies nothing, because every name may be searched for in every text of a large
         // schema.
         sql.withBytes { text in

@@ -41,10 +41,8 @@ struct ObjectDifference {
     }
 
     /// Returns the indexes and triggers of a table that still exist when it is rebuilt, and are created again with it.
-    func survivors(of table: PresentSchema.Table, in present: PresentSchema) throws -> [DatabaseState.Object] {
-        let own = present.objects(of: SQLName(table.shape.name)).filter { !dropped.contains($0.object.identity) }
-        for object in own { try checkDoubt(object) }
-        return own.map(\.object)
+    func survivors(of table: PresentSchema.Table, in present: PresentSchema) -> [PresentSchema.Object] {
+        present.objects(of: SQLName(table.shape.name)).filter { !dropped.contains($0.object.identity) }
     }
 
     // MARK: Objects of the schema
@@ -99,7 +97,8 @@ struct ObjectDifference {
         create(found.object, found.object.refersToRename)
     }
 
-    private func checkDoubt(_ found: PresentSchema.Object) throws {
+    /// Throws if an object that is created again may refer to something else after a rename.
+    func checkDoubt(_ found: PresentSchema.Object) throws {
         guard let doubt = found.doubt else { return }
         throw StoreError(
             .migration, path: path,

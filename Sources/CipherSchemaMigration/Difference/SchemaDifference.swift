@@ -60,9 +60,13 @@ struct SchemaDifference {
             return
         }
         var difference = TableDifference(table, found, in: present, users: users, comparison, state)
+        let survivors = objects.survivors(of: found, in: present)
         try difference.compare(
-            survivors: objects.survivors(of: found, in: present),
+            survivors: survivors.map(\.object),
             created: objects.created.filter { SQLName($0.table) == SQLName(table.name) })
+        if difference.operations.contains(where: { $0.kind == .rebuildTable }) {
+            for survivor in survivors { try objects.checkDoubt(survivor) }
+        }
         results[SQLName(table.name)] = difference.result
         tables += difference.operations
         changes.withheld += difference.withheld
@@ -74,13 +78,14 @@ struct SchemaDifference {
         let named = Set(wanted.tables.map { SQLName($0.name) })
         let outdated = present.tables.filter { $0.value.isOutdated && !named.contains($0.key) }
         for table in outdated.values.sorted(by: { $0.name < $1.name }) {
-            let survivors = try objects.survivors(of: table, in: present)
+            let survivors = objects.survivors(of: table, in: present)
+            for survivor in survivors { try objects.checkDoubt(survivor) }
             tables.append(
                 Plan.Operation(
                     .rebuildTable, table: table.shape.name,
                     sql: TableRebuild(
                         of: table.shape, to: table.shape, temporaryName: state.freeName(for: table.shape),
-                        objects: survivors.map(\.sql)
+                        objects: survivors.map(\.object.sql)
                     ).statements,
                     reason: "the table refers to a renamed table or column, and this version of SQLite does not update "
                         + "the reference"))

@@ -22,7 +22,7 @@ struct RenameCollisions {
             if let reason = try reasonToKeepBoth(target, present) {
                 present.tables[SQLName(old)]?.reasonToKeep = "it cannot be renamed to \(target.shape.name), \(reason)"
             } else {
-                present.drop(new)
+                try present.drop(new, wanted.scratch)
                 notes.append("the empty table \(target.shape.name) is replaced with \(source.shape.name)")
             }
         }

@@ -46,6 +46,9 @@ struct PresentSchema {
     var operations: [Plan.Operation] = []
     private let state: DatabaseState
     private lazy var reach = Result { try RenameReach(state) }
+    /// The schema after the renames so far; `nil` if SQLite cannot make the renames in a copy.
+    private var copy: RenamedCopy?
+    private var isCopyRequested = false
     private var path: String { state.connection.path }
 
     init(_ state: DatabaseState) throws {
@@ -72,6 +75,7 @@ struct PresentSchema {
 
     /// Renames an existing table to a free name.
     mutating func rename(_ old: SQLName, to new: String, _ scratch: ScratchDatabase) throws {
+        let before = try copied(scratch)
         guard var table = tables.removeValue(forKey: old) else { return }
         let oldName = table.shape.name
         let isCarried = try reach.get().isCarried
@@ -81,14 +85,20 @@ struct PresentSchema {
                 reason: "the table is named \(new) in the schema"))
         table.shape.name = new
         tables[SQLName(new)] = table
-        for (name, other) in tables {
-            let text = other.shape.text.mapping { $0.renamingReferences(to: old, as: new) }
-            guard text != other.shape.text else { continue }
-            try replaceText(of: name, text, scratch)
+        copy = try before?.running([RenameReach.statement(from: oldName, to: new)])
+        if let before, let copy {
+            try takeTexts(of: copy, after: before, old, table: (old, SQLName(new)))
+        } else {
+            for (name, other) in tables {
+                let text = other.shape.text.mapping { $0.renamingReferences(to: old, as: new) }
+                guard text != other.shape.text else { continue }
+                try replaceText(of: name, text, scratch)
+            }
         }
-        let isColumn = tables.values.contains { $0.shape.column(old) != nil }
-        for index in objects.indices where old.isMentioned(in: objects[index].object.sql) {
-            let isUnclear = isColumn && SQLTokens(objects[index].object.sql).isUnclear(old)
+        let isColumn = hasColumn(old)
+        for index in objects.indices where !isCopied(objects[index]) && old.isMentioned(in: objects[index].object.sql) {
+            let tokens = SQLTokens(objects[index].object.sql)
+            let isUnclear = isColumn && tokens.isUnclear(old) || tokens.mayBeString(old)
             objects[index].rewrite(doubt: isUnclear ? oldName : nil, isCarried: isCarried) {
                 $0.renamingTable(old, as: new, isColumn: isColumn)
             }
@@ -100,12 +110,16 @@ struct PresentSchema {
     ///
     /// Views and triggers elsewhere that name it are created again, because the engine refuses a rename while they are
     /// broken.
-    mutating func drop(_ name: SQLName) {
+    mutating func drop(_ name: SQLName, _ scratch: ScratchDatabase) throws {
+        var copy = try copied(scratch)
         guard let table = tables.removeValue(forKey: name) else { return }
         objects.removeAll { $0.object.type != "view" && SQLName($0.object.table) == name }
         for index in objects.indices where objects[index].object.type != "index" {
             if name.isMentioned(in: objects[index].object.sql) { objects[index].isOutdated = true }
         }
+        try copy?.dropTable(table.shape.name)
+        try copy?.drop(objects.filter(\.isOutdated).map(\.object))
+        self.copy = copy
         operations.append(
             Plan.Operation(
                 .dropTable, table: table.shape.name,
@@ -119,10 +133,12 @@ struct PresentSchema {
     ///
     /// A rebuild does the work.
     mutating func replaceColumn(_ new: SQLName, by old: SQLName, of table: SQLName, _ scratch: ScratchDatabase) throws {
+        let before = try copied(scratch)
         guard let present = tables[table], let name = present.shape.column(new)?.name else { return }
         var text = present.shape.text
         text.items.removeAll { $0.column.map(SQLName.init) == new }
-        try replaceText(of: table, text.renamingColumn(old, as: name, of: table), scratch)
+        text = text.renamingColumn(old, as: name, of: table)
+        try replaceText(of: table, text, scratch)
         tables[table]?.columns[new] = present.column(old)
         tables[table]?.columns[old] = nil
         tables[table]?.replacedColumns.insert(new)
@@ -130,20 +146,24 @@ struct PresentSchema {
         for index in objects.indices where objects[index].object.type == "index" {
             rewrite(index, column: old.text, as: name, of: table, isCarried: true)
         }
+        copy = try before?.running(
+            ["DROP TABLE \(SQL.quoted(identifier: present.shape.name))", text.createSQL(name: present.shape.name)]
+                + objects(of: table).filter(isCopied).map(\.object.sql))
     }
 
     /// Renames an existing column to a free name.
     mutating func renameColumn(_ old: SQLName, to new: String, of table: SQLName, _ scratch: ScratchDatabase) throws {
+        let before = try copied(scratch)
         guard let present = tables[table], let column = present.shape.column(old) else { return }
         let isCarried = try reach.get().isCarried
+        let sql =
+            "ALTER TABLE \(SQL.quoted(identifier: present.shape.name)) RENAME COLUMN "
+            + "\(SQL.quoted(identifier: column.name)) TO \(SQL.quoted(identifier: new))"
         if isCarried {
             operations.append(
                 Plan.Operation(
-                    .renameColumn, table: present.shape.name, column: column.name,
-                    sql: [
-                        "ALTER TABLE \(SQL.quoted(identifier: present.shape.name)) RENAME COLUMN "
-                            + "\(SQL.quoted(identifier: column.name)) TO \(SQL.quoted(identifier: new))"
-                    ], reason: "the column is named \(new) in the schema"))
+                    .renameColumn, table: present.shape.name, column: column.name, sql: [sql],
+                    reason: "the column is named \(new) in the schema"))
         }
         tables[table]?.columns[SQLName(new)] = present.column(old)
         tables[table]?.columns[old] = nil
@@ -151,13 +171,20 @@ struct PresentSchema {
             tables[table]?.isOutdated = true
             tables[table]?.keepsOldColumns = true
         }
-        try replaceText(of: table, present.shape.text.renamingColumn(old, as: new, of: table), scratch)
-        for name in tables.keys where name != table {
-            guard let other = tables[name] else { continue }
-            let text = other.shape.text.mapping { $0.renamingReferenced(old, as: new, of: table) }
-            if text != other.shape.text { try replaceText(of: name, text, scratch) }
+        copy = try before?.running([sql])
+        if let before, let copy {
+            try takeTexts(of: copy, after: before, old, table: (table, table))
+        } else {
+            try replaceText(of: table, present.shape.text.renamingColumn(old, as: new, of: table), scratch)
+            for name in tables.keys where name != table {
+                guard let other = tables[name] else { continue }
+                let text = other.shape.text.mapping { $0.renamingReferenced(old, as: new, of: table) }
+                if text != other.shape.text { try replaceText(of: name, text, scratch) }
+            }
         }
-        for index in objects.indices { rewrite(index, column: column.name, as: new, of: table, isCarried: isCarried) }
+        for index in objects.indices where !isCopied(objects[index]) {
+            rewrite(index, column: column.name, as: new, of: table, isCarried: isCarried)
+        }
     }
 
     private mutating func rewrite(
@@ -169,11 +196,60 @@ struct PresentSchema {
         guard old.isMentioned(in: object.sql), isOwn || table.isMentioned(in: object.sql) else { return }
         let isElsewhere =
             object.type != "index"
-            && tables.contains { name, other in
+            && (tables.contains { name, other in
                 name != table && other.shape.column(old) != nil && name.isMentioned(in: object.sql)
             }
+                || state.tables.contains { other in
+                    other.isVirtual && old.isMentioned(in: other.sql ?? "")
+                        && SQLName(other.name).isMentioned(in: object.sql)
+                } || SQLTokens(object.sql).mayBeString(old))
         objects[index].rewrite(doubt: isElsewhere || old == table ? column : nil, isCarried: isCarried) {
             $0.renamingColumn(old, as: new)
+        }
+    }
+
+    /// Returns whether any table has a column of this name.
+    private func hasColumn(_ name: SQLName) -> Bool {
+        tables.values.contains { $0.shape.column(name) != nil }
+            || state.tables.contains { $0.isVirtual && name.isMentioned(in: $0.sql ?? "") }
+    }
+
+    // MARK: The copy
+
+    private mutating func copied(_ scratch: ScratchDatabase) throws -> RenamedCopy? {
+        if !isCopyRequested {
+            copy = try RenamedCopy(of: state, scratch)
+            isCopyRequested = true
+        }
+        return copy
+    }
+
+    private func isCopied(_ object: Object) -> Bool { copy?.objects[object.object.identity] != nil }
+
+    /// Takes the texts that a rename changed in the copy.
+    ///
+    /// - Parameters:
+    ///   - old: The old name of the table or column.
+    ///   - table: The name of the table before and after the rename.
+    private mutating func takeTexts(
+        of copy: RenamedCopy, after before: RenamedCopy, _ old: SQLName, table: (old: SQLName, new: SQLName)
+    ) throws {
+        let isCarried = try reach.get().isCarried
+        // SQLite also turns strings in double quotes into strings in single quotes, if it makes the rename.
+        func isChanged(_ text: String) -> Bool { isCarried || old.isMentioned(in: text) }
+        for (name, present) in tables where copy.tables[name] != before.tables[name == table.new ? table.old : name] {
+            guard isChanged(present.shape.sql) else { continue }
+            let shape = try TableShape(present.shape.name, in: copy.connection)
+            if !isCarried, shape.text != present.shape.text { tables[name]?.isOutdated = true }
+            tables[name]?.shape = shape
+        }
+        for index in objects.indices {
+            let object = objects[index].object
+            guard let new = copy.objects[object.identity], new != before.objects[object.identity],
+                isChanged(object.sql)
+            else { continue }
+            objects[index].object = new
+            if !isCarried, object.type != "index" { objects[index].isOutdated = true }
         }
     }
 

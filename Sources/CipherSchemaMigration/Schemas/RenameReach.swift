@@ -13,8 +13,12 @@ struct RenameReach {
             && DanglingObjects(in: state.connection, state).isEmpty
     }
 
+    static func statement(from old: String, to new: String) -> String {
+        "ALTER TABLE \(SQL.quoted(identifier: old)) RENAME TO \(SQL.quoted(identifier: new))"
+    }
+
     func statements(from old: String, to new: String) -> [String] {
-        let rename = "ALTER TABLE \(SQL.quoted(identifier: old)) RENAME TO \(SQL.quoted(identifier: new))"
+        let rename = Self.statement(from: old, to: new)
         return isCarried ? [rename] : Engine.current.renamingAlone(rename)
     }
 }

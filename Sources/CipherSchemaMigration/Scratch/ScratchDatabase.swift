@@ -11,12 +11,14 @@ package struct ScratchDatabase {
     package let connection: Connection
     /// The path to name in errors, that of the database that is checked.
     let subject: String?
+    private let extensions: SQLExtensions
     /// Whether the whole schema of the copied database could be created here.
     package private(set) var isComplete = true
 
     /// Creates an empty database.
     package init(_ extensions: SQLExtensions, about subject: String? = nil) throws {
         self.subject = subject
+        self.extensions = extensions
         connection = try Connection(path: "", mode: .create)
         try ConnectionProfile.scratch.with(extensions: extensions).apply(to: connection)
         _ = try connection.value(String.self, "PRAGMA journal_mode = MEMORY")
@@ -26,17 +28,18 @@ package struct ScratchDatabase {
     /// Creates a database with the schema of another database.
     package init(after source: Connection, _ extensions: SQLExtensions) throws {
         try self.init(extensions, about: source.path)
-        enum Kind: Int { case virtualTable, table, view, other }
+        enum Kind: Int { case virtualTable, table, view, index, trigger }
         var statements: [Kind: [(name: SQLName, sql: String)]] = [:]
         try source.forEachRow(
             """
-            SELECT name, sql, CASE type WHEN 'table' THEN coalesce(rootpage, 0) <> 0 WHEN 'view' THEN 2 ELSE 3 END
+            SELECT name, sql, CASE type WHEN 'table' THEN coalesce(rootpage, 0) <> 0 WHEN 'view' THEN 2
+                WHEN 'index' THEN 3 ELSE 4 END
             FROM main.sqlite_master WHERE sql IS NOT NULL ORDER BY rowid
             """
         ) { row in
             let name = SQLName(try row.get(at: 0))
             guard !name.isOfSQLite, !name.isOfCipherStore else { return }
-            statements[Kind(rawValue: try row.get(at: 2)) ?? .other, default: []].append((name, try row.get(at: 1)))
+            statements[Kind(rawValue: try row.get(at: 2)) ?? .trigger, default: []].append((name, try row.get(at: 1)))
         }
         // Virtual tables come first, because they create the tables that store their rows.
         var made: Set<SQLName> = []
@@ -49,11 +52,15 @@ package struct ScratchDatabase {
             }
         }
         // A table or a view can be created while no other object is known; an index or a trigger cannot.
-        for kind in [Kind.table, .view, .other] {
-            let texts = (statements[kind] ?? []).filter { !made.contains($0.name) }.map(\.sql)
-            try make(texts, forgetting: kind != .other)
+        for kind in [Kind.table, .view, .index, .trigger] {
+            // The names of triggers are separate from all other names.
+            let texts = (statements[kind] ?? []).filter { kind == .trigger || !made.contains($0.name) }.map(\.sql)
+            try make(texts, forgetting: kind == .table || kind == .view)
         }
     }
+
+    /// Returns a database with the schema of another database and the same extensions.
+    func copy(of source: Connection) throws -> ScratchDatabase { try ScratchDatabase(after: source, extensions) }
 
     /// Creates objects, and records if one cannot be created.
     ///

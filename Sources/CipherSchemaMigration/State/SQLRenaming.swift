@@ -52,8 +52,16 @@ extension SQLTokens {
     func renamingColumn(_ old: SQLName, as new: String) -> String {
         let own = ownName
         return replacing(new) { index in
-            tokens[index].isNamed(old) && index != own && !isCall(index)
-                && !(index > 0 && (tokens[index - 1].isKeyword("AS") || tokens[index - 1].isKeyword("COLLATE")))
+            tokens[index].isNamed(old) && index != own && !isOtherName(index)
+        }
+    }
+
+    /// Returns whether a view or trigger contains a name in double quotes that is a string if no column has this name.
+    func mayBeString(_ name: SQLName) -> Bool {
+        let own = ownName
+        return tokens.indices.contains { index in
+            tokens[index].isNamed(name) && bytes[tokens[index].range.lowerBound] == UInt8(ascii: "\"") && index != own
+                && use(of: index) == .either
         }
     }
 
@@ -69,6 +77,11 @@ extension SQLTokens {
 
     private func isCall(_ index: Int) -> Bool {
         tokens[index].kind == .word && index + 1 < tokens.count && tokens[index + 1].isKeyword("(")
+    }
+
+    /// Returns whether a token is the name of a function, an alias, the type of a CAST, or a collation.
+    private func isOtherName(_ index: Int) -> Bool {
+        isCall(index) || index > 0 && ["AS", "COLLATE"].contains(where: tokens[index - 1].isKeyword)
     }
 
     /// Returns the table that REFERENCES names before the parenthesis that contains a token.
@@ -108,7 +121,7 @@ extension SQLTokens {
 
     /// Returns whether a token in a column or constraint is the name of a column of the table itself.
     fileprivate func isOwnColumn(_ index: Int, _ name: SQLName, of table: SQLName) -> Bool {
-        guard tokens[index].isNamed(name), depth(at: index) > 0, !isCall(index) else { return false }
+        guard tokens[index].isNamed(name), depth(at: index) > 0, !isOtherName(index) else { return false }
         let isTable = index + 1 < tokens.count && tokens[index + 1].isKeyword(".")
         let parent = referencedTable(around: index)
         return !isTable && (parent == nil || parent == table)
@@ -118,8 +131,7 @@ extension SQLTokens {
     func contains(column: SQLName) -> Bool {
         guard let open = tokens.firstIndex(where: { $0.isKeyword("(") }) else { return false }
         return tokens.indices.dropFirst(open + 1).contains { index in
-            tokens[index].isNamed(column) && use(of: index) == .column && !isCall(index)
-                && !tokens[index - 1].isKeyword("COLLATE")
+            tokens[index].isNamed(column) && use(of: index) == .column && !isOtherName(index)
         }
     }
 }

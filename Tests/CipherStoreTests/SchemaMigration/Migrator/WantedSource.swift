@@ -1,4 +1,5 @@
 internal import CipherHistory
+internal import CipherSQLText
 internal import CipherSQLite
 internal import CipherSchemaMigration
 import CipherTestSupport
@@ -7,6 +8,7 @@ import CipherTestSupport
 struct WantedSource: SchemaSource {
     var statements: [String]
     var renames = WantedSchema.Renames()
+    var inherited: [String: Set<WantedSchema.Property>] = [:]
     var policy = DestructiveChanges.withhold
     /// The app's own steps, which run once.
     var steps: [Plan.Operation] = []
@@ -15,6 +17,7 @@ struct WantedSource: SchemaSource {
         var wanted = try WantedSchema()
         for (index, sql) in statements.enumerated() { try wanted.add(sql, at: "statement \(index)") }
         wanted.renames = renames
+        for (table, properties) in inherited { wanted.inherited[SQLName(table)] = properties }
         let comparison = SchemaComparison(wanted: wanted, policy: policy)
         var plan = Plan(from: state.recorded, to: 25, fingerprint: wanted.fingerprint)
         plan.add(try comparison.changes(for: state))

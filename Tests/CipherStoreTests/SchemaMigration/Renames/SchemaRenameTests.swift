@@ -261,4 +261,123 @@ struct SchemaRenameTests {
                 columns: ["c": ["z": "x"]]))
         #expect(try fixture.rows("SELECT z FROM c") == ["\(Value.integer(1))"])
     }
+
+    // MARK: Texts in which a name is not the renamed one
+
+    struct Text: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var script: String
+        var wanted: [String]
+        var tables: [String: String] = [:]
+        var columns: [String: String] = [:]
+        /// A statement after the migration, and a query with its result.
+        var write: String
+        var query: String
+        var result: String
+    }
+
+    static let texts = [
+        Text(
+            testDescription: "a string in double quotes in a trigger",
+            script: """
+                CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT, n TEXT); CREATE TABLE log(field TEXT, v TEXT);
+                CREATE TRIGGER tr AFTER UPDATE ON t BEGIN INSERT INTO log VALUES ("title", new.title); END;
+                INSERT INTO t VALUES (1, 'hello', 'x');
+                """,
+            wanted: ["CREATE TABLE t(id INTEGER PRIMARY KEY, caption TEXT, n TEXT NOT NULL DEFAULT '')"],
+            columns: ["caption": "title"], write: "UPDATE t SET caption = 'q'", query: "SELECT field || v FROM log",
+            result: "titleq"),
+        Text(
+            testDescription: "a column of a full-text index that a trigger fills",
+            script: """
+                CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT, n TEXT); CREATE VIRTUAL TABLE fts USING fts4(title, n);
+                CREATE TRIGGER tr AFTER INSERT ON t BEGIN
+                    INSERT INTO fts(docid, title, n) VALUES (new.id, new.title, new.n); END;
+                INSERT INTO t VALUES (1, 'hello', 'x');
+                """,
+            wanted: ["CREATE TABLE t(id INTEGER PRIMARY KEY, caption TEXT, n TEXT NOT NULL DEFAULT '')"],
+            columns: ["caption": "title"], write: "INSERT INTO t VALUES (2, 'new', 'y')",
+            query: "SELECT title FROM fts WHERE docid = 2", result: "new"),
+        Text(
+            testDescription: "a column of another table in a trigger, without a rebuild",
+            script: """
+                CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT); CREATE TABLE log(title TEXT);
+                CREATE TRIGGER tr AFTER INSERT ON t BEGIN INSERT INTO log(title) VALUES (new.title); END;
+                """,
+            wanted: ["CREATE TABLE t(id INTEGER PRIMARY KEY, caption TEXT)"], columns: ["caption": "title"],
+            write: "INSERT INTO t VALUES (2, 'new')", query: "SELECT title FROM log", result: "new"),
+        Text(
+            testDescription: "a column with the name of the table",
+            script: """
+                CREATE TABLE t(id INTEGER PRIMARY KEY, body TEXT); CREATE TABLE stat(t INTEGER, n INTEGER);
+                CREATE TRIGGER tr AFTER INSERT ON t BEGIN UPDATE stat SET n = n + 1 WHERE t = new.id; END;
+                INSERT INTO stat VALUES (2, 6);
+                """,
+            wanted: ["CREATE TABLE u(id INTEGER PRIMARY KEY, body TEXT NOT NULL DEFAULT '')"], tables: ["u": "t"],
+            write: "INSERT INTO u VALUES (2, 'new')", query: "SELECT CAST(n AS TEXT) FROM stat", result: "7"),
+        Text(
+            testDescription: "a column of a full-text index with the name of the table",
+            script: """
+                CREATE TABLE t(id INTEGER PRIMARY KEY, body TEXT); CREATE VIRTUAL TABLE fts USING fts4(t);
+                CREATE TRIGGER tr AFTER INSERT ON t BEGIN INSERT INTO fts(docid, t) VALUES (new.id, new.body); END;
+                """,
+            wanted: ["CREATE TABLE u(id INTEGER PRIMARY KEY, body TEXT NOT NULL DEFAULT '')"], tables: ["u": "t"],
+            write: "INSERT INTO u VALUES (2, 'new')", query: "SELECT t FROM fts", result: "new"),
+    ]
+
+    @Test(
+        "A declared rename affects only what has the name, also beside a broken view",
+        .enabled(if: Engine.current.canRenameColumns), arguments: texts, [true, false])
+    func renamesExactly(text: Text, hasBrokenView: Bool) throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            text.script + (hasBrokenView ? "CREATE VIEW bad AS SELECT * FROM nope" : ""))
+        let columns = text.columns.isEmpty ? [:] : ["t": text.columns]
+        let source = wanted(text.wanted, tables: text.tables, columns: columns)
+        let report = try fixture.launch(source)
+        #expect(report.findings.isEmpty)
+        try fixture.with { try $0.executeScript(text: text.write) }
+        #expect(try fixture.rows(text.query) == ["\(Value.text(text.result))"])
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
+
+    @Test("A declared rename of a column does not affect a type of the same name in CAST")
+    func keepsTypes() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            """
+            CREATE TABLE t(text TEXT, k, CHECK (typeof(CAST(k AS text)) = 'text')); INSERT INTO t VALUES ('hello', 5);
+            """)
+        var source = wanted(["CREATE TABLE t(body TEXT NOT NULL DEFAULT '', k)"], columns: ["t": ["body": "text"]])
+        source.inherited = ["t": [.constraints]]
+        let report = try fixture.launch(source)
+        #expect(report.findings.isEmpty)
+        try fixture.with { try $0.executeScript("INSERT INTO t VALUES ('a', 7)") }
+        #expect(try fixture.rows("SELECT body FROM t").count == 2)
+    }
+
+    @Test("A declared rename of a column whose name contains a quote also renames it in the table's indexes")
+    func renamesQuotes() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            """
+            CREATE TABLE t("a""b" TEXT, n TEXT); CREATE INDEX i ON t("a""b"); INSERT INTO t VALUES ('x', 'b'), ('y', 'b');
+            """)
+        let source = wanted(
+            ["CREATE TABLE t(ab TEXT, n TEXT NOT NULL DEFAULT '')"], columns: ["t": ["ab": #"a"b"#]])
+        try fixture.launch(source)
+        #expect(try fixture.rows("SELECT n FROM t INDEXED BY i WHERE ab = 'x'").count == 1)
+        #expect(try fixture.rows("PRAGMA integrity_check") == ["\(Value.text("ok"))"])
+    }
+
+    @Test(
+        "Engines that cannot rename columns refuse to rename a name in double quotes that may be a string",
+        .enabled(if: !Engine.current.canRenameColumns))
+    func refusesStrings() throws {
+        let text = Self.texts[0]
+        let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), text.script)
+        let error = try storeError { try fixture.launch(wanted(text.wanted, columns: ["t": text.columns])) }
+        #expect(error?.code == .migration)
+        #expect(error?.detail.contains("the trigger tr contains the name title") == true)
+    }
 }
