@@ -57,7 +57,7 @@ struct ObjectDifference {
             create(object, "the \(object.type) is in the schema but not in the database")
             return
         }
-        let isSame = SQLTokens.normalized(found.object.sql) == SQLTokens.normalized(object.sql)
+        let isSame = SQLTokens.areSame(found.object.sql, object.sql)
         guard !isSame || found.isOutdated else { return }
         let reason =
             isSame

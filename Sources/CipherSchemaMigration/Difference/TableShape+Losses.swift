@@ -91,10 +91,10 @@ extension TableShape {
     // MARK: Other constraints
 
     private func lostChecks(in target: TableShape) -> [Loss] {
-        let new = target.facts.checks.subtracting(facts.checks).map { Set(columns(in: $0)) }
+        let new = target.facts.checks.subtracting(facts.checks).map { Set(target.columns(in: $0)) }
         return text.items.flatMap { item in
             item.expressions(after: "CHECK").compactMap { check in
-                let words = SQLTokens.normalized(check)
+                let words = SQLTokens(check).normalized(columns: Set(self.columns.map { SQLName($0.name) }))
                 let columns = columns(in: words)
                 guard !target.facts.checks.contains(words), !new.contains(Set(columns)) else { return nil }
                 return Loss(text: "CHECK (\(check))", columns: columns)
