@@ -17,6 +17,9 @@ struct DeclaredSchema {
         for table in tables { try add(table, to: &wanted) }
         for table in tables {
             for index in table.indexes {
+                if let column = index.missingColumn(of: table) {
+                    throw table.failure("indexes.\(index.name)", "the table declares no column \(column)")
+                }
                 try wanted.add(index.createSQL(on: table), at: "tableOptions.\(table.name).indexes.\(index.name)")
             }
         }
@@ -138,7 +141,8 @@ extension DeclaredTable {
 
     /// Returns the error for a problem with the table, or with a part of it.
     fileprivate func failure(_ part: String?, _ problem: String, _ underlying: DatabaseError? = nil) -> StoreError {
-        let section = part?.hasPrefix("constraints[") == true ? "tableOptions" : "dbTables"
+        let isOption = ["constraints[", "indexes."].contains { part?.hasPrefix($0) == true }
+        let section = isOption ? "tableOptions" : "dbTables"
         let place = [section, name, part].compactMap { $0 }.joined(separator: ".")
         return .unusable("the declaration of \(place)", problem, underlying: underlying)
     }
@@ -152,6 +156,17 @@ extension DeclaredTable.Column {
 }
 
 extension DeclaredTable.Index {
+    /// Returns a name in double quotes that is not the name of a column: SQLite would sort the index by a string.
+    fileprivate func missingColumn(of table: DeclaredTable) -> String? {
+        let names = Set(table.columns.map { SQLName($0.name) })
+        return columns.lazy.compactMap { part -> String? in
+            let tokens = SQLTokens(part).tokens
+            let isAlone = tokens.dropFirst().first.map { $0.kind == .word } ?? true
+            guard let name = tokens.first, name.kind == .quotedName, isAlone else { return nil }
+            return names.contains(SQLName(part)) || names.contains(SQLName(name.content)) ? nil : name.content
+        }.first
+    }
+
     /// Returns the statement that creates the index.
     ///
     /// A text that is the name of a column is quoted, whatever the name; any other text is used as SQL.

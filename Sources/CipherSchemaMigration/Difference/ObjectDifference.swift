@@ -1,3 +1,4 @@
+internal import CipherCatalog
 internal import CipherErrors
 internal import CipherSQLText
 internal import CipherSQLite
@@ -73,9 +74,8 @@ struct ObjectDifference {
                         + "\(object.type == "index" ? "an index" : "a trigger") of this name"))
             return
         }
-        let isLost = isOfUndeclared || found.object.isUniqueIndex && (isOfOther || !object.isUniqueIndex)
-        if isLost { findings.append(.loss(of: found.object)) }
-        drop(found.object, reason, risk: isLost ? .removesSchema : .none)
+        if isOfUndeclared { findings.append(.loss(of: found.object)) }
+        drop(found.object, reason, risk: isOfUndeclared ? .removesSchema : .none)
         create(object, reason)
     }
 
@@ -86,6 +86,44 @@ struct ObjectDifference {
             && (present.tables[name] != nil || present.objects.contains { $0.object.identity == object.identity })
         guard isTaken else { return }
         throw StoreError.nameInUse(path, making: "\(object.type) \(object.name)", besides: "another object")
+    }
+
+    // MARK: Indexes that depend on a table's difference
+
+    /// Leaves the indexes as they are that would contain a column which their table does not get: SQLite would treat a
+    /// name in double quotes as a string.
+    ///
+    /// - Parameter result: The table after the changes.
+    /// - Returns: Whether there are such indexes.
+    mutating func withholdIndexes(of table: TableShape, lackingColumnsIn result: TableShape) -> Bool {
+        let missing = table.columns.filter { result.column(SQLName($0.name)) == nil }
+        let indexes = created.filter { $0.type == "index" && SQLName($0.table) == SQLName(table.name) }
+        let count = withheld.count
+        for index in indexes {
+            let tokens = SQLTokens(index.sql)
+            guard let column = missing.first(where: { tokens.contains(column: SQLName($0.name)) }) else { continue }
+            func isOther(_ operation: Plan.Operation) -> Bool {
+                !operation.concerns(index, index.kinds.drop) && !operation.concerns(index, index.kinds.create)
+            }
+            let isChange = dropped.remove(index.identity) != nil
+            drops = drops.filter(isOther)
+            creations = creations.filter(isOther)
+            created.removeAll { $0.identity == index.identity }
+            withheld.append(
+                Plan.Withheld(
+                    .changeTable, table: table.name,
+                    reason: "the index \(index.name) is not \(isChange ? "changed" : "created"), because the column "
+                        + "\(column.name) is not added"))
+        }
+        return withheld.count > count
+    }
+
+    /// Marks the operations that drop unique indexes without replacing them.
+    mutating func noteLosses(_ lost: [DatabaseState.Object]) {
+        let names = Set(lost.map { SQLName($0.name) })
+        for place in drops.indices where drops[place].kind == .dropIndex {
+            if let name = drops[place].object, names.contains(SQLName(name)) { drops[place].risk = .removesSchema }
+        }
     }
 
     // MARK: Other objects
@@ -136,6 +174,14 @@ extension Plan.Finding {
         return Plan.Finding(
             .removesSchema, table: object.table,
             message: "the migration removes the \(kind) \(object.name) from \(object.table)")
+    }
+
+    /// Returns the finding that a unique index accepts more rows than before.
+    static func weakening(of index: DatabaseState.Object) -> Plan.Finding {
+        Plan.Finding(
+            .removesSchema, table: index.table,
+            message: "after the migration, the unique index \(index.name) of \(index.table) accepts values that it "
+                + "did not accept before")
     }
 }
 

@@ -24,9 +24,7 @@ struct SchemaDifference {
     mutating func compare() throws -> SchemaChanges {
         changes.notes += try SchemaRenames(wanted: wanted, state: state).apply(to: &present)
         changes.origins = present.origins
-        let objects = try ObjectDifference(comparison, present, path: state.connection.path)
-        changes.withheld += objects.withheld
-        changes.findings += objects.findings
+        var objects = try ObjectDifference(comparison, present, path: state.connection.path)
         for virtual in wanted.virtualTables { try compareVirtual(virtual) }
         for table in wanted.tables { results[SQLName(table.name)] = table }
         // A full-text index may read its rows from another table.
@@ -36,7 +34,9 @@ struct SchemaDifference {
         let users = ColumnUsers(
             objects: objects.remaining + virtual,
             tables: present.tables.map { name, table in results[name] ?? table.shape })
-        for table in wanted.tables { try compare(table, objects, users) }
+        for table in wanted.tables { try compare(table, &objects, users) }
+        changes.withheld = objects.withheld + changes.withheld
+        changes.findings = objects.findings + changes.findings
         try rebuildOutdated(objects)
         let unnamed = try UnnamedTables(
             comparison, state, named: results,
@@ -50,7 +50,9 @@ struct SchemaDifference {
 
     // MARK: Tables
 
-    private mutating func compare(_ table: TableShape, _ objects: ObjectDifference, _ users: ColumnUsers) throws {
+    private mutating func compare(
+        _ table: TableShape, _ objects: inout ObjectDifference, _ users: ColumnUsers
+    ) throws {
         guard let found = present.tables[SQLName(table.name)] else {
             try checkNameIsFree(table)
             tables.append(
@@ -59,18 +61,29 @@ struct SchemaDifference {
                     reason: "the table is in the schema but not in the database"))
             return
         }
-        var difference = TableDifference(table, found, in: present, users: users, comparison, state)
-        let survivors = objects.survivors(of: found, in: present)
-        try difference.compare(
-            survivors: survivors.map(\.object),
-            created: objects.created.filter { SQLName($0.table) == SQLName(table.name) })
+        var difference = try compare(table, found, objects, users)
+        if objects.withholdIndexes(of: table, lackingColumnsIn: difference.result) {
+            difference = try compare(table, found, objects, users)
+        }
+        objects.noteLosses(difference.lostIndexes)
         if difference.operations.contains(where: { $0.kind == .rebuildTable }) {
-            for survivor in survivors { try objects.checkDoubt(survivor) }
+            for survivor in objects.survivors(of: found, in: present) { try objects.checkDoubt(survivor) }
         }
         results[SQLName(table.name)] = difference.result
         tables += difference.operations
         changes.withheld += difference.withheld
         changes.findings += difference.findings
+    }
+
+    private func compare(
+        _ table: TableShape, _ found: PresentSchema.Table, _ objects: ObjectDifference, _ users: ColumnUsers
+    ) throws -> TableDifference {
+        var difference = TableDifference(table, found, in: present, users: users, comparison, state)
+        try difference.compare(
+            present: present.objects(of: SQLName(table.name)).map(\.object),
+            survivors: objects.survivors(of: found, in: present).map(\.object),
+            created: objects.created.filter { SQLName($0.table) == SQLName(table.name) })
+        return difference
     }
 
     /// Rebuilds tables outside the schema that a rename affects, if the engine does not apply the rename to them.

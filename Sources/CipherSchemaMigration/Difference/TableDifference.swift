@@ -23,6 +23,10 @@ struct TableDifference {
     /// The changes of the rebuild, as text.
     private var reasons: [String] = []
     private var lostColumns: [SQLName] = []
+    /// The unique indexes that the migration removes or weakens.
+    private(set) var lostIndexes: [DatabaseState.Object] = []
+    /// The keys of the table's unique indexes after the operations.
+    private var indexKeys: [TableShape.Key] = []
 
     init(
         _ wanted: TableShape, _ found: PresentSchema.Table, in present: PresentSchema, users: ColumnUsers,
@@ -44,29 +48,63 @@ struct TableDifference {
     /// Compares the two tables, and adds the operations.
     ///
     /// - Parameters:
+    ///   - present: The table's indexes and triggers before the changes.
     ///   - survivors: The table's indexes and triggers that a rebuild creates again.
     ///   - created: The indexes and triggers that are created afterwards.
-    mutating func compare(survivors: [DatabaseState.Object], created: [DatabaseState.Object]) throws {
+    mutating func compare(
+        present: [DatabaseState.Object], survivors: [DatabaseState.Object], created: [DatabaseState.Object]
+    ) throws {
         var plan = TableTarget(wanted, existing, inherits: inherits)
         try keepColumns(in: &plan)
         try changeColumns(in: &plan)
         let target = try plan.shape(comparison.wanted.scratch, path: state.connection.path)
         let check = RejectedRows(lint.counting, found, target)
         findings += try check.duplicates(created)
+        try compareKeys(of: present, survivors.filter { $0.type != "index" || !isLost($0) } + created, target)
         guard found.isOutdated || !target.isSame(as: existing) else { return }
         result = target
         findings += try check.checks()
         if !comparison.rowsFollow { findings += try check.references(to: parents) }
-        guard try !addColumns(target) else { return }
+        findings += capturedStrings(in: survivors, target)
         noteLosses(in: target)
+        guard try !addColumns(target) else { return }
         let kept = survivors.filter { $0.type != "index" || !isLost($0) }
         for index in survivors where !kept.contains(index) {
             reasons.append("the index \(index.name) uses a dropped column and is also dropped")
-            if index.isUniqueIndex { findings.append(.loss(of: index)) }
         }
         findings += try check.duplicates(kept)
         findings += try RejectedValues(lint: lint.counting, existing: existing, target: target).findings()
         rebuild(target, kept)
+    }
+
+    /// Compares the unique indexes before and after the changes, because the collation of a column also applies to its
+    /// indexes.
+    private mutating func compareKeys(
+        of present: [DatabaseState.Object], _ remaining: [DatabaseState.Object], _ target: TableShape
+    ) throws {
+        let unique = [present, remaining].map { $0.filter(\.isUniqueIndex) }
+        guard unique[0] != unique[1] || !target.isSame(as: existing) else { return }
+        let scratch = comparison.wanted.scratch
+        indexKeys = try scratch.uniqueKeys(of: remaining, on: target).map(\.key)
+        for (index, key) in try scratch.uniqueKeys(of: present, on: existing) where !target.replaces(key, indexKeys) {
+            lostIndexes.append(index)
+            let isKept = unique[1].contains { $0.identity == index.identity }
+            findings.append(isKept ? .weakening(of: index) : .loss(of: index))
+        }
+    }
+
+    /// Finds indexes that contain a string in double quotes, which would become the name of a new column: SQLite would
+    /// then expect other entries in the index.
+    private func capturedStrings(in indexes: [DatabaseState.Object], _ target: TableShape) -> [Plan.Finding] {
+        let added = target.columns.filter { existing.column(SQLName($0.name)) == nil }
+        return indexes.filter { $0.type == "index" }.flatMap { index in
+            added.filter { SQLTokens(index.sql).mayContain(string: SQLName($0.name)) }.map { column in
+                Plan.Finding(
+                    .impossible, table: existing.name, column: column.name,
+                    message: "the index \(index.name) contains \"\(column.name)\" as a string, which would become the "
+                        + "name of the new column")
+            }
+        }
     }
 
     /// Returns whether an index contains a column that is dropped, because SQLite drops it with the column.
@@ -78,7 +116,7 @@ struct TableDifference {
     /// Names the constraints that the table loses because the schema does not declare them.
     private mutating func noteLosses(in target: TableShape) {
         let stated = comparison.wanted.stated[SQLName(wanted.name)] ?? []
-        for loss in existing.losses(in: target) {
+        for loss in existing.losses(in: target, indexes: indexKeys) {
             // The constraints of a column that is dropped are dropped with it.
             if !loss.columns.isEmpty, loss.columns.allSatisfy(lostColumns.contains) { continue }
             findings.append(

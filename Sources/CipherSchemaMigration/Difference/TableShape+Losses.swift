@@ -16,8 +16,10 @@ extension TableShape {
     ///
     /// A part is not lost if the other table replaces it: a key with a key of the same columns, a CHECK with a new
     /// CHECK of the same columns, and a foreign key with a foreign key of the same columns.
-    func losses(in target: TableShape) -> [Loss] {
-        var losses = lostKeys(in: target) + lostForeignKeys(in: target) + lostChecks(in: target)
+    ///
+    /// - Parameter indexes: The keys of the unique indexes that the other table will have.
+    func losses(in target: TableShape, indexes: [Key] = []) -> [Loss] {
+        var losses = lostKeys(in: target, indexes) + lostForeignKeys(in: target) + lostChecks(in: target)
         losses += lostClauses(in: target)
         losses += lostExpressions(in: target)
         if facts.isAutoincrement, !target.facts.isAutoincrement, let column = rowIDColumn.map({ SQLName($0.name) }) {
@@ -29,8 +31,8 @@ extension TableShape {
 
     // MARK: Keys
 
-    private func lostKeys(in target: TableShape) -> [Loss] {
-        var losses = facts.keys.filter { !target.replaces($0) }.map { key in
+    private func lostKeys(in target: TableShape, _ indexes: [Key]) -> [Loss] {
+        var losses = facts.keys.filter { !target.replaces($0, indexes) }.map { key in
             let columns = key.parts.map(\.column)
             return Loss(
                 text: "\(key.origin == .primaryKey ? "PRIMARY KEY" : "UNIQUE") (\(list(columns)))", columns: columns)
@@ -41,18 +43,19 @@ extension TableShape {
         return losses
     }
 
-    /// Returns whether values that are unique by this table's keys are also unique by another key, which an upsert can
-    /// still name.
-    private func replaces(_ key: Key) -> Bool {
+    /// Returns whether values that are unique by this table's keys and unique indexes are also unique by another key.
+    ///
+    /// An upsert can still name a key of the table itself, which therefore needs a key of the same columns.
+    func replaces(_ key: Key, _ indexes: [Key]) -> Bool {
         let isRowID = rowIDColumn.map { [SQLName($0.name)] == key.parts.map(\.column) } ?? false
         return isRowID
-            || facts.keys.contains { mine in
-                mine.parts.count == key.parts.count
-                    && key.parts.allSatisfy { part in
+            || (facts.keys + indexes).contains { mine in
+                (mine.parts.count == key.parts.count || key.origin == .statement) && (key.isPartial || !mine.isPartial)
+                    && mine.parts.allSatisfy { part in
                         // Values that are equal byte by byte are equal by every collation.
-                        mine.parts.contains {
+                        key.parts.contains {
                             $0.column == part.column
-                                && ($0.collation == part.collation || part.collation == SQLName("BINARY"))
+                                && ($0.collation == part.collation || $0.collation == SQLName("BINARY"))
                         }
                     }
             }

@@ -3,8 +3,8 @@ internal import CipherSQLText
 /// The parts and condition of a unique index.
 struct UniqueIndex {
     private let name: String
-    private var parts: [String] = []
-    private var condition: String?
+    private(set) var parts: [String] = []
+    private(set) var condition: String?
 
     /// Creates a unique index; `nil` if the index is not unique, or if its parts cannot be separated.
     init?(_ index: DatabaseState.Object) {

@@ -9,10 +9,15 @@ extension ScratchDatabase {
     ///
     /// - Throws: `DatabaseError` if SQLite refuses the text.
     package func shape(of text: TableText, name: String) throws -> TableShape {
+        try creating(text, name: name) { try TableShape(name, in: connection) }
+    }
+
+    /// Runs `body` while the table exists.
+    func creating<Result>(_ text: TableText, name: String, _ body: () throws -> Result) throws -> Result {
         try connection.execute(SQL(text: text.createSQL(name: name)))
-        let shape = try TableShape(name, in: connection)
+        let result = try body()
         try drop(name)
-        return shape
+        return result
     }
 
     /// Returns SQLite's error for a CREATE TABLE statement; `nil` if SQLite accepts the statement.

@@ -127,6 +127,11 @@ extension SQLTokens {
         return !isTable && (parent == nil || parent == table)
     }
 
+    /// Returns whether an index contains a text in double quotes that is a string unless a column has this name.
+    func mayContain(string: SQLName) -> Bool {
+        contains(column: string) && tokens.contains { isInDoubleQuotes($0) && $0.isNamed(string) }
+    }
+
     /// Returns whether an index contains a column, in its columns, its expressions or its condition.
     func contains(column: SQLName) -> Bool {
         guard let open = tokens.firstIndex(where: { $0.isKeyword("(") }) else { return false }

@@ -43,7 +43,7 @@ package struct TableShape: Sendable, Equatable {
         var children: [SQLName] { columns.compactMap { $0.first ?? nil } }
     }
 
-    /// The columns of UNIQUE or PRIMARY KEY, in order.
+    /// The columns of UNIQUE, PRIMARY KEY or a unique index, in order.
     package struct Key: Sendable, Hashable {
         package struct Part: Sendable, Hashable {
             package var column: SQLName
@@ -53,6 +53,8 @@ package struct TableShape: Sendable, Equatable {
 
         var origin: IndexState.Origin
         package var parts: [Part]
+        /// Whether the key applies only to some rows.
+        var isPartial = false
     }
 
     /// Reads a table of a database.

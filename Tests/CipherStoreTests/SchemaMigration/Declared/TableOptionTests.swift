@@ -104,6 +104,17 @@ struct TableOptionTests {
         #expect(try fixture.launch(configuration).applied.isEmpty)
     }
 
+    @Test(
+        "An index of a name in double quotes is refused if the table declares no such column",
+        arguments: [#"\"nme\""#, #"\"nme\" DESC"#, #"\"nme\" COLLATE NOCASE"#])
+    func refusesStrings(part: String) throws {
+        let options = #"{"chat": {"indexes": {"by_name": ["body", "\#(part)"]}}}"#
+        let error = try storeError { try MigrationFixture().launch(try configuration(options)) }
+        #expect(error?.code == .configuration)
+        #expect(error?.detail.contains("tableOptions.chat.indexes.by_name") == true)
+        #expect(error?.detail.contains("the table declares no column nme") == true)
+    }
+
     @Test("Options of declared tables can make a table strict", .enabled(if: Engine.current.hasStrictTables))
     func makesStrict() throws {
         let fixture = try MigrationFixture()

@@ -40,4 +40,32 @@ struct DoubleQuotedStringTests {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), texts.present)
         #expect(try fixture.launch(WantedSource(statements: [texts.wanted])).titles.isEmpty)
     }
+
+    // MARK: New columns
+
+    @Test(
+        "A new column with the name of a string in double quotes in an index of the table is refused",
+        arguments: ["CREATE TABLE t(a, b, x)", "CREATE TABLE t(a TEXT, b, x)"])
+    func refusesCapture(wanted: String) throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            "CREATE TABLE t(a, b); CREATE UNIQUE INDEX i ON t(b) WHERE a = \"x\"; INSERT INTO t VALUES ('x', 1)")
+        let before = try fixture.bytes()
+        let error = try storeError { try fixture.launch(WantedSource(statements: [wanted])) }
+        #expect(error?.code == .migration)
+        let finding = "the index i contains \"x\" as a string, which would become the name of the new column"
+        #expect(error?.detail.contains(finding) == true)
+        #expect(try fixture.bytes() == before)
+    }
+
+    @Test("A CHECK in which a string in double quotes becomes the name of a new column is named as removed")
+    func namesLostCheck() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE t(a, CHECK (a <> \"x\"))")
+        var source = WantedSource(statements: ["CREATE TABLE t(a, x)"])
+        source.inherited = ["t": [.constraints]]
+        let report = try fixture.launch(source)
+        #expect(report.findings.map(\.message) == ["the migration removes CHECK (a <> \"x\") from t"])
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
 }

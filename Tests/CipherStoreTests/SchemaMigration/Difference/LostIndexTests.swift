@@ -35,9 +35,28 @@ struct LostIndexTests {
             present: "CREATE UNIQUE INDEX i ON t(a)", wanted: "CREATE INDEX i ON t(a)",
             finding: "the migration removes the unique index i from t",
             withheld: nil),
+        Change(
+            testDescription: "a unique index of one column that is declared with two",
+            present: "CREATE UNIQUE INDEX i ON t(a)", wanted: "CREATE UNIQUE INDEX i ON t(a, b)",
+            finding: weakened, withheld: nil),
+        Change(
+            testDescription: "a unique index of all rows that is declared with a condition",
+            present: "CREATE UNIQUE INDEX i ON t(a)", wanted: "CREATE UNIQUE INDEX i ON t(a) WHERE b > 0",
+            finding: weakened, withheld: nil),
+        Change(
+            testDescription: "a unique index by a collation by which more values are equal",
+            present: "CREATE UNIQUE INDEX i ON t(a COLLATE NOCASE)", wanted: "CREATE UNIQUE INDEX i ON t(a)",
+            finding: weakened, withheld: nil),
+        Change(
+            testDescription: "a unique index of another expression",
+            present: "CREATE UNIQUE INDEX i ON t(lower(a))", wanted: "CREATE UNIQUE INDEX i ON t(upper(a))",
+            finding: weakened, withheld: nil),
     ]
 
-    private static let tables = ["CREATE TABLE t(a)", "CREATE TABLE u(x)"]
+    private static let weakened =
+        "after the migration, the unique index i of t accepts values that it did not accept before"
+
+    private static let tables = ["CREATE TABLE t(a, b)", "CREATE TABLE u(x)"]
 
     private func fixture(_ change: Change) throws -> MigrationFixture {
         try MigrationFixture(
@@ -93,6 +112,11 @@ struct LostIndexTests {
         ("CREATE INDEX i ON u(x)", "CREATE INDEX i ON t(a)"),
         ("CREATE INDEX i ON t(a)", "CREATE UNIQUE INDEX i ON t(a)"),
         ("CREATE UNIQUE INDEX i ON t(a) WHERE a > 1", "CREATE UNIQUE INDEX i ON t(a) WHERE a > 0"),
+        ("CREATE UNIQUE INDEX i ON t(a) WHERE a > 1", "CREATE UNIQUE INDEX i ON t(a)"),
+        ("CREATE UNIQUE INDEX i ON t(a, b)", "CREATE UNIQUE INDEX i ON t(b, a)"),
+        ("CREATE UNIQUE INDEX i ON t(a, b)", "CREATE UNIQUE INDEX i ON t(a)"),
+        ("CREATE UNIQUE INDEX i ON t(a)", "CREATE UNIQUE INDEX i ON t(a COLLATE NOCASE)"),
+        ("CREATE UNIQUE INDEX i ON t(lower(a))", "CREATE UNIQUE INDEX i ON t(LOWER(a) DESC)"),
     ]
 
     @Test("An index that the schema replaces is not lost", arguments: replaced, DestructiveChanges.allCases)
@@ -104,6 +128,58 @@ struct LostIndexTests {
         #expect(report.applied.allSatisfy { $0.risk == .none })
         #expect(report.withheld.isEmpty)
         #expect(report.findings.isEmpty)
+    }
+
+    @Test(
+        "A unique index that a column's new collation weakens prevents the migration under the policy refuse",
+        arguments: [true, false])
+    func comparesCollations(isIndexCollated: Bool) throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            """
+            CREATE TABLE t(a TEXT COLLATE NOCASE); INSERT INTO t VALUES ('x');
+            CREATE UNIQUE INDEX i ON t(a\(isIndexCollated ? " COLLATE NOCASE" : ""));
+            """)
+        var source = WantedSource(statements: ["CREATE TABLE t(a TEXT)"], policy: .refuse)
+        if !isIndexCollated {
+            let error = try storeError { try fixture.launch(source) }
+            #expect(error?.detail.contains(Self.weakened) == true)
+            source.policy = .withhold
+        }
+        let report = try fixture.launch(source)
+        #expect(report.titles == ["rebuildTable t"])
+        #expect(report.findings.map(\.message) == (isIndexCollated ? [] : [Self.weakened]))
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
+
+    static let moved = [
+        ("CREATE TABLE t(a UNIQUE, b)", ["CREATE TABLE t(a, b)", "CREATE UNIQUE INDEX i ON t(a)"]),
+        (
+            "CREATE TABLE t(a, b); CREATE UNIQUE INDEX i ON t(a)",
+            ["CREATE TABLE t(a UNIQUE, b)", "CREATE INDEX i ON t(a)"]
+        ),
+        ("CREATE TABLE t(a UNIQUE, b); CREATE UNIQUE INDEX other ON t(a)", ["CREATE TABLE t(a, b)"]),
+    ]
+
+    @Test(
+        "A unique constraint is not lost if a unique index of the same columns replaces it, or the other way round",
+        arguments: moved, DestructiveChanges.allCases)
+    func movesKeys(texts: (present: String, wanted: [String]), policy: DestructiveChanges) throws {
+        let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), texts.present)
+        let source = WantedSource(statements: texts.wanted, policy: policy)
+        let report = try fixture.launch(source)
+        #expect(report.titles.contains("rebuildTable t"))
+        #expect(report.findings.isEmpty)
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
+
+    @Test("A unique constraint is lost if the unique index of the same columns has a condition")
+    func comparesConditions() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE t(a UNIQUE, b)")
+        let report = try fixture.launch(
+            WantedSource(statements: ["CREATE TABLE t(a, b)", "CREATE UNIQUE INDEX i ON t(a) WHERE b > 0"]))
+        #expect(report.findings.map(\.message) == ["the migration removes UNIQUE (a) from t"])
     }
 
     // MARK: Triggers
@@ -139,6 +215,41 @@ struct LostIndexTests {
         #expect(
             try fixture.rows("SELECT tbl_name FROM sqlite_master WHERE name = 'i'")
                 == ["\(Value.text(policy == .allow ? "t" : "other"))"])
+    }
+
+    // MARK: With a column that is left out
+
+    @Test(
+        "A declared index of a column that is left out is withheld",
+        arguments: ["seq", "\"seq\"", "v, \"seq\" DESC"])
+    func withholdsIndex(columns: String) throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            """
+            CREATE TABLE t(k TEXT PRIMARY KEY, v TEXT); INSERT INTO t VALUES ('007', 'b'), ('008', 'c');
+            CREATE UNIQUE INDEX i ON t(v);
+            """)
+        var source = WantedSource(statements: [
+            "CREATE TABLE t(k INTEGER, seq INTEGER NOT NULL DEFAULT 0, v TEXT, PRIMARY KEY (k, seq))",
+            "CREATE INDEX i ON t(\(columns))", "CREATE INDEX made ON t(\(columns))", "CREATE INDEX other ON t(v)",
+        ])
+        let report = try fixture.launch(source)
+        #expect(report.titles.contains("createIndex other"))
+        #expect(
+            report.withheld.filter { $0.kind == .changeTable }.map(\.reason) == [
+                "the index i is not changed, because the column seq is not added",
+                "the index made is not created, because the column seq is not added",
+            ])
+        #expect(report.findings.isEmpty)
+        #expect(try fixture.schema()["i"] == "CREATE UNIQUE INDEX i ON t(v)")
+        #expect(try fixture.schema()["made"] == nil)
+        #expect(try fixture.launch(source).applied.isEmpty)
+        source.statements[0] = "CREATE TABLE t(k TEXT PRIMARY KEY, seq INTEGER DEFAULT 5, v TEXT)"
+        try fixture.launch(source)
+        #expect(
+            try fixture.rows("SELECT count(*) FROM t INDEXED BY made WHERE seq = 5 AND v > ''")
+                == ["\(Value.integer(2))"])
+        #expect(try fixture.rows("PRAGMA integrity_check") == ["\(Value.text("ok"))"])
     }
 
     // MARK: With a column
