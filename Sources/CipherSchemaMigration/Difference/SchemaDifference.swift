@@ -24,6 +24,7 @@ struct SchemaDifference {
     mutating func compare() throws -> SchemaChanges {
         changes.notes += try SchemaRenames(wanted: wanted, state: state).apply(to: &present)
         changes.origins = present.origins
+        changes.findings += BrokenReaders(state: state).findings(afterRenamesIn: present)
         var objects = try ObjectDifference(comparison, present, path: state.connection.path)
         for virtual in wanted.virtualTables { try compareVirtual(virtual) }
         for table in wanted.tables { results[SQLName(table.name)] = table }
@@ -68,6 +69,7 @@ struct SchemaDifference {
         objects.noteLosses(difference.lostIndexes)
         if difference.operations.contains(where: { $0.kind == .rebuildTable }) {
             for survivor in objects.survivors(of: found, in: present) { try objects.checkDoubt(survivor) }
+            changes.findings += try BrokenReaders(state: state).findings(after: difference.result, of: found)
         }
         results[SQLName(table.name)] = difference.result
         tables += difference.operations

@@ -1,0 +1,87 @@
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherSQLText
+internal import CipherSQLite
+internal import CipherSchemaMigration
+import CipherTestSupport
+import Testing
+
+/// Full-text indexes that read the text of their rows from another table.
+struct BrokenReaderTests {
+    struct Change: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var table = "CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT)"
+        var index = "CREATE VIRTUAL TABLE fts USING fts4(content=\"t\", title)"
+        var wanted: String
+        var tables: [String: String] = [:]
+        var columns: [String: String] = [:]
+        /// The finding; `nil` if nothing breaks.
+        var finding: String?
+    }
+
+    static let changes = [
+        Change(
+            testDescription: "a column is renamed", wanted: "CREATE TABLE t(id INTEGER PRIMARY KEY, caption TEXT)",
+            columns: ["caption": "title"],
+            finding: "the virtual table fts reads t.title, which the migration renames to caption"),
+        Change(
+            testDescription: "the table is renamed", wanted: "CREATE TABLE u(id INTEGER PRIMARY KEY, title TEXT)",
+            tables: ["u": "t"], finding: "the virtual table fts reads t, which the migration renames to u"),
+        Change(
+            testDescription: "the rowids change", table: "CREATE TABLE t(id INT PRIMARY KEY, title TEXT)",
+            wanted: "CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT)",
+            finding: "the virtual table fts finds the rows of t by rowids, which the migration replaces with the "
+                + "values of id"),
+        Change(
+            testDescription: "a column that only the table has is renamed",
+            table: "CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT, n)",
+            wanted: "CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT, number)", columns: ["number": "n"]),
+        Change(
+            testDescription: "the index has its own rows", index: "CREATE VIRTUAL TABLE fts USING fts4(t, title)",
+            wanted: "CREATE TABLE u(id INTEGER PRIMARY KEY, caption TEXT)", tables: ["u": "t"],
+            columns: ["caption": "title"]),
+        Change(
+            testDescription: "the table is rebuilt with the same rowids",
+            wanted: "CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT NOT NULL DEFAULT '')"),
+    ]
+
+    private func fixture(_ change: Change) throws -> MigrationFixture {
+        try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            "\(change.table); INSERT INTO t(id, title) VALUES (20, 'apple'), (1, 'pear'); \(change.index);")
+    }
+
+    private func source(_ change: Change, _ policy: DestructiveChanges) -> WantedSource {
+        var source = WantedSource(statements: [change.wanted], policy: policy)
+        for (new, old) in change.tables { source.renames.tables[SQLName(new)] = old }
+        for (new, old) in change.columns {
+            source.renames.columns[SQLName(change.tables.keys.first ?? "t"), default: [:]][SQLName(new)] = old
+        }
+        return source
+    }
+
+    @Test("A change that breaks a full-text index of the table's rows is named by default", arguments: changes)
+    func namesBroken(change: Change) throws {
+        let fixture = try fixture(change)
+        let report = try fixture.launch(source(change, .withhold))
+        #expect(report.findings.map(\.message) == (change.finding.map { [$0] } ?? []))
+        #expect(report.findings.allSatisfy { $0.severity == .removesSchema })
+        #expect(try fixture.launch(source(change, .withhold)).applied.isEmpty)
+    }
+
+    @Test(
+        "A change that breaks a full-text index of the table's rows is refused under the policy refuse",
+        arguments: changes)
+    func refusesBroken(change: Change) throws {
+        let fixture = try fixture(change)
+        guard let finding = change.finding else {
+            try fixture.launch(source(change, .refuse))
+            return
+        }
+        let before = try fixture.bytes()
+        let error = try storeError { try fixture.launch(source(change, .refuse)) }
+        #expect(error?.code == .destructiveChanges)
+        #expect(error?.detail.contains(finding) == true)
+        #expect(try fixture.bytes() == before)
+    }
+}
