@@ -53,7 +53,8 @@ package struct SQLName: Hashable, Sendable {
                     while length < name.count, Self.fold(text[start + length]) == name[length] { length += 1 }
                     guard length == name.count else { continue }
                     let end = start + length
-                    if (start == 0 || !Self.isPartOfWord(Self.fold(text[start - 1])))
+                    let isAfterMark = text[..<start].suffix(3).elementsEqual([0xef, 0xbb, 0xbf])
+                    if (start == 0 || isAfterMark || !Self.isPartOfWord(Self.fold(text[start - 1])))
                         && (end == text.count || !Self.isPartOfWord(Self.fold(text[end])))
                     {
                         return true

@@ -94,6 +94,8 @@ package struct SQLTokens {
         position += 1
         switch byte {
         case 0x09, 0x0a, 0x0c, 0x0d, 0x20: break
+        case 0xef where Engine.current.skipsByteOrderMarks && bytes[position...].starts(with: [0xbb, 0xbf]):
+            position += 2
         case UInt8(ascii: "-") where next == UInt8(ascii: "-"): skip(past: Array("\n".utf8))
         case UInt8(ascii: "/") where next == UInt8(ascii: "*"):
             position += 1

@@ -8,6 +8,9 @@ public struct Engine: Sendable {
     public let sqliteVersion: String
     /// The SQLite version as a number, such as 3046001.
     package let sqliteVersionNumber: Int
+    /// Whether SQL text may contain a byte order mark (U+FEFF) wherever it may contain white space; to older engines,
+    /// the mark is a part of a name.
+    package let skipsByteOrderMarks: Bool
 
     /// The engine of this process.
     public static let current = Engine()
@@ -46,6 +49,7 @@ public struct Engine: Sendable {
         sqliteVersion = String(cString: sqlite3_libversion())
         sqliteVersionNumber = Int(sqlite3_libversion_number())
         var version = ""
+        var skipsMarks = false
         var handle: OpaquePointer?
         if sqlite3_open_v2(":memory:", &handle, SQLITE_OPEN_READWRITE, nil) == SQLITE_OK {
             var statement: OpaquePointer?
@@ -54,8 +58,11 @@ public struct Engine: Sendable {
                 version = String(cString: text)
             }
             sqlite3_finalize(statement)
+            skipsMarks = sqlite3_prepare_v2(handle, "SELECT \u{feff}1", -1, &statement, nil) == SQLITE_OK
+            sqlite3_finalize(statement)
         }
         sqlite3_close(handle)
         cipherVersion = version
+        skipsByteOrderMarks = skipsMarks
     }
 }

@@ -79,6 +79,13 @@ package struct TableShape: Sendable, Equatable {
                 .migration, path: connection.path, "the definition of \(name) cannot be read",
                 advice: "check the file for damage", changed: .nothing)
         }
+        // A column that the text seemed to lack could be dropped with its values.
+        guard text.columns.map({ SQLName($0.column ?? "") }) == columns.map({ SQLName($0.name) }) else {
+            throw StoreError(
+                .migration, path: connection.path,
+                "the columns of \(name) cannot be determined from its CREATE TABLE statement",
+                advice: "this is a bug: please report it with this message and the statement", changed: .nothing)
+        }
         self.name = name
         self.sql = sql
         self.text = text
