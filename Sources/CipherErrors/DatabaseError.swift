@@ -49,6 +49,8 @@ public struct DatabaseError: Error, Sendable, Equatable {
     package var isNotADatabase: Bool { code == ResultCode.notADatabase }
     /// Whether the file is damaged, or is not a database under the key that was used.
     public var isCorrupt: Bool { code == ResultCode.corrupt || code == ResultCode.notADatabase }
+    /// Whether an operation took more steps than an undamaged file should need.
+    package var isBeyondSteps: Bool { isCorrupt && message == Self.beyondSteps }
     /// What to do next if the file is damaged; `nil` for any other failure.
     public var advice: String? { code == ResultCode.corrupt ? StoreError.damageAdvice : nil }
     /// Whether a text or blob exceeds SQLite's size limit.
@@ -75,6 +77,9 @@ public struct DatabaseError: Error, Sendable, Equatable {
     private static let primaryKey = ResultCode.constraint | (6 << 8)
     private static let unique = ResultCode.constraint | (8 << 8)
     private static let rowID = ResultCode.constraint | (10 << 8)
+
+    package static let beyondSteps =
+        "the operation exceeded its step limit, as it does if pages of the file refer to each other in a cycle"
 
     package static let generic = ResultCode.error
     package static let misuse = ResultCode.misuse

@@ -48,9 +48,7 @@ extension Connection {
     package func withinSteps<Result>(_ steps: Int = 20_000_000, _ body: () throws -> Result) throws -> Result {
         guard let result = try finishing(within: steps, body) else {
             throw DatabaseError(
-                extendedCode: SQLITE_CORRUPT,
-                message: "the operation exceeded its step limit: pages of the file refer to each other in a cycle",
-                path: path)
+                extendedCode: SQLITE_CORRUPT, message: DatabaseError.beyondSteps, path: path)
         }
         return result
     }

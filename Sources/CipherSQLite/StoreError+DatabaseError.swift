@@ -69,6 +69,7 @@ extension StoreError {
 private enum FailureCause {
     case newerSchema(Int)
     case damaged
+    case beyondSteps
     case tooBig
     case busy
     case full
@@ -88,6 +89,8 @@ private enum FailureCause {
         self =
             if let writerVersion, writerVersion > Engine.current.sqliteVersionNumber, error.isMalformedSchema {
                 .newerSchema(writerVersion)
+            } else if error.isBeyondSteps {
+                .beyondSteps
             } else if error.isCorrupt {
                 .damaged
             } else if error.isTooBig {
@@ -134,7 +137,7 @@ private enum FailureCause {
                     + "SQLite \(version / 1_000_000).\(version / 1_000 % 1_000).\(version % 1_000)",
                 "link a newer SQLCipher")
         // On a damaged page, old engines find a record with a value beyond SQLite's limit.
-        case .damaged, .tooBig: .damaged(path, "the database is damaged", changed: nil, underlying: error)
+        case .damaged, .beyondSteps, .tooBig: .damaged(path, "the database is damaged", changed: nil, underlying: error)
         case .busy:
             .busy(
                 path, "another connection is using the database", retry: .afterClosing, changed: nil,
@@ -183,6 +186,11 @@ private enum FailureCause {
             .permission(path, detail, .writeWithFolder, changed: .nothing, underlying: error)
         case .inputOutput: .disk(path, detail, changed: .nothing, underlying: error)
         case .damaged, .newerSchema: failure(.corrupt, StoreError.damageAdvice)
+        // A migration also compares rows of two tables, whose number of steps depends on SQLite's choice of indexes.
+        case .beyondSteps:
+            failure(
+                .corrupt,
+                "check the file with cipherstore verify; if it is not damaged, report this bug with the schema")
         case .tooBig, .constraint, .mismatch, .unregistered, .generic, .other:
             .unreachable(path, detail, correct: .schemaOrRows, underlying: error)
         }

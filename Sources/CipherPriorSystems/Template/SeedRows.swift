@@ -49,24 +49,23 @@ struct SeedRows {
             let former = renamed.first { SQLName($0.key) == SQLName(column) }?.value
             return present.column(column)?.name ?? former.flatMap { present.column($0)?.name }
         }
-        func match(_ parts: [String]) -> String? {
+        // SQLite searches a joined table by an index, and builds that index if there is none.
+        func found(by parts: [String]) -> String? {
             let names = parts.map(name)
             guard !parts.isEmpty, !names.contains(nil) else { return nil }
-            return zip(parts, names).map { part, name in
-                "\(SQL.quoted(column: name ?? "")) = seed.value\((columns.firstIndex(of: part) ?? 0) + 1)"
-            }.joined(separator: " AND ")
+            let matches = zip(parts, names).map { part, name in
+                let place = columns.firstIndex { SQLName($0) == SQLName(part) } ?? 0
+                return "present.\(SQL.quoted(column: name ?? "")) = +seed.value\(place + 1)"
+            }
+            return "SELECT seed.rowid FROM \(Self.seeds) AS seed JOIN main.\(SQL.quoted(identifier: present.name)) "
+                + "AS present ON \(matches.joined(separator: " AND "))"
         }
-        let unique = try uniqueColumns().compactMap(match)
-        guard !unique.isEmpty, let isKnown = match(key) else { return nil }
-        let table = "main.\(SQL.quoted(identifier: present.name))"
-        let places = columns.indices.map { $0 + 1 }
-        let seed = places.map { "?\($0) AS value\($0)" }.joined(separator: ", ")
-        let isTaken = unique.map { "EXISTS (SELECT 1 FROM \(table) WHERE \($0))" }.joined(separator: " OR ")
-        let isExcluded =
-            "SELECT NOT EXISTS (SELECT 1 FROM \(table) WHERE \(isKnown)) AND (\(isTaken)) FROM (SELECT \(seed)) AS seed"
-        var count = 0
-        try forEachSeed { values in
-            if try state.connection.value(Bool.self, SQL(text: isExcluded, values: values)) == true { count += 1 }
+        let taken = try uniqueColumns().compactMap { found(by: $0) }
+        guard !taken.isEmpty, let known = found(by: key) else { return nil }
+        let isTaken = taken.map { "rowid IN (\($0))" }.joined(separator: " OR ")
+        let excluded = "SELECT count(*) FROM \(Self.seeds) WHERE rowid NOT IN (\(known)) AND (\(isTaken))"
+        let count = try withSeeds(state.connection) {
+            try state.connection.value(Int.self, SQL(text: excluded)) ?? 0
         }
         guard count > 0 else { return nil }
         return Plan.Finding(
@@ -74,6 +73,18 @@ struct SeedRows {
             message:
                 "\(count) template row\(count == 1 ? "" : "s") will not be added to \(self.table), because the "
                 + "user's rows already have \(count == 1 ? "its" : "their") unique values under different keys")
+    }
+
+    private static let seeds = "temp.cipherstore_seeds"
+
+    /// Runs `body` while the connection has a temporary table with the template's rows.
+    private func withSeeds<Result>(_ connection: Connection, _ body: () throws -> Result) throws -> Result {
+        let names = columns.indices.map { "value\($0 + 1)" }.joined(separator: ", ")
+        let insert = "INSERT INTO \(Self.seeds) VALUES (\(places))"
+        try connection.execute(SQL(text: "CREATE TEMP TABLE cipherstore_seeds (\(names))"))
+        defer { try? connection.execute(SQL(text: "DROP TABLE \(Self.seeds)")) }
+        try forEachSeed { try connection.execute(SQL(text: insert, values: $0)) }
+        return try body()
     }
 
     /// Returns the columns of unique indexes of the template's table, except its primary key.
@@ -88,6 +99,9 @@ struct SeedRows {
         }
     }
 
+    /// The parameters for the values of a row.
+    private var places: String { columns.indices.map { "?\($0 + 1)" }.joined(separator: ", ") }
+
     private var names: String { columns.map { SQL.quoted(column: $0) }.joined(separator: ", ") }
 
     /// Copies the rows whose keys the table lacks.
@@ -96,11 +110,11 @@ struct SeedRows {
     /// app's own upgrade began with a copy of the file that already contained the rows.
     private func copy(to connection: Connection) throws {
         let target = "main.\(SQL.quoted(identifier: table))"
-        let values = (1...max(columns.count, 1)).map { "?\($0)" }.joined(separator: ", ")
-        let isKnown = columns.enumerated().filter { key.contains($0.element) }
+        let keys = Set(key.map(SQLName.init))
+        let isKnown = columns.enumerated().filter { keys.contains(SQLName($0.element)) }
             .map { "\(SQL.quoted(column: $0.element)) IS ?\($0.offset + 1)" }.joined(separator: " AND ")
         let condition = key.isEmpty ? "" : " WHERE NOT EXISTS (SELECT 1 FROM \(target) WHERE \(isKnown))"
-        let insert = "INSERT OR IGNORE INTO \(target) (\(names)) SELECT \(values)\(condition)"
+        let insert = "INSERT OR IGNORE INTO \(target) (\(names)) SELECT \(places)\(condition)"
         try connection.withoutTriggers {
             try forEachSeed { try connection.execute(SQL(text: insert, values: $0)) }
         }

@@ -18,8 +18,10 @@ struct ProspectiveRows {
     }
 
     /// Counts the rows that satisfy a condition.
-    func count(where condition: String) throws -> ValueLint.Count {
-        try lint.count("\(source) WHERE \(condition)")
+    ///
+    /// - Parameter join: SQL that joins another table.
+    func count(joining join: String = "", where condition: String) throws -> ValueLint.Count {
+        try lint.count("\(source)\(join) WHERE \(condition)")
     }
 
     /// Counts the values that would occur in several rows.

@@ -46,8 +46,8 @@ struct RejectedRows {
         }
         return try new.flatMap { key -> [Plan.Finding] in
             let parent = parents[key.parent]
-            guard let condition = condition(of: key, parent) else { return [] }
-            let dangling = try rows.count(where: condition)
+            guard let reference = reference(by: key, to: parent) else { return [] }
+            let dangling = try rows.count(joining: reference.join, where: reference.condition)
             return finding(
                 dangling,
                 "\(dangling.of("row")) of \(target.name) would reference missing rows of "
@@ -55,26 +55,36 @@ struct RejectedRows {
         }
     }
 
-    private func condition(of key: TableShape.ForeignKey, _ parent: PresentSchema.Table?) -> String? {
+    /// Returns the SQL that finds rows without a parent; `nil` if the rows are not known.
+    ///
+    /// The parent is joined, because SQLite then searches it by an index, and builds that index if there is none. It
+    /// does neither in a subquery if the two columns have different types. The parent's affinity and collation apply,
+    /// as in ``ViolatedForeignKey``.
+    private func reference(
+        by key: TableShape.ForeignKey, to parent: PresentSchema.Table?
+    ) -> (join: String, condition: String)? {
         let primary = parent?.shape.columns.primaryKey ?? []
         var isSet: [String] = []
-        var isFound: [String] = []
+        var matches: [(parent: String, child: String)] = []
         for (index, pair) in key.columns.enumerated() {
             guard let child = pair.first ?? nil, let column = target.column(child) else { return nil }
-            let name = SQL.quoted(column: column.name)
+            let name = SQL.quoted(identifier: column.name)
             guard rows.knows(name) else { return nil }
-            isSet.append("\(name) IS NOT NULL")
+            let value = "\(SQL.quoted(identifier: target.name)).\(name)"
+            isSet.append("\(value) IS NOT NULL")
             guard let parent else { continue }
             let named = pair.last ?? nil
             let other = named ?? (primary.indices.contains(index) ? SQLName(primary[index].name) : nil)
             guard let other, let found = parent.column(other) else { return nil }
-            isFound.append(
-                "cipherstore_parent.\(SQL.quoted(identifier: found)) = \(SQL.quoted(identifier: target.name)).\(name)")
+            matches.append(("cipherstore_parent.\(SQL.quoted(identifier: found))", "+\(value)"))
         }
         let all = isSet.joined(separator: " AND ")
-        guard let parent else { return all }
-        return "\(all) AND NOT EXISTS (SELECT 1 FROM main.\(SQL.quoted(identifier: parent.name)) "
-            + "AS cipherstore_parent WHERE \(isFound.joined(separator: " AND ")))"
+        guard let parent, let first = matches.first else { return ("", all) }
+        let conditions = matches.map { "\($0.parent) = \($0.child)" }.joined(separator: " AND ")
+        return (
+            " LEFT JOIN main.\(SQL.quoted(identifier: parent.name)) AS cipherstore_parent ON \(conditions)",
+            "\(all) AND \(first.parent) IS NULL"
+        )
     }
 
     private func finding(_ count: ValueLint.Count, _ message: String) -> [Plan.Finding] {

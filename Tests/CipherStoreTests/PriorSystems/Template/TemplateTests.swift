@@ -115,6 +115,34 @@ struct TemplateTests {
         #expect(try fixture.read(rows) == file.readOriginal(rows))
     }
 
+    @Test("An app with a template database counts seeds whose unique values a large table has under other keys")
+    func countsExcludedSeeds() throws {
+        var fixture = fixture
+        func rows(_ first: Int, _ prefix: String) -> String {
+            """
+            WITH n(i) AS (VALUES (\(first)) UNION ALL SELECT i + 1 FROM n WHERE i < \(first) + 16000)
+                INSERT INTO thing SELECT i, '\(prefix)' || i FROM n;
+            """
+        }
+        func records(_ version: Int) -> String {
+            "CREATE TABLE Records (name TEXT, value TEXT); INSERT INTO Records VALUES ('DBVersion', '\(version)');"
+        }
+        let file = try LegacyFile(named: "own.db") { connection in
+            try connection.executeScript(
+                text: records(3) + "CREATE TABLE thing (id INTEGER PRIMARY KEY, code TEXT UNIQUE);"
+                    + rows(1_000_000, "t") + "INSERT INTO thing VALUES (-1, 'u7'), (5, 'u5'), (-2, 'u8');")
+        }
+        fixture.configuration.schema = .template(.init(file: file.path))
+        try fixture.write { connection in
+            try connection.executeScript(
+                text: records(2) + "CREATE TABLE thing (id INTEGER PRIMARY KEY, code TEXT);" + rows(1, "u"))
+        }
+        let report = try fixture.open()
+        let warnings = report.migration.findings.filter { $0.severity == .warning && $0.table == "thing" }
+        #expect(warnings.map(\.count) == [2])
+        #expect(try fixture.values("SELECT count(*) FROM thing") == ["32002"])
+    }
+
     // MARK: Objects that the template lacks
 
     @Test("An app with a template database keeps the user's own tables and columns, and reports them")

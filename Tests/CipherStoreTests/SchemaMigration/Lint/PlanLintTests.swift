@@ -237,6 +237,32 @@ struct PlanLintTests {
         #expect(key.map(\.name) == [present.contains("b TEXT PRIMARY KEY") ? "b" : "a"])
     }
 
+    static let largeKeys = [
+        ("CREATE TABLE p(id INTEGER PRIMARY KEY, uid TEXT)", "CREATE UNIQUE INDEX p_uid ON p(uid)", "TEXT"),
+        ("CREATE TABLE p(id INTEGER, uid TEXT PRIMARY KEY)", nil, "INTEGER"),
+    ]
+
+    @Test(
+        "A plan checks a new foreign key of a large table without an index in a number of steps that fits the file",
+        arguments: largeKeys)
+    func checksLargeTables(parent: String, index: String?, type: String) throws {
+        func fixture(_ first: Int) throws -> MigrationFixture {
+            try MigrationFixture(
+                .init(isEncrypted: false, journalMode: "DELETE"),
+                """
+                \(parent); CREATE TABLE t(id INTEGER PRIMARY KEY, uid \(type));
+                WITH n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 16000) INSERT INTO p SELECT i, i FROM n;
+                WITH n(i) AS (VALUES (\(first)) UNION ALL SELECT i + 1 FROM n WHERE i < 16000)
+                    INSERT INTO t SELECT i, i FROM n;
+                """)
+        }
+        let child = "CREATE TABLE t(id INTEGER PRIMARY KEY, uid \(type) REFERENCES p(uid))"
+        let source = WantedSource(statements: [parent, child, index].compactMap { $0 })
+        #expect(try fixture(1).launch(source).titles.contains("rebuildTable t"))
+        let error = try storeError { try fixture(-1).launch(source) }
+        #expect(error?.detail.contains("2 rows of t would reference missing rows of p") == true)
+    }
+
     @Test("A plan loses no value if a column's type changes and every value could change back")
     func convertsValues() throws {
         let fixture = try MigrationFixture(
