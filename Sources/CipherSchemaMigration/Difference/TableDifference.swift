@@ -61,12 +61,13 @@ struct TableDifference {
         let check = RejectedRows(lint.counting, found, target)
         findings += try check.duplicates(created)
         try compareKeys(of: present, survivors.filter { $0.type != "index" || !isLost($0) } + created, target)
+        try noteLosses(lossesOfReplaced(in: target), in: target)
         guard found.isOutdated || !target.isSame(as: existing) else { return }
         result = target
         findings += try check.checks()
         if !comparison.rowsFollow { findings += try check.references(to: parents) }
         findings += capturedStrings(in: survivors, target)
-        noteLosses(in: target)
+        noteLosses(existing.losses(in: target, indexes: indexKeys), in: target)
         guard try !addColumns(target) else { return }
         let kept = survivors.filter { $0.type != "index" || !isLost($0) }
         for index in survivors where !kept.contains(index) {
@@ -114,18 +115,35 @@ struct TableDifference {
     }
 
     /// Names the constraints that the table loses because the schema does not declare them.
-    private mutating func noteLosses(in target: TableShape) {
+    private mutating func noteLosses(_ losses: [TableShape.Loss], in target: TableShape) {
         let stated = comparison.wanted.stated[SQLName(wanted.name)] ?? []
-        for loss in existing.losses(in: target, indexes: indexKeys) {
+        for loss in losses {
             // The constraints of a column that is dropped are dropped with it.
-            if !loss.columns.isEmpty, loss.columns.allSatisfy(lostColumns.contains) { continue }
-            findings.append(
-                Plan.Finding(
-                    stated.contains(loss.property) ? .note : .removesSchema, table: existing.name,
-                    column: loss.columns.count == 1 ? existing.column(loss.columns[0])?.name : nil,
-                    message: "the migration removes \(loss.text) from \(existing.name)"))
+            if !loss.columns.isEmpty, loss.columns.allSatisfy({ target.column($0) == nil }) { continue }
+            let finding = Plan.Finding(
+                loss.isStated || stated.contains(loss.property) ? .note : .removesSchema, table: existing.name,
+                column: loss.columns.count == 1 ? target.column(loss.columns[0])?.name : nil,
+                message: "the migration removes \(loss.text) from \(existing.name)")
+            guard !findings.contains(finding) else { continue }
+            findings.append(finding)
             reasons.append("\(loss.text) is removed")
         }
+    }
+
+    /// Returns the losses of an empty table or column that a rename replaces.
+    private func lossesOfReplaced(in target: TableShape) throws -> [TableShape.Loss] {
+        var losses: [TableShape.Loss] = []
+        let isReplaced = !parents.values.contains { SQLName($0.name) == SQLName(existing.name) }
+        if isReplaced, let table = state.table(existing.name) {
+            losses += try TableShape(table, in: state.connection)
+                .losses(in: target, indexes: indexKeys)
+        }
+        if !found.replacedColumns.isEmpty, let table = state.table(found.name) {
+            losses += try TableShape(table, in: state.connection)
+                .losses(in: target, indexes: indexKeys)
+                .filter { $0.columns.contains(where: found.replacedColumns.contains) }
+        }
+        return losses
     }
 
     // MARK: Columns that the schema does not have

@@ -10,6 +10,8 @@ extension TableShape {
         var columns: [SQLName] = []
         /// The property of the table to which the part belongs.
         var property = WantedSchema.Property.constraints
+        /// Whether the schema states the loss, as a column does that it declares without NOT NULL.
+        var isStated = false
     }
 
     /// Returns what a change of this table to another one would remove.
@@ -22,6 +24,11 @@ extension TableShape {
         var losses = lostKeys(in: target, indexes) + lostForeignKeys(in: target) + lostChecks(in: target)
         losses += lostClauses(in: target)
         losses += lostExpressions(in: target)
+        losses += columns.filter(\.isNotNull).compactMap { column in
+            let name = SQLName(column.name)
+            guard let new = target.column(name), !new.isNotNull, !target.isRowID(new) else { return nil }
+            return Loss(text: "NOT NULL (\(column.name))", columns: [name], isStated: true)
+        }
         if facts.isAutoincrement, !target.facts.isAutoincrement, let column = rowIDColumn.map({ SQLName($0.name) }) {
             losses.append(Loss(text: "AUTOINCREMENT", columns: [column]))
         }

@@ -298,6 +298,23 @@ struct LostConstraintTests {
         #expect(try fixture.launch(source).applied.isEmpty)
     }
 
+    static let nullable = [
+        ("CREATE TABLE t(a TEXT NOT NULL, b)", "CREATE TABLE t(a TEXT, b)"),
+        ("CREATE TABLE t(a TEXT PRIMARY KEY, b) WITHOUT ROWID", "CREATE TABLE t(a TEXT PRIMARY KEY, b)"),
+    ]
+
+    @Test(
+        "A NOT NULL that the schema does not declare is removed under every policy, and the plan notes it",
+        arguments: nullable, DestructiveChanges.allCases)
+    func notesNullable(tables: (present: String, wanted: String), policy: DestructiveChanges) throws {
+        let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), tables.present)
+        let report = try fixture.launch(WantedSource(statements: [tables.wanted], policy: policy))
+        #expect(report.titles == ["rebuildTable t"])
+        #expect(report.findings.map(\.severity) == [.note])
+        #expect(report.findings.map(\.message) == ["the migration removes NOT NULL (a) from t"])
+        #expect(report.applied.first?.risk == Plan.Operation.Risk.none)
+    }
+
     // MARK: Values
 
     @Test(

@@ -128,4 +128,26 @@ struct RenameCollisionTests {
         #expect(try fixture.rows("SELECT a FROM t") == ["\(Value.text("one"))"])
         #expect(try fixture.launch(source).applied.isEmpty)
     }
+
+    @Test("A declared rename names the constraints of the empty table or column that it replaces")
+    func namesLosses() throws {
+        let constraints = "b TEXT UNIQUE CHECK (b <> '')"
+        let column = try fixture("CREATE TABLE t(a TEXT, \(constraints)); INSERT INTO t VALUES ('one', NULL)")
+        let table = try fixture("CREATE TABLE t(\(constraints)); CREATE TABLE u(b TEXT); INSERT INTO u VALUES ('one')")
+        let wanted = "CREATE TABLE t(b TEXT)"
+        let cases: [(MigrationFixture, [String: String], [String: String])] = [
+            (column, [:], ["b": "a"]), (table, ["t": "u"], [:]),
+        ]
+        for (fixture, tables, columns) in cases {
+            let refused = source([wanted], tables: tables, columns: columns, .refuse)
+            let error = try storeError { try fixture.launch(refused) }
+            #expect(error?.code == .destructiveChanges)
+            for lost in ["UNIQUE (b)", "CHECK (b <> '')"] {
+                #expect(error?.detail.contains("the migration removes \(lost) from t") == true)
+            }
+            let report = try fixture.launch(source([wanted], tables: tables, columns: columns, .withhold))
+            #expect(report.findings.contains { $0.message == "the migration removes UNIQUE (b) from t" })
+            #expect(try fixture.rows("SELECT b FROM t") == ["\(Value.text("one"))"])
+        }
+    }
 }
