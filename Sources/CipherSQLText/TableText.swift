@@ -42,6 +42,25 @@ package struct TableText: Sendable, Equatable {
                 return String(decoding: bytes, as: UTF8.self)
             }
         }
+
+        /// Returns the item without a constraint that two keywords begin, such as NOT NULL or PRIMARY KEY.
+        package func removing(_ first: String, _ second: String) -> Item {
+            let all = SQLTokens(text)
+            var removed: [Int: String] = [:]
+            for index in all.tokens.indices where all.depth(at: index) == 0 {
+                func isKeyword(_ place: Int, _ word: String) -> Bool {
+                    all.tokens.indices.contains(place) && all.tokens[place].isKeyword(word)
+                }
+                guard isKeyword(index, first), isKeyword(index + 1, second) else { continue }
+                var end = index + 2
+                if isKeyword(end, "ASC") || isKeyword(end, "DESC") { end += 1 }
+                if isKeyword(end, "ON"), isKeyword(end + 1, "CONFLICT") { end += 3 }
+                if isKeyword(end, "AUTOINCREMENT") { end += 1 }
+                let start = isKeyword(index - 2, "CONSTRAINT") ? index - 2 : index
+                for place in start..<min(end, all.tokens.count) { removed[place] = "" }
+            }
+            return Item(column: column, text: all.replacing(removed))
+        }
     }
 
     /// The columns, followed by the constraints.

@@ -58,6 +58,11 @@ struct TableDifference {
         try keepColumns(in: &plan)
         try changeColumns(in: &plan)
         let target = try plan.shape(comparison.wanted.scratch, path: state.connection.path)
+        withheld += plan.leftOutConstraints.map { constraint in
+            Plan.Withheld(
+                .changeTable, table: existing.name,
+                reason: "\(constraint.text) is not added, because it needs a column that is not added")
+        }
         let check = RejectedRows(lint.counting, found, target)
         findings += try check.duplicates(created)
         try compareKeys(of: present, survivors.filter { $0.type != "index" || !isLost($0) } + created, target)
@@ -165,6 +170,7 @@ struct TableDifference {
                         .dropColumn, table: existing.name, column: column.name, rows: values.number,
                         reason: "the column is not in the schema\(reason)"))
                 target.keep(SQLName(column.name))
+                try keepValues(of: column, in: &target)
             } else {
                 let values = try lint.values(of: column)
                 let name = "\(existing.name).\(column.name)"
@@ -181,6 +187,20 @@ struct TableDifference {
                 reasons.append("the column \(column.name) is dropped")
             }
         }
+    }
+
+    /// Keeps the table strict if a kept column of type ANY would otherwise convert its values.
+    private mutating func keepValues(of column: ColumnState, in target: inout TableTarget) throws {
+        let (old, new) = (affinity(of: column), newAffinity(of: column))
+        guard old != new else { return }
+        let changed = try lint.changed(by: new, in: SQLName(column.name), from: old)
+        guard !changed.isZero else { return }
+        target.keepStrictness()
+        withheld.append(
+            Plan.Withheld(
+                .changeTable, table: existing.name, rows: changed.number,
+                reason: "the schema declares the table without STRICT, but the change would alter "
+                    + "\(changed.of("value")) of \(column.name)"))
     }
 
     // MARK: Columns that are defined differently

@@ -43,36 +43,65 @@ struct TableTarget {
     /// Drops a column.
     mutating func lose(_ column: SQLName) { lost.append(column) }
 
-    /// Returns the first form of the table that SQLite accepts, from the form that keeps most to the form that only
-    /// keeps values.
-    ///
-    /// For example, a column that is kept may belong to a primary key, and the schema's table may have another key. If
-    /// nothing changes, the form is the existing table, even if SQLite would not accept that again, for example because
-    /// a function is not registered.
-    ///
-    /// - Throws: ``StoreError`` with the code `migration` if SQLite accepts none of them.
-    func shape(_ scratch: ScratchDatabase, path: String) throws -> TableShape {
-        var failure: DatabaseError?
-        let bare = kept.map(bare)
-        for (columns, withConstraints) in [(kept, true), (bare, true), (kept, false), (bare, false)] {
-            let text = text(columns, withConstraints: withConstraints)
-            guard !text.isSame(as: existing.text) else { return existing }
-            do {
-                return try scratch.shape(of: text, name: existing.name)
-            } catch let error as DatabaseError {
-                failure = error
-                // The constraint that needs a name that is not registered must not be lost.
-                guard error.unregistered == nil else { break }
-            }
+    /// The declared constraints that need a column that is left out.
+    var leftOutConstraints: [TableText.Item] {
+        wanted.text.constraints.filter { constraint in
+            !(keepsKey && constraint.isPrimaryKey)
+                && leftOut.contains { constraint.uses($0, of: SQLName(wanted.name)) }
         }
-        throw StoreError.unreachable(
-            path, "\(existing.name) cannot be changed to match the schema", correct: .schema, underlying: failure)
     }
 
-    private func text(_ kept: [TableText.Item], withConstraints: Bool) -> TableText {
+    /// Returns the schema's table with all parts of the existing table that are kept and that SQLite accepts.
+    ///
+    /// SQLite refuses, for example, a CHECK of a kept column that names a dropped column. If nothing changes, the
+    /// result is the existing table, even if SQLite would not accept that again, for example because a function is not
+    /// registered.
+    ///
+    /// - Throws: ``StoreError`` with the code `migration` if SQLite does not accept the table without these parts
+    ///   either.
+    func shape(_ scratch: ScratchDatabase, path: String) throws -> TableShape {
+        let whole = text(kept.map(insertable), keptConstraints)
+        guard !whole.isSame(as: existing.text) else { return existing }
+        do {
+            return try accepted(whole, scratch) ?? acceptedParts(scratch)
+        } catch let error as DatabaseError {
+            throw StoreError.unreachable(
+                path, "\(existing.name) cannot be changed to match the schema", correct: .schema, underlying: error)
+        }
+    }
+
+    private func accepted(_ text: TableText, _ scratch: ScratchDatabase) throws -> TableShape? {
+        do {
+            return try scratch.shape(of: text, name: existing.name)
+        } catch let error as DatabaseError where error.unregistered == nil {
+            // A constraint that needs a name that is not registered must not be lost.
+            return nil
+        }
+    }
+
+    /// Tries the parts one by one, because SQLite does not report which of them it refuses.
+    private func acceptedParts(_ scratch: ScratchDatabase) throws -> TableShape {
+        var columns = kept.map(bare)
+        var constraints = keptKey
+        var shape = try scratch.shape(of: text(columns, constraints), name: existing.name)
+        for (index, item) in kept.map(insertable).enumerated() {
+            var more = columns
+            more[index] = item
+            if let accepted = try accepted(text(more, constraints), scratch) { (columns, shape) = (more, accepted) }
+        }
+        for constraint in keptConstraints where !constraints.contains(constraint) {
+            let more = constraints + [constraint]
+            if let accepted = try accepted(text(columns, more), scratch) { (constraints, shape) = (more, accepted) }
+        }
+        return shape
+    }
+
+    private func text(_ kept: [TableText.Item], _ constraints: [TableText.Item]) -> TableText {
         var text = wanted.text
-        text.items = columns(kept) + wanted.text.constraints.filter { !(keepsKey && $0.isPrimaryKey) }
-        let constraints = withConstraints ? keptConstraints : keptKey
+        let leftOut = leftOutConstraints
+        text.items =
+            columns(kept)
+            + wanted.text.constraints.filter { !(keepsKey && $0.isPrimaryKey) && !leftOut.contains($0) }
         text.items += constraints.filter { !text.items.contains($0) }
         let isWithoutRowID = (keepsKey || inherits.contains(.rowID) ? existing : wanted).facts.isWithoutRowID
         let isStrict = (keepsStrictness || inherits.contains(.strictness) ? existing : wanted).facts.isStrict
@@ -88,10 +117,12 @@ struct TableTarget {
             + wanted.text.columns.filter { existing.text.column($0.name) == nil && !leftOut.contains($0.name) }
     }
 
+    /// Whether the schema's primary key replaces the existing one.
+    private var replacesKey: Bool { !keepsKey && wanted.columns.contains { $0.primaryKeyPosition > 0 } }
+
     private var keptConstraints: [TableText.Item] {
-        let hasKey = wanted.columns.contains { $0.primaryKeyPosition > 0 }
-        return existing.text.constraints.filter { constraint in
-            if constraint.isPrimaryKey, keepsKey || hasKey { return keepsKey }
+        existing.text.constraints.filter { constraint in
+            if constraint.isPrimaryKey, keepsKey || replacesKey { return keepsKey }
             func uses(_ column: SQLName) -> Bool { constraint.uses(column, of: SQLName(existing.name)) }
             guard !lost.contains(where: uses) else { return false }
             return inherits.contains(.constraints) || kept.contains { uses($0.name) }
@@ -100,12 +131,32 @@ struct TableTarget {
 
     private var keptKey: [TableText.Item] { keepsKey ? existing.text.constraints.filter(\.isPrimaryKey) : [] }
 
-    /// Returns the column with only its type and default.
+    private func isKey(_ column: ColumnState) -> Bool { column.primaryKeyPosition > 0 && !replacesKey }
+
+    /// Returns a kept column in the form in which new rows can omit it: without a key that the schema replaces, and
+    /// without NOT NULL if the column has no default.
+    private func insertable(_ item: TableText.Item) -> TableText.Item {
+        guard let column = existing.column(item.name), !isKey(column) else { return item }
+        let item = item.removing("PRIMARY", "KEY")
+        let needsValue = column.isNotNull && column.defaultExpression == nil && column.generation == nil
+        return needsValue ? item.removing("NOT", "NULL") : item
+    }
+
+    /// Returns a kept column with only its type, collation, NOT NULL and default; a column of the key stays whole.
     private func bare(_ item: TableText.Item) -> TableText.Item {
-        guard let name = item.column, let column = existing.column(SQLName(name)) else { return item }
-        let value = column.defaultSQL.map { " DEFAULT (\($0))" } ?? ""
-        let type = column.type.isEmpty ? "" : " \(column.type)"
-        return TableText.Item(column: name, text: "\(SQL.quoted(identifier: name))\(type)\(value)")
+        guard let column = existing.column(item.name), !isKey(column) else { return item }
+        let value = column.defaultExpression
+        let parts = [
+            column.type.isEmpty ? nil : column.type,
+            existing.facts.collations[item.name]?.first.map {
+                "COLLATE \(SQL.quoted(identifier: String(decoding: $0.bytes, as: UTF8.self)))"
+            },
+            column.isNotNull && value != nil ? "NOT NULL" : nil,
+            value.map { "DEFAULT \($0)" },
+        ]
+        return TableText.Item(
+            column: item.column,
+            text: ([SQL.quoted(identifier: column.name)] + parts.compactMap { $0 }).joined(separator: " "))
     }
 }
 

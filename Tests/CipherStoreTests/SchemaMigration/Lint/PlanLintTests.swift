@@ -237,6 +237,24 @@ struct PlanLintTests {
         #expect(key.map(\.name) == [present.contains("b TEXT PRIMARY KEY") ? "b" : "a"])
     }
 
+    @Test("A plan omits and reports a constraint that needs a column of a withheld primary key")
+    func withholdsConstraintsOfKey() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            "CREATE TABLE t(k TEXT PRIMARY KEY, v TEXT); INSERT INTO t VALUES ('007', 'b')")
+        let source = WantedSource(statements: [
+            "CREATE TABLE t(k INTEGER, seq INTEGER DEFAULT 0, v TEXT, PRIMARY KEY (k, seq), CHECK (seq >= 0), CHECK (v <> ''))"
+        ])
+        let report = try fixture.launch(source)
+        #expect(report.titles == ["rebuildTable t"])
+        let withheld = report.withheld.filter { $0.kind == .changeTable }
+        #expect(
+            withheld.map(\.reason) == ["CHECK (seq >= 0) is not added, because it needs a column that is not added"])
+        #expect(try fixture.schema()["t"]?.contains("CHECK (v <> '')") == true)
+        #expect(try fixture.rows("SELECT k FROM t") == ["\(Value.text("007"))"])
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
+
     static let largeKeys = [
         ("CREATE TABLE p(id INTEGER PRIMARY KEY, uid TEXT)", "CREATE UNIQUE INDEX p_uid ON p(uid)", "TEXT"),
         ("CREATE TABLE p(id INTEGER, uid TEXT PRIMARY KEY)", nil, "INTEGER"),
