@@ -51,15 +51,20 @@ struct ValueLint {
     func changed(by new: Affinity, in column: SQLName, from old: Affinity) throws -> Count {
         guard let name = table.column(column).map(SQL.quoted(column:)) else { return Count(number: 0) }
         // Text is converted to a number if it looks like a number, which is the case if it equals that number.
-        let number = "CAST(\(name) AS NUMERIC)"
-        var isDifferent = "CAST(\(number) AS TEXT) <> \(name) COLLATE BINARY"
-        if new == .real { isDifferent += " OR \(Self.losesDigits(number))" }
-        let text = "(typeof(\(name)) = 'text' AND \(number) = \(name) AND (\(old == .none ? "1" : isDifferent)))"
+        let number = "CAST(\(name) AS \(new == .real ? "REAL" : "NUMERIC"))"
+        let isDifferent = "CAST(\(number) AS TEXT) <> \(name) COLLATE BINARY"
+        let text =
+            "(typeof(\(name)) = 'text' AND CAST(\(name) AS NUMERIC) = \(name) "
+            + "AND (\(old == .none ? "1" : isDifferent)))"
+        let isWholeFloat = "(typeof(\(name)) = 'real' AND CAST(\(name) AS INTEGER) = \(name))"
         switch new {
         case .text where old == .none: return try count(where: "typeof(\(name)) IN ('integer', 'real')")
         case .text:
             return try count(where: "typeof(\(name)) = 'real' AND CAST(CAST(\(name) AS TEXT) AS REAL) <> \(name)")
+        case .integer where old == .none, .numeric where old == .none:
+            return try count(where: "\(text) OR \(isWholeFloat)")
         case .integer, .numeric: return try count(where: text)
+        case .real where old == .none: return try count(where: "\(text) OR typeof(\(name)) = 'integer'")
         case .real: return try count(where: "\(text) OR \(Self.losesDigits("\(name)"))")
         case .none: return Count(number: 0)
         }

@@ -45,7 +45,19 @@ struct PlanLintTests {
             testDescription: "text with more digits than a float holds",
             script:
                 "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('7205759403792793601'), ('7'), ('0.5'), ('x'), (NULL)",
+            wanted: "CREATE TABLE t(a REAL)", finding: "the migration alters 2 values of t.a"),
+        Change(
+            testDescription: "text with trailing digits that a float does not show",
+            script: "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('5551234'), ('0.5'), ('x'), (NULL)",
             wanted: "CREATE TABLE t(a REAL)", finding: "the migration alters 1 value of t.a"),
+        Change(
+            testDescription: "whole numbers in a column that kept them apart from floats",
+            script: "CREATE TABLE t(a); INSERT INTO t VALUES (5), (5.0), (5.5), ('x'), (NULL), (x'00')",
+            wanted: "CREATE TABLE t(a REAL)", finding: "the migration alters 1 value of t.a"),
+        Change(
+            testDescription: "whole floats in a column that kept them apart from whole numbers",
+            script: "CREATE TABLE t(a); INSERT INTO t VALUES (5), (5.0), (5.5), (1e300), ('x'), (NULL), (x'00')",
+            wanted: "CREATE TABLE t(a INTEGER)", finding: "the migration alters 1 value of t.a"),
     ]
 
     @Test(
@@ -155,12 +167,13 @@ struct PlanLintTests {
                 finding: "t.a becomes the INTEGER PRIMARY KEY, but contains 2 NULLs"),
             Change(
                 testDescription: "values in such a column that are no whole numbers",
-                script: "CREATE TABLE t(a, b); INSERT INTO t VALUES (5, 1), (1.5, 2), ('x', 3), (x'00', 4), (6.0, 5)",
+                script:
+                    "CREATE TABLE t(a REAL, b); INSERT INTO t VALUES (5, 1), (1.5, 2), ('x', 3), (x'00', 4), (6.0, 5)",
                 wanted: "CREATE TABLE t(a INTEGER PRIMARY KEY, b)",
                 finding: "t.a becomes the INTEGER PRIMARY KEY, but 3 values in it cannot be converted to"),
             Change(
                 testDescription: "numbers in such a column that repeat",
-                script: "CREATE TABLE t(a, b); INSERT INTO t VALUES (5, 1), (5.0, 2), (6, 3)",
+                script: "CREATE TABLE t(a REAL, b); INSERT INTO t VALUES (5, 1), (5.0, 2), (6, 3)",
                 wanted: "CREATE TABLE t(a INTEGER PRIMARY KEY, b)",
                 finding: "t.a becomes the INTEGER PRIMARY KEY, but 1 value in it occurs more than once"),
         ]
