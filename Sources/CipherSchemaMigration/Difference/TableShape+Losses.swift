@@ -101,27 +101,52 @@ extension TableShape {
     // MARK: Other constraints
 
     private func lostChecks(in target: TableShape) -> [Loss] {
-        let new = target.facts.checks.subtracting(facts.checks).map { Set(target.columns(in: $0)) }
+        var new = target.facts.checks.subtracting(facts.checks).map { Set(target.columns(in: $0)) }
         return text.items.flatMap { item in
             item.expressions(after: "CHECK").compactMap { check in
                 let words = SQLTokens(check).normalized(columns: Set(self.columns.map { SQLName($0.name) }))
                 let columns = columns(in: words)
-                guard !target.facts.checks.contains(words), !new.contains(Set(columns)) else { return nil }
+                guard !target.facts.checks.contains(words) else { return nil }
+                // A new CHECK replaces only one of several.
+                if let index = new.firstIndex(of: Set(columns)) {
+                    new.remove(at: index)
+                    return nil
+                }
                 return Loss(text: "CHECK (\(check))", columns: columns)
             }
         }
     }
 
-    /// Returns the ON CONFLICT and DEFERRABLE clauses of which the other table has fewer.
+    /// Returns the ON CONFLICT and DEFERRABLE clauses of which the other table has fewer on the same columns.
     private func lostClauses(in target: TableShape) -> [Loss] {
-        func resolutions(_ facts: Facts) -> [SQLWord] { facts.conflicts.compactMap(\.last) }
-        let conflicts = Set(resolutions(facts)).filter { word in
-            resolutions(facts).count { $0 == word } > resolutions(target.facts).count { $0 == word }
+        // Each last word is one of the five that SQLite accepts after ON CONFLICT, so it is ASCII.
+        func conflict(_ words: [SQLWord]) -> String {
+            "ON CONFLICT \(String(decoding: words.last?.bytes ?? [], as: UTF8.self).uppercased())"
         }
-        // Each word is one of the five that SQLite accepts after ON CONFLICT, so it is ASCII.
-        return conflicts.map { Loss(text: "ON CONFLICT \(String(decoding: $0.bytes, as: UTF8.self).uppercased())") }
-            + (facts.deferrals.count > target.facts.deferrals.count
-                ? [Loss(text: "DEFERRABLE INITIALLY DEFERRED")] : [])
+        func clause(_ text: String, _ words: [SQLWord]) -> Clause {
+            // The words of a column begin with its name; the columns of a table constraint are in parentheses.
+            let list = words.firstIndex(of: "(").map { words[$0...] } ?? words.prefix(1)
+            return Clause(text: text, columns: Set(columns(in: list)))
+        }
+        func clauses(_ facts: Facts) -> [Clause] {
+            facts.conflicts.map { clause(conflict($0), $0) }
+                + facts.deferrals.map { clause("DEFERRABLE INITIALLY DEFERRED", $0) }
+        }
+        var left = clauses(target.facts)
+        return clauses(facts).compactMap { clause in
+            if let index = left.firstIndex(of: clause) {
+                left.remove(at: index)
+                return nil
+            }
+            let names = clause.columns.sorted()
+            return Loss(text: "\(clause.text) (\(list(names)))", columns: names)
+        }
+    }
+
+    /// A clause of a constraint, with the constraint's columns.
+    private struct Clause: Equatable {
+        let text: String
+        let columns: Set<SQLName>
     }
 
     /// Returns the expressions of generated columns whose values would be stored, and not computed again.
@@ -136,7 +161,7 @@ extension TableShape {
 
     // MARK: Text
 
-    private func columns(in words: [SQLWord]) -> [SQLName] {
+    private func columns(in words: some Sequence<SQLWord>) -> [SQLName] {
         let words = Set(words)
         return columns.map { SQLName($0.name) }.filter { words.contains(SQLWord(bytes: $0.folded)) }
     }

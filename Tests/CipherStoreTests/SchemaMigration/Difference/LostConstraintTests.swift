@@ -37,11 +37,15 @@ struct LostConstraintTests {
             Change(
                 testDescription: "ON CONFLICT of a column",
                 present: "CREATE TABLE t(a TEXT UNIQUE ON CONFLICT REPLACE, b)",
-                wanted: "CREATE TABLE t(a TEXT UNIQUE, b)", lost: "ON CONFLICT REPLACE"),
+                wanted: "CREATE TABLE t(a TEXT UNIQUE, b)", lost: "ON CONFLICT REPLACE (a)"),
+            Change(
+                testDescription: "ON CONFLICT of a column, while another column gains it",
+                present: "CREATE TABLE t(a TEXT UNIQUE ON CONFLICT REPLACE, b)",
+                wanted: "CREATE TABLE t(a TEXT UNIQUE, b UNIQUE ON CONFLICT REPLACE)", lost: "ON CONFLICT REPLACE (a)"),
             Change(
                 testDescription: "ON CONFLICT of the table",
                 present: "CREATE TABLE t(a TEXT, b, UNIQUE (a, b) ON CONFLICT REPLACE)",
-                wanted: "CREATE TABLE t(a TEXT, b, UNIQUE (a, b))", lost: "ON CONFLICT REPLACE"),
+                wanted: "CREATE TABLE t(a TEXT, b, UNIQUE (a, b))", lost: "ON CONFLICT REPLACE (a, b)"),
             Change(
                 testDescription: "CHECK of a column", present: "CREATE TABLE t(a TEXT CHECK (a <> 'No'), b)",
                 wanted: "CREATE TABLE t(a TEXT, b)", lost: "CHECK (a <> 'No')"),
@@ -69,7 +73,16 @@ struct LostConstraintTests {
                 testDescription: "the deferral of a foreign key",
                 present: "CREATE TABLE t(a TEXT, b REFERENCES p(k) DEFERRABLE INITIALLY DEFERRED)",
                 wanted: "CREATE TABLE t(a TEXT, b REFERENCES p(k) NOT DEFERRABLE INITIALLY DEFERRED)",
-                lost: "DEFERRABLE INITIALLY DEFERRED"),
+                lost: "DEFERRABLE INITIALLY DEFERRED (b)"),
+            Change(
+                testDescription: "the deferral of a foreign key, while another foreign key gains it",
+                present: "CREATE TABLE t(a TEXT, b REFERENCES p(k) DEFERRABLE INITIALLY DEFERRED, c)",
+                wanted: "CREATE TABLE t(a TEXT, b REFERENCES p(k), c REFERENCES p(k) DEFERRABLE INITIALLY DEFERRED)",
+                lost: "DEFERRABLE INITIALLY DEFERRED (b)"),
+            Change(
+                testDescription: "one of two CHECKs of a column, of which a new one replaces only the other",
+                present: "CREATE TABLE t(a TEXT CHECK (a > '0') CHECK (a < 'z'), b)",
+                wanted: "CREATE TABLE t(a TEXT CHECK (a > '1'), b)", lost: "CHECK (a < 'z')"),
             Change(
                 testDescription: "AUTOINCREMENT", present: "CREATE TABLE t(a INTEGER PRIMARY KEY AUTOINCREMENT, b)",
                 wanted: "CREATE TABLE t(a INTEGER PRIMARY KEY, b)", lost: "AUTOINCREMENT"),
@@ -296,6 +309,23 @@ struct LostConstraintTests {
         #expect(report.withheld.isEmpty)
         #expect(report.findings.isEmpty)
         #expect(try fixture.launch(source).applied.isEmpty)
+    }
+
+    static let moved = [
+        ("CREATE TABLE t(a TEXT UNIQUE ON CONFLICT REPLACE, b)", "CONSTRAINT b UNIQUE (a) ON CONFLICT REPLACE"),
+        (
+            "CREATE TABLE t(a TEXT REFERENCES p(k) DEFERRABLE INITIALLY DEFERRED, b)",
+            "CONSTRAINT b FOREIGN KEY (a) REFERENCES p(k) DEFERRABLE INITIALLY DEFERRED"
+        ),
+    ]
+
+    @Test("A clause of a column is not lost if a table constraint on the same column has it", arguments: moved)
+    func movesClause(present: String, constraint: String) throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"), "\(Self.parent); \(present)")
+        let source = WantedSource(
+            statements: [Self.parent, "CREATE TABLE t(a TEXT, b, \(constraint))"], policy: .refuse)
+        #expect(try fixture.launch(source).findings.isEmpty)
     }
 
     static let nullable = [
