@@ -2,7 +2,8 @@ internal import CipherSQLite
 
 /// The text of a CREATE TABLE statement in parts: columns, table constraints, and the options after them.
 ///
-/// SQLite has already accepted the statement; this type determines where one part ends and the next begins.
+/// SQLite has already accepted the statement; this type determines where one part ends and the next begins. Names of
+/// columns are no longer qualified with the table's name, so that the parts can also define a table of another name.
 package struct TableText: Sendable, Equatable {
     /// A column or a table constraint.
     package struct Item: Sendable, Equatable {
@@ -74,7 +75,10 @@ package struct TableText: Sendable, Equatable {
         guard let open = all.tokens.firstIndex(where: { $0.kind == .symbol && $0.content == "(" }),
             let close = all.closing(open)
         else { return nil }
-        items = Self.split(all, open + 1..<close)
+        items = Self.split(all, open + 1..<close).map { item in
+            guard open > 0, item.text.utf8.contains(UInt8(ascii: ".")) else { return item }
+            return Item(column: item.column, text: Self.unqualified(item.text, SQLName(all.tokens[open - 1].content)))
+        }
         let rest = all.tokens[(close + 1)...]
         suffix = rest.isEmpty ? "" : Self.slice(all, rest.startIndex..<rest.endIndex)
     }
@@ -104,19 +108,39 @@ package struct TableText: Sendable, Equatable {
         var depth = 0
         for index in range.lowerBound...range.upperBound {
             let token = all.tokens[index]
+            var isComma = false
             if index < range.upperBound {
                 if token.kind == .symbol, token.content == "(" { depth += 1 }
                 if token.kind == .symbol, token.content == ")" { depth -= 1 }
-                guard depth == 0, token.kind == .symbol, token.content == "," else { continue }
+                isComma = token.kind == .symbol && token.content == ","
+                guard depth == 0, isComma || beginsConstraint(all, index, after: start) else { continue }
             }
             if start < index {
                 let first = all.tokens[start]
-                let isConstraint = constraintWords.contains { first.isKeyword($0) }
-                items.append(Item(column: isConstraint ? nil : name(first), text: slice(all, start..<index)))
+                items.append(Item(column: isConstraint(first) ? nil : name(first), text: slice(all, start..<index)))
             }
-            start = index + 1
+            start = isComma ? index + 1 : index
         }
         return items
+    }
+
+    private static func isConstraint(_ first: SQLToken) -> Bool { constraintWords.contains { first.isKeyword($0) } }
+
+    /// Returns whether a token begins another table constraint; SQLite does not require a comma between two of them.
+    private static func beginsConstraint(_ all: SQLTokens, _ index: Int, after start: Int) -> Bool {
+        guard index > start, isConstraint(all.tokens[start]), isConstraint(all.tokens[index]) else { return false }
+        // The constraint itself follows its name.
+        return !(all.tokens[start].isKeyword("CONSTRAINT") && index == start + 2)
+    }
+
+    /// Returns the text of an item without the table's name before the names of columns.
+    private static func unqualified(_ text: String, _ table: SQLName) -> String {
+        let all = SQLTokens(text)
+        let names = all.tokens.indices.dropLast().filter { index in
+            all.tokens[index].isNamed(table) && all.tokens[index + 1].isKeyword(".")
+                && !(index > 0 && all.tokens[index - 1].isKeyword("."))
+        }
+        return all.replacing(Dictionary(uniqueKeysWithValues: names.flatMap { [($0, ""), ($0 + 1, "")] }))
     }
 
     /// Returns the name in a token; SQLite accepts a string in single quotes if a name is required.

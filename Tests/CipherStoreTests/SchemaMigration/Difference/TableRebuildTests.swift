@@ -247,4 +247,21 @@ struct TableRebuildTests {
         }
         #expect(try fixture.content() == before)
     }
+
+    @Test("A table whose CHECK qualifies a column with the table's name can be rebuilt", arguments: [true, false])
+    func rebuildsQualifiedChecks(isDeclared: Bool) throws {
+        let check = "CHECK (t.a > 0 AND \"t\".a < 9)"
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            "CREATE TABLE t(a INTEGER \(check), old TEXT \(isDeclared ? "" : check)); INSERT INTO t VALUES (1, 'x')")
+        let source = WantedSource(
+            statements: ["CREATE TABLE t(a INTEGER NOT NULL DEFAULT 1 \(isDeclared ? check : ""))"])
+        #expect(try fixture.launch(source).titles == ["rebuildTable t"])
+        #expect(try fixture.rows("SELECT a, old FROM t") == ["\(Value.integer(1))|\(Value.text("x"))"])
+        try fixture.with { connection in
+            try connection.executeScript("INSERT INTO t(a) VALUES (2)")
+            #expect(throws: DatabaseError.self) { try connection.executeScript("INSERT INTO t(a) VALUES (9)") }
+        }
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
 }

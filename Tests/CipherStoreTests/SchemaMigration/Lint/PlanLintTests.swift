@@ -138,7 +138,7 @@ struct PlanLintTests {
                 testDescription: "rows that violate a CHECK",
                 script: "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('long'), ('x'), ('y'), (NULL)",
                 wanted: "CREATE TABLE t(a TEXT, CHECK (length(t.a) > 1))",
-                finding: "2 rows of t would violate CHECK (length(t.a) > 1)"),
+                finding: "2 rows of t would violate CHECK (length(a) > 1)"),
             Change(
                 testDescription: "rows that violate the CHECK of a new column",
                 script: "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('x'), ('y')",
