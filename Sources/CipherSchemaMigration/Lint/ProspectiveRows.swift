@@ -61,7 +61,7 @@ struct ProspectiveRows {
         let name = SQLName(column.name)
         let alias = SQL.quoted(identifier: column.name)
         guard let old = found.shape.column(name) else {
-            let isOpen = column.generation != nil || target.rowIDColumn?.name == column.name
+            let isOpen = column.generation != nil || target.isRowID(column)
             return isOpen ? nil : "\(column.defaultExpression ?? "NULL") AS \(alias)"
         }
         let (strict, wasStrict) = (target.facts.isStrict, found.shape.facts.isStrict)

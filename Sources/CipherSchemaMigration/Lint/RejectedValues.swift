@@ -11,7 +11,7 @@ struct RejectedValues {
         var findings: [Plan.Finding] = []
         for column in target.columns where column.generation == nil {
             if let old = existing.column(SQLName(column.name)) {
-                findings += try isRowID(column) ? unsuitableRowIDs(column, old) : nulls(column, old)
+                findings += try target.isRowID(column) ? unsuitableRowIDs(column, old) : nulls(column, old)
                 findings += try misfits(column, old)
             } else {
                 findings += try missing(column)
@@ -23,10 +23,8 @@ struct RejectedValues {
 
     private func name(_ column: ColumnState) -> String { "\(target.name).\(column.name)" }
 
-    private func isRowID(_ column: ColumnState) -> Bool { target.rowIDColumn?.name == column.name }
-
     private func missing(_ column: ColumnState) throws -> [Plan.Finding] {
-        guard column.isNotNull, column.defaultExpression == nil, !isRowID(column) else { return [] }
+        guard column.isNotNull, column.defaultExpression == nil, !target.isRowID(column) else { return [] }
         let rows = try lint.rows()
         guard !rows.isZero else { return [] }
         return [

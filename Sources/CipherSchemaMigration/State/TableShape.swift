@@ -105,6 +105,9 @@ package struct TableShape: Sendable, Equatable {
         return facts.keys.contains { $0.origin == .primaryKey } ? nil : column
     }
 
+    /// Returns whether a column is an alias of the rowid.
+    func isRowID(_ column: ColumnState) -> Bool { rowIDColumn.map { SQLName($0.name) } == SQLName(column.name) }
+
     /// A name of the rowid that no column uses; `nil` if there is no rowid or every name is used.
     var rowIDAlias: String? {
         facts.isWithoutRowID ? nil : columns.rowIDAlias

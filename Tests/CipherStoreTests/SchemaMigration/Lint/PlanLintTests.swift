@@ -320,6 +320,23 @@ struct PlanLintTests {
         #expect(error?.detail.contains("2 rows of t would reference missing rows of p") == true)
     }
 
+    @Test("A plan knows two columns apart whose names differ only in their normal forms")
+    func distinguishesNames() throws {
+        let (composed, decomposed) = ("\u{e9}", "e\u{301}")
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            """
+            CREATE TABLE t("\(composed)" INTEGER PRIMARY KEY, "\(decomposed)" TEXT, x);
+            INSERT INTO t VALUES (1, 'text', 'b');
+            """)
+        let report = try fixture.launch(
+            WantedSource(statements: [
+                "CREATE TABLE t(\"\(composed)\" INTEGER PRIMARY KEY, \"\(decomposed)\" TEXT NOT NULL DEFAULT 'd', x)"
+            ]))
+        #expect(report.titles == ["rebuildTable t"])
+        #expect(try fixture.rows("SELECT \"\(decomposed)\" FROM t") == ["\(Value.text("text"))"])
+    }
+
     @Test("A plan loses no value if a column's type changes and every value could change back")
     func convertsValues() throws {
         let fixture = try MigrationFixture(
