@@ -138,14 +138,15 @@ struct TableDifference {
     /// Returns the losses of an empty table or column that a rename replaces.
     private func lossesOfReplaced(in target: TableShape) throws -> [TableShape.Loss] {
         var losses: [TableShape.Loss] = []
-        let isReplaced = !parents.values.contains { SQLName($0.name) == SQLName(existing.name) }
-        if isReplaced, let table = state.table(existing.name) {
-            losses += try TableShape(table, in: state.connection)
-                .losses(in: target, indexes: indexKeys)
+        // In a chain of renames, the table of that name is not replaced but renamed.
+        if SQLName(found.name) != SQLName(existing.name),
+            !parents.values.contains(where: { SQLName($0.name) == SQLName(existing.name) }),
+            let table = state.table(existing.name)
+        {
+            losses += try TableShape(table, in: state.connection).losses(in: target, indexes: indexKeys)
         }
         if !found.replacedColumns.isEmpty, let table = state.table(found.name) {
-            losses += try TableShape(table, in: state.connection)
-                .losses(in: target, indexes: indexKeys)
+            losses += try TableShape(table, in: state.connection).losses(in: target, indexes: indexKeys)
                 .filter { $0.columns.contains(where: found.replacedColumns.contains) }
         }
         return losses
