@@ -249,8 +249,8 @@ package struct Inspector {
         try LogMatch(
             paths: paths,
             firstPage: {
-                try DatabaseFile(path: paths.database)
-                    .read(at: 0, count: fileKey?.settings.pageSize ?? FileHeader.length)
+                let file = try DatabaseFile(path: paths.database)
+                return (try file.read(at: 0, count: fileKey?.settings.pageSize ?? FileHeader.length), try file.size())
             }, opening: { try fileKey?.key.openFirstPage($0, fileKey?.settings ?? CipherSettings()) ?? $0 }
         ).isOther()
     }

@@ -9,8 +9,10 @@ internal import CipherSQLiteFormat
 /// that the writer had read. In an encrypted file, it interprets the encrypted bytes as that value. A checkpoint copies
 /// the page into the file unchanged. Therefore one of the following three statements holds: page 1 of the file is one
 /// of the log's versions; the log's first version was made from the file's page; or both were made by one connection
-/// that reread neither. In addition, the number of pages is on page 1, so a log without that page cannot change the
-/// number.
+/// that reread neither. In addition, a log without page 1 does not change the number of pages on it. Its commits state
+/// a size between that number and the length that the file had when the log began: the file may be longer than its
+/// header states, if it grows in chunks or if a writer was killed before it truncated the file. No checkpoint of the log
+/// makes the file shorter than that size.
 ///
 /// A log that shows neither sign is accepted; no undamaged database is refused.
 ///
@@ -18,13 +20,14 @@ internal import CipherSQLiteFormat
 /// 3.40 and 3.46.
 package struct LogMatch {
     package let paths: DatabasePaths
-    /// Reads page 1 of the database file as stored, or at least its first 112 bytes.
-    package let firstPage: () throws -> [UInt8]
+    /// Reads page 1 of the database file as stored, or at least its first 112 bytes, and then the file's size.
+    package let firstPage: () throws -> (bytes: [UInt8], fileSize: Int64)
     /// Converts page 1, as stored in the file or the log, to its plaintext content.
     package let opening: ([UInt8]) throws -> [UInt8]
 
     package init(
-        paths: DatabasePaths, firstPage: @escaping () throws -> [UInt8], opening: @escaping ([UInt8]) throws -> [UInt8]
+        paths: DatabasePaths, firstPage: @escaping () throws -> (bytes: [UInt8], fileSize: Int64),
+        opening: @escaping ([UInt8]) throws -> [UInt8]
     ) {
         self.paths = paths
         self.firstPage = firstPage
@@ -34,27 +37,29 @@ package struct LogMatch {
     /// Returns whether the log belongs to another copy.
     package func isOther() throws -> Bool {
         guard let log = try SidecarFile(paths.wal), let claims = try LogHeader(log) else { return false }
-        let before = try firstPage()
-        let header = FileHeader(bytes: try opening(before), fileSize: 0)
+        let (before, size) = try firstPage()
+        let header = FileHeader(bytes: try opening(before), fileSize: size)
         guard header.changeCounter != nil, header.pageSize == claims.pageSize,
             try contradicts(before, header, claims, log, checksSums: false),
             try contradicts(before, header, claims, log, checksSums: true)
         else { return false }
         // If the page has changed, another process is checkpointing this log into this file, so the two belong
         // together.
-        return try firstPage() == before
+        return try firstPage().bytes == before
     }
 
     private func contradicts(
         _ page: [UInt8], _ header: FileHeader, _ claims: LogHeader, _ log: SidecarFile, checksSums: Bool
     ) throws -> Bool {
+        let claimed = Int64(header.claimedPages ?? 0)
+        let inFile = (header.fileSize + Int64(claims.pageSize) - 1) / Int64(claims.pageSize)
         var resizes = false
         var committed: [Int64] = []
         var pending: [Int64] = []
         try claims.forEachFrame(of: log, checksSums: checksSums) { frame in
             if frame.page == 1 { pending.append(frame.offset) }
             guard frame.pagesAtCommit > 0 else { return }
-            resizes = resizes || Int(frame.pagesAtCommit) != header.claimedPages
+            resizes = resizes || !(claimed...max(claimed, inFile)).contains(Int64(frame.pagesAtCommit))
             committed += pending
             pending = []
         }

@@ -69,7 +69,8 @@ struct DamagedSource {
         var notes: [String] = []
         var (versions, sidecar) = try versions(bytes, paths, geometry, &notes)
         let match = LogMatch(
-            paths: paths, firstPage: { try bytes.read(at: 0, count: min(geometry.pageSize, Int(bytes.size))) ?? [] },
+            paths: paths,
+            firstPage: { (try bytes.read(at: 0, count: min(geometry.pageSize, Int(bytes.size))) ?? [], bytes.size) },
             opening: { $0 })
         if versions != nil, try SidecarScan.isStale(paths, databaseIsPlaintext: true) || match.isOther() {
             notes.append(foreignSidecar)

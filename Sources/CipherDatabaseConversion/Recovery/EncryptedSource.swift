@@ -62,7 +62,8 @@ struct EncryptedSource {
                     // A log whose checksums are correct but whose pages are not authentic belongs to another database.
                     let isOwn = try versions.offsets.keys.contains { try Self.opens($0, pages, settings) }
                     let match = LogMatch(
-                        paths: paths, firstPage: { try bytes.read(at: 0, count: settings.pageSize) ?? [] },
+                        paths: paths,
+                        firstPage: { (try bytes.read(at: 0, count: settings.pageSize) ?? [], bytes.size) },
                         opening: { try raw.openFirstPage($0, settings) })
                     if isOwn, try !match.isOther() { return try source(pages, notes) }
                     return try source(alone, notes + [DamagedSource.foreignSidecar])

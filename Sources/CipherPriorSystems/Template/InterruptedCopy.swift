@@ -88,8 +88,11 @@ package struct InterruptedCopy {
             claims.pageSize == header.pageSize, try !SidecarScan.isStale(log, databaseIsPlaintext: true)
         else { return false }
         return try !LogMatch(
-            paths: log, firstPage: { try DatabaseFile(path: database.database).read(at: 0, count: FileHeader.length) },
-            opening: { $0 }
+            paths: log,
+            firstPage: {
+                let file = try DatabaseFile(path: database.database)
+                return (try file.read(at: 0, count: FileHeader.length), try file.size())
+            }, opening: { $0 }
         ).isOther()
     }
 
