@@ -1,3 +1,5 @@
+import CipherTestSupport
+
 /// Damage to a `-wal`, usually with corrected checksums, because SQLite ignores frames with wrong ones.
 ///
 /// Source: SQLite, "WAL-mode File Format".
@@ -22,33 +24,7 @@ struct LogMutation {
             let fitted = (page.bytes + [UInt8](repeating: 0, count: pageSize)).prefix(pageSize)
             bytes.replaceSubrange((frame + 24)..<(frame + 24 + pageSize), with: fitted)
         }
-        if !random.oneIn(4) { seal() }
-    }
-
-    /// Corrects every checksum and salt.
-    private mutating func seal() {
-        guard bytes.count > 32, (512...65536).contains(pageSize) else { return }
-        let isBig = bytes[3] & 1 == 1
-        var sum: (UInt32, UInt32) = (0, 0)
-        add(0..<24, isBig, &sum)
-        bytes.setBig32(sum.0, at: 24)
-        bytes.setBig32(sum.1, at: 28)
-        for number in 0..<frames {
-            let frame = 32 + number * (24 + pageSize)
-            for index in 0..<8 { bytes[frame + 8 + index] = bytes[16 + index] }
-            add(frame..<(frame + 8), isBig, &sum)
-            add((frame + 24)..<(frame + 24 + pageSize), isBig, &sum)
-            bytes.setBig32(sum.0, at: frame + 16)
-            bytes.setBig32(sum.1, at: frame + 20)
-        }
-    }
-
-    private func add(_ range: Range<Int>, _ isBig: Bool, _ sum: inout (UInt32, UInt32)) {
-        for offset in stride(from: range.lowerBound, to: range.upperBound, by: 8) {
-            let (first, second) = (bytes.big32(offset), bytes.big32(offset + 4))
-            sum.0 &+= (isBig ? first : first.byteSwapped) &+ sum.1
-            sum.1 &+= (isBig ? second : second.byteSwapped) &+ sum.0
-        }
+        if !random.oneIn(4) { bytes.sealLog() }
     }
 }
 

@@ -98,9 +98,38 @@ struct SidecarClaimsTests {
 
     @Test("A log that claims a database of terabytes is not read", arguments: [false, true])
     func hugeLog(isEncrypted: Bool) throws {
-        let file = try Fixture.file(version: 23, encryptedWith: isEncrypted ? TestKeys.raw() : nil)
-        try edit(file.path + "-wal") { $0.replaceSubrange(36..<40, with: [0x7f, 0xff, 0xff, 0xff]) }
+        let file = try LegacyFile(unclosed: true) { connection in
+            if isEncrypted { try connection.setKey(TestKeys.raw(), settings: CipherSettings()) }
+            _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")
+            try connection.executeScript(
+                "PRAGMA user_version = 23; PRAGMA wal_checkpoint(TRUNCATE); CREATE TABLE t(a)")
+        }
+        try edit(file.path + "-wal") { log in
+            let last = log.count - 24 - Int(log.big32(8))
+            log.replaceSubrange((last + 4)..<(last + 8), with: [0x7f, 0xff, 0xff, 0xff])
+            log.sealLog()
+        }
         try expectRefusals(file, isEncrypted: isEncrypted)
+    }
+
+    @Test(
+        "A log with a commit from before its checkpoint truncated the file is merged into the file",
+        arguments: [false, true])
+    func shrunkFile(isEncrypted: Bool) throws {
+        let file = try LegacyFile(unclosed: true) { connection in
+            if isEncrypted { try connection.setKey(TestKeys.raw(), settings: CipherSettings()) }
+            _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")
+            try connection.executeScript(
+                """
+                PRAGMA secure_delete = 0; CREATE TABLE t(a); CREATE TABLE big(a); INSERT INTO big VALUES (zeroblob(8000000));
+                PRAGMA wal_checkpoint(TRUNCATE); INSERT INTO t VALUES ('kept'); DELETE FROM big; VACUUM;
+                PRAGMA wal_checkpoint(PASSIVE)
+                """)
+        }
+        try #require(try FileSystem.size(file.path) ?? 0 < 40_000)
+        let report = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run()
+        #expect(report.outcome == (isEncrypted ? .alreadyEncrypted : .encrypted))
+        #expect(try file.read(key: TestKeys.raw()) { try $0.value(String.self, "SELECT a FROM t") } == "kept")
     }
 
     /// Names a file at the end of the journal, as SQLite does in a transaction over several databases.
