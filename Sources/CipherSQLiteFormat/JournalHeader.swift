@@ -67,8 +67,8 @@ package struct JournalHeader {
     /// Returns the pages as they were before the journal's transaction; `nil` if SQLite would not play the journal
     /// back.
     ///
-    /// The caller must determine whether the journal names a super-journal that no longer exists, because SQLite
-    /// ignores such a journal.
+    /// The caller must determine whether the super-journal that the journal names still exists, because SQLite ignores
+    /// a journal whose super-journal does not.
     ///
     /// - Parameter pageSize: The page size of the database, used if the journal does not contain one.
     package func originalPages(in journal: some ByteSource, pageSize: Int = 0) throws -> PageVersions? {
@@ -96,6 +96,19 @@ package struct JournalHeader {
             }
         }
         return versions(offsets, pageSize)
+    }
+
+    /// Returns the name of the super-journal at the end of a journal of a transaction over several databases.
+    ///
+    /// SQLite uses the name whatever the start of the journal contains, up to a NUL, and only if it has at most 512
+    /// bytes and the correct checksum.
+    package static func superJournalName(in journal: some ByteSource) throws -> [UInt8]? {
+        guard let end = try journal.read(at: journal.size - 16, count: 16), end[8...].elementsEqual(magic),
+            case let length = Int(end.big32(0)), (1...512).contains(length),
+            let name = try journal.read(at: journal.size - 16 - Int64(length), count: length)
+        else { return nil }
+        let sum = name.reduce(UInt32(0)) { $0 &+ UInt32(bitPattern: Int32(CChar(truncatingIfNeeded: $1))) }
+        return sum == end.big32(4) ? name : nil
     }
 
     private func versions(_ offsets: [UInt32: Int64], _ pageSize: Int) -> PageVersions {

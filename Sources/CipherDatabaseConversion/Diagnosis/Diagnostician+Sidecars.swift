@@ -13,9 +13,7 @@ extension Diagnostician {
         {
             pages.formUnion(versions.offsets.keys)
         }
-        if let journal = try SidecarFile(paths.journal), let header = try JournalHeader(journal), header.isHot,
-            let versions = try header.originalPages(in: journal, pageSize: pageSize), versions.pageSize == pageSize
-        {
+        if let versions = try HotJournal(paths)?.originalPages(pageSize: pageSize), versions.pageSize == pageSize {
             pages.formUnion(versions.offsets.keys)
         }
         return pages
@@ -27,7 +25,7 @@ extension Diagnostician {
             try lookAtLog(log, header, sealed)
         }
         if let journal = try SidecarFile(paths.journal), let header = try JournalHeader(journal), header.isHot {
-            try lookAtJournal(journal, header, sealed)
+            try lookAtJournal(sealed)
         }
     }
 
@@ -50,14 +48,12 @@ extension Diagnostician {
         }
     }
 
-    private mutating func lookAtJournal(
-        _ journal: SidecarFile, _ header: JournalHeader, _ sealed: Sealed
-    ) throws {
+    private mutating func lookAtJournal(_ sealed: Sealed) throws {
         let pageSize = sealed.seal.pageSize
-        guard let versions = try header.originalPages(in: journal, pageSize: pageSize), !versions.offsets.isEmpty else {
-            return addHotJournal()
-        }
-        guard versions.pageSize == pageSize, try count(versions, in: journal, sealed).authentic > 0 else {
+        guard let journal = try HotJournal(paths), let versions = try journal.originalPages(pageSize: pageSize),
+            !versions.offsets.isEmpty
+        else { return addHotJournal() }
+        guard versions.pageSize == pageSize, try count(versions, in: journal.file, sealed).authentic > 0 else {
             return diagnosis.add(
                 .staleJournal,
                 "the -journal next to the file does not belong to this file: SQLite would overwrite the file with "

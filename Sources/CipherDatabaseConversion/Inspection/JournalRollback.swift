@@ -50,7 +50,7 @@ package struct JournalRollback {
     private func fits(_ unlocked: FileKey) throws -> Bool {
         let page = try DatabaseFile(path: paths.database).read(at: 0, count: unlocked.settings.pageSize)
         if try opens(page, unlocked) { return true }
-        guard let original = try SidecarScan.firstPageInJournal(paths), hasSalt(of: page, original, unlocked) else {
+        guard let original = try HotJournal(paths)?.firstPage(), hasSalt(of: page, original, unlocked) else {
             return false
         }
         return try opens(original, unlocked)
@@ -69,20 +69,19 @@ package struct JournalRollback {
     /// Format 1 authenticates nothing, so its pages prove nothing.
     private func checkPages(_ unlocked: FileKey, _ inspector: Inspector) throws {
         let settings = unlocked.settings
-        guard settings.compatibility >= 2, let journal = try SidecarFile(paths.journal),
-            let versions = try JournalHeader(journal)?.originalPages(in: journal, pageSize: settings.pageSize),
-            !versions.offsets.isEmpty,
+        guard settings.compatibility >= 2, let journal = try HotJournal(paths),
+            let versions = try journal.originalPages(pageSize: settings.pageSize), !versions.offsets.isEmpty,
             let geometry = PageGeometry(pageSize: settings.pageSize, reserved: settings.reservedBytes)
         else { return }
         guard versions.pageSize == settings.pageSize else { throw inspector.staleSidecar() }
         let pages = try EncryptedPages(
-            DamagedPages(ReadBytes(size: 0) { _, _ in false }, geometry, versions: versions, in: journal),
+            DamagedPages(ReadBytes(size: 0) { _, _ in false }, geometry, versions: versions, in: journal.file),
             key: unlocked.key, settings: settings)
         let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: settings.pageSize, alignment: 16)
         defer { memory.deallocate() }
         guard try !versions.offsets.keys.contains(where: { try pages.lend($0, memory) != nil }) else { return }
         let page = try DatabaseFile(path: paths.database).read(at: 0, count: settings.pageSize)
-        if let original = try SidecarScan.firstPageInJournal(paths), hasSalt(of: page, original, unlocked) {
+        if let original = try journal.firstPage(), hasSalt(of: page, original, unlocked) {
             throw inspector.keyDoesNotFit()
         }
         throw inspector.staleSidecar()

@@ -15,13 +15,11 @@ enum SidecarClaims {
     /// - Parameter header: The header of the database.
     /// - Throws: ``StoreError`` with the code `corrupt`.
     static func check(_ paths: DatabasePaths, _ header: FileHeader) throws {
-        if let journal = try SidecarFile(paths.journal) {
-            if let claims = try JournalHeader(journal), claims.isHot {
-                let pageSize = claims.pageSize == 0 ? header.pageSize : claims.pageSize
-                try check(claims.initialPages, of: pageSize, journal, header, paths)
-            }
-            try checkSuperJournal(of: journal, paths)
+        if let journal = try HotJournal(paths) {
+            let pageSize = journal.header.pageSize == 0 ? header.pageSize : journal.header.pageSize
+            try check(journal.header.initialPages, of: pageSize, journal.file, header, paths)
         }
+        if let journal = try SidecarFile(paths.journal) { try checkSuperJournal(of: journal, paths) }
         if let log = try SidecarFile(paths.wal), let claims = try LogHeader(log) {
             var pages = try claims.pagesAtCommit(in: log)
             // Only the last commit determines the size, but finding that commit requires reading all pages.
@@ -56,14 +54,8 @@ enum SidecarClaims {
     }
 
     /// Checks the super-journal name at the end of a journal of a multi-database transaction.
-    ///
-    /// SQLite uses it whatever the start of the journal contains.
     private static func checkSuperJournal(of journal: SidecarFile, _ paths: DatabasePaths) throws {
-        guard journal.size > 16, let end = try journal.read(at: journal.size - 16, count: 16),
-            end[8...].elementsEqual(JournalHeader.magic),
-            case let length = Int64(end.big32(0)), length > 0, length <= journal.size - 16,
-            let name = try journal.read(at: journal.size - 16 - length, count: Int(length)), !isSuperJournal(name)
-        else { return }
+        guard let name = try JournalHeader.superJournalName(in: journal), !isSuperJournal(name) else { return }
         throw StoreError.damaged(
             paths.database, "the hot journal refers to a file that is not a journal, and SQLite would delete that file")
     }

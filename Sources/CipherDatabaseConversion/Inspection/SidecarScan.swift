@@ -59,15 +59,6 @@ package enum SidecarScan {
         try any(paths) { runs in runs.contains { $0.first + $0.stride <= $0.end } }
     }
 
-    /// Returns page 1 as SQLite will restore it from a journal, if the journal holds it.
-    static func firstPageInJournal(_ paths: DatabasePaths) throws -> [UInt8]? {
-        guard let file = try SidecarFile(paths.journal) else { return nil }
-        for run in try journalPages(file) {
-            if let page = try run.firstPage() { return page }
-        }
-        return nil
-    }
-
     private static func any(_ paths: DatabasePaths, _ body: ([PageRun]) throws -> Bool) throws -> Bool {
         for (path, runs) in [(paths.wal, walPages), (paths.journal, journalPages)] {
             guard let file = try SidecarFile(path) else { continue }
@@ -159,13 +150,6 @@ package enum SidecarScan {
             return present.elementsEqual(record[pageOffset..<pageOffset + 4])
         }
 
-        func firstPage() throws -> [UInt8]? {
-            for position in Swift.stride(from: first, through: end - stride, by: Int(stride)) {
-                guard let record = try file.read(at: position, count: pageOffset + pageSize) else { return nil }
-                if record[..<4].elementsEqual([0, 0, 0, 1]) { return Array(record[pageOffset...]) }
-            }
-            return nil
-        }
     }
 
     private static func walPages(_ file: SidecarFile) throws -> [PageRun] {

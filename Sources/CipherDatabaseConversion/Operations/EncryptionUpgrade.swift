@@ -124,7 +124,7 @@ package struct EncryptionUpgrade {
     ) throws -> (report: EncryptionReport, fileKey: FileKey) {
         let conversion = Conversion(paths: paths, options: options, sourceKey: nil, targetSettings: options.format)
         // A hot journal restores page 1 before anything is read.
-        let restored = try SidecarScan.firstPageInJournal(paths).map { FileHeader(bytes: $0, fileSize: 0) }
+        let restored = try HotJournal(paths)?.firstPage().map { FileHeader(bytes: $0, fileSize: 0) }
         let wasWriteAheadLog = try (restored ?? inspector.header()).isWriteAheadLog
         let (report, fileKey) = try conversion.run(
             .encrypted, inspector, isWriteAheadLog: wasWriteAheadLog,

@@ -104,13 +104,11 @@ struct DamagedSource {
     static func versions(
         _ bytes: some ByteSource, _ paths: DatabasePaths, _ geometry: PageGeometry, _ notes: inout [String]
     ) throws -> (PageVersions?, SidecarFile?) {
-        if let journal = try SidecarFile(paths.journal), let header = try JournalHeader(journal),
-            let versions = try header.originalPages(in: journal, pageSize: geometry.pageSize)
-        {
+        if let journal = try HotJournal(paths), let versions = try journal.originalPages(pageSize: geometry.pageSize) {
             if versions.pageSize == geometry.pageSize {
                 notes.append(
                     "a writer crashed and left a journal; the writer's unfinished transaction was rolled back")
-                return (versions, journal)
+                return (versions, journal.file)
             }
             notes.append("the journal was not read, because its page size differs from the file's page size")
         }

@@ -1,0 +1,157 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherPrimitives
+internal import CipherSQLite
+internal import CipherSQLiteFormat
+import CipherTestSupport
+import Foundation
+import Testing
+
+/// Hot journals of a killed writer, and those of another copy of the database.
+struct HotJournalTests {
+    /// A writer that can be killed at the end of each commit, just before it would remove its journal.
+    private final class Writer {
+        /// A database and its journal at the end of a commit.
+        struct Commit {
+            let before: Data
+            let after: Data
+            let journal: Data
+            /// The content before the transaction.
+            let content: String?
+
+            var pageSize: Int { Int([UInt8](journal).big32(24)) }
+            /// The file while the commit writes it.
+            var half: Data { after.prefix(pageSize) + before.dropFirst(pageSize) }
+        }
+
+        static let content: SQL = "SELECT group_concat(hex(a)) FROM t"
+        private let folder: TemporaryFolder
+        private let connection: Connection
+
+        init(isEncrypted: Bool, isExclusive: Bool = false) throws {
+            folder = try TemporaryFolder()
+            connection = try Connection(path: folder.path("app.db"), mode: .create)
+            if isEncrypted {
+                try connection.setKey(TestKeys.raw(), settings: CipherSettings())
+            } else {
+                try connection.execute("PRAGMA page_size = 4096")
+            }
+            // At a commit, SQLite only overwrites the beginning of the journal with zeros.
+            _ = try connection.value(String.self, "PRAGMA journal_mode = PERSIST")
+            if isExclusive { _ = try connection.value(String.self, "PRAGMA locking_mode = EXCLUSIVE") }
+        }
+
+        deinit { connection.close() }
+
+        func commit(_ script: String) throws -> Commit {
+            let content = try bytes("").isEmpty ? nil : connection.value(String.self, Self.content)
+            let before = bytes("")
+            try connection.executeScript(text: "BEGIN;" + script)
+            let header = bytes("-journal")[12..<28]
+            try connection.execute("COMMIT")
+            let journal =
+                Data(JournalHeader.magic + [0xff, 0xff, 0xff, 0xff]) + header + bytes("-journal").dropFirst(28)
+            return Commit(before: before, after: bytes(""), journal: journal, content: content)
+        }
+
+        private func bytes(_ ending: String) -> Data {
+            (try? Data(contentsOf: URL(filePath: folder.path("app.db" + ending)))) ?? Data()
+        }
+    }
+
+    private static let scripts = [
+        "CREATE TABLE t(a); INSERT INTO t VALUES (randomblob(9)), (randomblob(5000))",
+        "INSERT INTO t VALUES (randomblob(30000))", "UPDATE t SET a = randomblob(9) WHERE rowid = 1",
+        "CREATE TABLE u(a); INSERT INTO u VALUES (zeroblob(90000))", "DELETE FROM t WHERE rowid = 2",
+        "PRAGMA user_version = 7", "INSERT INTO t SELECT randomblob(4000) FROM t; DROP TABLE u",
+        "UPDATE t SET a = randomblob(9) WHERE rowid = 1", "INSERT INTO t SELECT randomblob(3000) FROM t",
+    ]
+
+    private func folder(_ database: Data, journal: Data) throws -> TemporaryFolder {
+        let folder = try TemporaryFolder()
+        try database.write(to: URL(filePath: folder.path("app.db")))
+        try journal.write(to: URL(filePath: folder.path("app.db-journal")))
+        return folder
+    }
+
+    private func upgrade(_ folder: TemporaryFolder) throws -> EncryptionReport.Outcome {
+        try EncryptionUpgrade(path: folder.path("app.db"), provider: TestKeys.provider()).run().outcome
+    }
+
+    private func content(_ folder: TemporaryFolder) throws -> String? {
+        try reading(folder.path("app.db")) { try $0.value(String.self, Writer.content) }
+    }
+
+    private func tables(_ folder: TemporaryFolder) throws -> Int? {
+        try reading(folder.path("app.db")) { try $0.value(Int.self, "SELECT count(*) FROM sqlite_master") }
+    }
+
+    private func reading<Result>(_ path: String, _ body: (Connection) throws -> Result) throws -> Result {
+        let connection = try Connection(
+            path: path, mode: .readWrite, key: TestKeys.raw(), settings: CipherSettings())
+        defer { connection.close() }
+        return try body(connection)
+    }
+
+    private func inspect(_ folder: TemporaryFolder) throws -> FileState {
+        try Inspector(path: folder.path("app.db")).inspect(provider: nil, formats: []).state
+    }
+
+    private func expectStale(_ database: Data, _ journal: Data, _ comment: Comment? = nil) throws {
+        let folder = try folder(database, journal: journal)
+        let before = try FolderDigest(folder.url)
+        #expect(try storeError { try upgrade(folder) }?.code == .staleSidecar, comment)
+        #expect(try FolderDigest(folder.url) == before, comment)
+    }
+
+    // MARK: Of the same database
+
+    @Test(
+        "A commit that was killed before its end is rolled back, whatever it wrote",
+        arguments: [false, true], [false, true])
+    func killedCommit(isEncrypted: Bool, isExclusive: Bool) throws {
+        let writer = try Writer(isEncrypted: isEncrypted, isExclusive: isExclusive)
+        _ = try writer.commit(Self.scripts[0])
+        for script in Self.scripts.dropFirst() {
+            let commit = try writer.commit(script)
+            for database in [commit.before, commit.half, commit.after] {
+                let folder = try folder(database, journal: commit.journal)
+                #expect(try inspect(folder) == (isEncrypted ? .opaque : .needsRecovery), "\(script)")
+                #expect(try upgrade(folder) == (isEncrypted ? .alreadyEncrypted : .encrypted), "\(script)")
+                #expect(try content(folder) == commit.content, "\(script)")
+            }
+        }
+    }
+
+    /// A commit that changes page 1.
+    private func committed(isEncrypted: Bool) throws -> Writer.Commit {
+        let writer = try Writer(isEncrypted: isEncrypted)
+        _ = try writer.commit("CREATE TABLE t(a); INSERT INTO t VALUES ('kept'), (zeroblob(30000))")
+        return try writer.commit("INSERT INTO t VALUES ('undone'); PRAGMA user_version = 7")
+    }
+
+    @Test("A journal whose super-journal is gone belongs to a committed transaction, which a recovery keeps")
+    func committedSuperJournal() throws {
+        let commit = try committed(isEncrypted: false)
+        for isGone in [true, false] {
+            let folder = try folder(commit.after, journal: Data())
+            let name = folder.path("other.db-mj1A2B3C9FF")
+            if !isGone { _ = try folder.write(folder.path("app.db-journal") + "\0", to: "other.db-mj1A2B3C9FF") }
+            let sum = name.utf8.reduce(UInt32(0)) { $0 &+ UInt32($1) }
+            func big32(_ number: UInt32) -> [UInt8] {
+                (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) }
+            }
+            let end =
+                big32(0x4000_0000 / UInt32(commit.pageSize) + 1) + name.utf8 + big32(UInt32(name.utf8.count))
+                + big32(sum) + JournalHeader.magic
+            try (commit.journal + end).write(to: URL(filePath: folder.path("app.db-journal")))
+            let output = folder.path("new.db")
+            _ = try DatabaseRecovery(
+                of: DatabasePaths(folder.path("app.db")), provider: TestKeys.provider(), formats: [CipherSettings()],
+                to: output, targetProvider: nil, template: nil, options: ConversionOptions()
+            ).run()
+            let rows = try reading(output) { try $0.value(Int.self, "SELECT count(*) FROM t") }
+            #expect(rows == (isGone ? 3 : 2))
+        }
+    }
+}
