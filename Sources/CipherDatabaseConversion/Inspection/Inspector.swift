@@ -82,7 +82,7 @@ package struct Inspector {
         }
         let header = try header()
         if try SidecarScan.isStale(paths, databaseIsPlaintext: header.isPlaintext) { return .staleSidecar }
-        if try header.isPlaintext && isLogOfOther(nil) { return .staleSidecar }
+        if try header.isPlaintext && (isLogOfOther(nil) || isJournalOfOther(nil)) { return .staleSidecar }
         try SidecarClaims.check(paths, header)
         return header.isPlaintext
             ? .plaintext : .opaque(hasPlaintextHeader: header.isEncryptedWithPlaintextHeader)
@@ -253,6 +253,22 @@ package struct Inspector {
                 return (try file.read(at: 0, count: fileKey?.settings.pageSize ?? FileHeader.length), try file.size())
             }, opening: { try fileKey?.key.openFirstPage($0, fileKey?.settings ?? CipherSettings()) ?? $0 }
         ).isOther()
+    }
+
+    /// Returns whether a hot journal belongs to another copy of the file.
+    ///
+    /// - Parameter fileKey: The key that opens an encrypted file.
+    func isJournalOfOther(_ fileKey: FileKey?) throws -> Bool {
+        let file = try DatabaseFile(path: paths.database)
+        let count = fileKey?.settings.pageSize ?? FileHeader.length
+        let before = try file.read(at: 0, count: count)
+        guard before.count == count, let journal = try HotJournal(paths) else { return false }
+        let page = try fileKey.map { try $0.key.openFirstPage(before, $0.settings) } ?? before
+        guard try journal.isOther(than: FileHeader(bytes: page, fileSize: 0), isPlaintext: fileKey == nil) else {
+            return false
+        }
+        // If the page has changed, another process has ended the transaction of this journal.
+        return try file.read(at: 0, count: count) == before
     }
 
     /// Derives the key with the file's own salt, once for all connections and stores of this process.

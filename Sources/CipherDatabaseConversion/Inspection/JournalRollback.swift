@@ -22,6 +22,7 @@ package struct JournalRollback {
         try Self.checkAccess(paths)
         guard try fits(unlocked) else { throw inspector.keyDoesNotFit() }
         try checkPages(unlocked, inspector)
+        if try inspector.isJournalOfOther(unlocked) { throw inspector.staleSidecar() }
         do {
             let connection = try ConnectionProfile.plain(.readWrite).with(unlocked)
                 .open(paths.database, busyTimeout: inspector.busyTimeout)

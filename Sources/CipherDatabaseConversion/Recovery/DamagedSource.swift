@@ -72,7 +72,10 @@ struct DamagedSource {
             paths: paths,
             firstPage: { (try bytes.read(at: 0, count: min(geometry.pageSize, Int(bytes.size))) ?? [], bytes.size) },
             opening: { $0 })
-        if versions != nil, try SidecarScan.isStale(paths, databaseIsPlaintext: true) || match.isOther() {
+        if versions != nil,
+            try SidecarScan.isStale(paths, databaseIsPlaintext: true) || match.isOther()
+                || Inspector(paths).isJournalOfOther(nil)
+        {
             notes.append(foreignSidecar)
             (versions, sidecar) = (nil, nil)
         }

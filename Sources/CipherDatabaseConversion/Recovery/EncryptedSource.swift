@@ -65,7 +65,10 @@ struct EncryptedSource {
                         paths: paths,
                         firstPage: { (try bytes.read(at: 0, count: settings.pageSize) ?? [], bytes.size) },
                         opening: { try raw.openFirstPage($0, settings) })
-                    if isOwn, try !match.isOther() { return try source(pages, notes) }
+                    let fileKey = FileKey(key: raw, settings: settings)
+                    if isOwn, try !match.isOther(), try !Inspector(paths).isJournalOfOther(fileKey) {
+                        return try source(pages, notes)
+                    }
                     return try source(alone, notes + [DamagedSource.foreignSidecar])
                 } else if try opensAny(pages, settings) {
                     return try source(pages, notes)

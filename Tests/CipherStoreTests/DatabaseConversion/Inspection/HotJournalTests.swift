@@ -93,6 +93,16 @@ struct HotJournalTests {
         return try body(connection)
     }
 
+    /// Recovers a database into another file, which `body` reads.
+    private func recovered<Result>(_ folder: TemporaryFolder, _ body: (Connection) throws -> Result) throws -> Result {
+        let output = try TemporaryFolder()
+        _ = try DatabaseRecovery(
+            of: DatabasePaths(folder.path("app.db")), provider: TestKeys.provider(), formats: [CipherSettings()],
+            to: output.path("new.db"), targetProvider: nil, template: nil, options: ConversionOptions()
+        ).run()
+        return try reading(output.path("new.db"), body)
+    }
+
     private func inspect(_ folder: TemporaryFolder) throws -> FileState {
         try Inspector(path: folder.path("app.db")).inspect(provider: nil, formats: []).state
     }
@@ -102,6 +112,12 @@ struct HotJournalTests {
         let before = try FolderDigest(folder.url)
         #expect(try storeError { try upgrade(folder) }?.code == .staleSidecar, comment)
         #expect(try FolderDigest(folder.url) == before, comment)
+        // Recovery does not read the journal either.
+        let rows = try recovered(folder) { try $0.value(Int.self, "SELECT count(*) FROM t") }
+        try FileManager.default.removeItem(atPath: folder.path("app.db-journal"))
+        _ = try upgrade(folder)
+        let all = try reading(folder.path("app.db")) { try $0.value(Int.self, "SELECT count(*) FROM t") }
+        #expect(rows == all, comment)
     }
 
     // MARK: Of the same database
@@ -120,6 +136,19 @@ struct HotJournalTests {
                 #expect(try upgrade(folder) == (isEncrypted ? .alreadyEncrypted : .encrypted), "\(script)")
                 #expect(try content(folder) == commit.content, "\(script)")
             }
+        }
+    }
+
+    /// A database that was killed in its first transaction, after more changes than the cache holds.
+    private func firstTransaction(isEncrypted: Bool) throws -> LegacyFile {
+        try LegacyFile(unclosed: true) { connection in
+            if isEncrypted { try connection.setKey(TestKeys.raw(), settings: CipherSettings()) }
+            try connection.executeScript(
+                """
+                PRAGMA cache_size = 2; BEGIN; CREATE TABLE t(a);
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40)
+                INSERT INTO t SELECT zeroblob(1500) FROM n;
+                """)
         }
     }
 
@@ -145,13 +174,38 @@ struct HotJournalTests {
                 big32(0x4000_0000 / UInt32(commit.pageSize) + 1) + name.utf8 + big32(UInt32(name.utf8.count))
                 + big32(sum) + JournalHeader.magic
             try (commit.journal + end).write(to: URL(filePath: folder.path("app.db-journal")))
-            let output = folder.path("new.db")
-            _ = try DatabaseRecovery(
-                of: DatabasePaths(folder.path("app.db")), provider: TestKeys.provider(), formats: [CipherSettings()],
-                to: output, targetProvider: nil, template: nil, options: ConversionOptions()
-            ).run()
-            let rows = try reading(output) { try $0.value(Int.self, "SELECT count(*) FROM t") }
+            let rows = try recovered(folder) { try $0.value(Int.self, "SELECT count(*) FROM t") }
             #expect(rows == (isGone ? 3 : 2))
         }
+    }
+
+    // MARK: Of another copy
+
+    @Test(
+        "The journal of a killed first transaction is not played back into another database", arguments: [false, true])
+    func firstTransactionOfOther(isEncrypted: Bool) throws {
+        let killed = try firstTransaction(isEncrypted: isEncrypted)
+        let journal = try Data(contentsOf: URL(filePath: killed.path + "-journal"))
+        try expectStale(committed(isEncrypted: isEncrypted).after, journal)
+    }
+
+    @Test("The journal of an older or a newer copy of a plaintext database is not played back")
+    func otherCopy() throws {
+        let writer = try Writer(isEncrypted: false)
+        let commits = try Self.scripts.map { try writer.commit($0) }
+        for (index, commit) in commits.enumerated() {
+            for (other, file) in commits.enumerated() where other > index || other < index - 1 {
+                try expectStale(file.after, commit.journal, "journal \(index), file \(other)")
+            }
+        }
+    }
+
+    @Test("A journal without page 1 is not played back into a database that has grown since", arguments: [false, true])
+    func withoutFirstPage(isEncrypted: Bool) throws {
+        let writer = try Writer(isEncrypted: isEncrypted, isExclusive: true)
+        _ = try writer.commit(Self.scripts[0])
+        // In exclusive mode, only the first transaction must change page 1.
+        let journal = try writer.commit("UPDATE t SET a = randomblob(9) WHERE rowid = 1").journal
+        try expectStale(writer.commit("INSERT INTO t VALUES (randomblob(50000))").after, journal)
     }
 }
