@@ -69,6 +69,9 @@ package struct FileHeader {
     }
     package var isEncryptedWithPlaintextHeader: Bool { Self.startsWithMagic(bytes) && !isPlaintext }
 
+    /// Whether the header contains only zeros.
+    package var isBlank: Bool { bytes.allSatisfy { $0 == 0 } }
+
     /// The salt of an encrypted file without a plaintext header.
     ///
     /// Source: SQLCipher Design, "Database Salt".

@@ -13,6 +13,8 @@ public enum FileState: String, Sendable, Codable {
     /// The file is encrypted or damaged; only a key can show which.
     case opaque
     /// The journal of a writer that crashed must be rolled back before the file can be read.
+    ///
+    /// If that was the first transaction of a database, an empty file remains.
     case needsRecovery
     /// A `-wal` or `-journal` of another copy is beside the file and would overwrite it.
     case staleSidecar

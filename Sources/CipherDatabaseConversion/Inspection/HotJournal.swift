@@ -40,6 +40,12 @@ struct HotJournal {
         try versions.offsets[1].flatMap { try file.read(at: $0, count: versions.pageSize) }
     }
 
+    /// Whether the journal is that of the first transaction of a database, so that SQLite truncates the file to 0
+    /// bytes.
+    var isOfFirstTransaction: Bool {
+        get throws { try header.initialPages == 0 && originalPages() != nil }
+    }
+
     /// Returns whether the journal belongs to another copy of the database.
     ///
     /// SQLite would overwrite the file with pages from that copy, and truncate it to the length of that copy.

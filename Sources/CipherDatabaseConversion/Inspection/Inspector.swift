@@ -84,8 +84,17 @@ package struct Inspector {
         if try SidecarScan.isStale(paths, databaseIsPlaintext: header.isPlaintext) { return .staleSidecar }
         if try header.isPlaintext && (isLogOfOther(nil) || isJournalOfOther(nil)) { return .staleSidecar }
         try SidecarClaims.check(paths, header)
+        if try hasOnlyFirstTransaction(header) { return .empty }
         return header.isPlaintext
             ? .plaintext : .opaque(hasPlaintextHeader: header.isEncryptedWithPlaintextHeader)
+    }
+
+    /// Returns whether a crashed writer left the file's first transaction unfinished, so that SQLite reads an empty
+    /// database.
+    ///
+    /// Until the commit, page 1 contains only zeros.
+    func hasOnlyFirstTransaction(_ header: FileHeader) throws -> Bool {
+        try (header.isBlank || header.isPlaintext) && HotJournal(paths)?.isOfFirstTransaction == true
     }
 
     /// Refuses files that SQLite cannot use as sidecars.
@@ -130,7 +139,7 @@ package struct Inspector {
         let sidecars = try sidecars()
         switch try surface() {
         case .missing: return try result(.missing, sidecars)
-        case .empty: return try result(.empty, sidecars)
+        case .empty: return try result(FileSystem.size(paths.database) == 0 ? .empty : .needsRecovery, sidecars)
         case .staleSidecar: return try result(.staleSidecar, sidecars)
         case .plaintext:
             return try readingPlaintext { try facts($0, state: .plaintext, sidecars) }

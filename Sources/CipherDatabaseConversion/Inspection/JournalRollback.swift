@@ -17,12 +17,13 @@ package struct JournalRollback {
     /// The caller holds the upgrade lock.
     ///
     /// - Throws: ``StoreError`` with the code `keyDoesNotFit`, `staleSidecar` if the journal belongs to another
-    ///   database, or `permission` in a folder that cannot be written.
+    ///   database, `permission` in a folder that cannot be written, or `needsRecovery` if the rollback left an empty
+    ///   file, which no key opens.
     func run(_ unlocked: FileKey, inspector: Inspector) throws {
         try Self.checkAccess(paths)
         guard try fits(unlocked) else { throw inspector.keyDoesNotFit() }
-        try checkPages(unlocked, inspector)
         if try inspector.isJournalOfOther(unlocked) { throw inspector.staleSidecar() }
+        try checkPages(unlocked, inspector)
         do {
             let connection = try ConnectionProfile.plain(.readWrite).with(unlocked)
                 .open(paths.database, busyTimeout: inspector.busyTimeout)
@@ -31,6 +32,24 @@ package struct JournalRollback {
         } catch let error as DatabaseError {
             throw inspector.readFailure(error)
         }
+        guard try FileSystem.size(paths.database) != 0 else {
+            throw StoreError(
+                .needsRecovery, path: paths.database,
+                "the first transaction of the database was not committed; it was rolled back, and the file is now empty",
+                advice: "open the file again to create the database")
+        }
+    }
+
+    /// Rolls back the unfinished first transaction of a database, which leaves a file of 0 bytes.
+    ///
+    /// The caller holds the upgrade lock. Without such a transaction, this does nothing.
+    static func runFirstTransaction(_ paths: DatabasePaths, busyTimeout: Duration) throws {
+        let inspector = Inspector(paths, busyTimeout: busyTimeout)
+        guard try inspector.surface() == .empty, try FileSystem.size(paths.database) != 0 else { return }
+        try checkAccess(paths)
+        let connection = try ConnectionProfile.plain(.readWrite).open(paths.database, busyTimeout: busyTimeout)
+        defer { connection.close() }
+        try connection.proveReadable()
     }
 
     /// Checks that a journal can be rolled back.

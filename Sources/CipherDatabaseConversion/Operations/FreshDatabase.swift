@@ -44,6 +44,7 @@ package struct FreshDatabase {
         try Preflight.checkNames(folder, paths)
         let left = try Leftovers.sweep(paths)
         do {
+            try JournalRollback.runFirstTransaction(paths, busyTimeout: upgrade.options.busyTimeout)
             var record = try AttemptRecord(attempts: 1, original: folder.status(paths.name)?.identity.inode)
             try record.write(folder, paths)
             let copy = try record.makeCopy(folder, paths)

@@ -139,6 +139,41 @@ struct HotJournalTests {
         }
     }
 
+    @Test(
+        "The first commit of a database that was killed before its end leaves an empty database",
+        arguments: [false, true])
+    func killedFirstCommit(isEncrypted: Bool) throws {
+        let commit = try Writer(isEncrypted: isEncrypted).commit(Self.scripts[0])
+        let folder = try folder(commit.after, journal: commit.journal)
+        if isEncrypted {
+            // The key can be checked only before the rollback.
+            #expect(try storeError { try upgrade(folder) }?.code == .needsRecovery)
+        } else {
+            #expect(try inspect(folder) == .needsRecovery)
+        }
+        #expect(try upgrade(folder) == .created)
+        #expect(try tables(folder) == 0)
+        #expect(try folder.names == ["app.db"])
+    }
+
+    @Test(
+        "The first transaction of a database that was killed before its commit leaves an empty database",
+        arguments: [false, true])
+    func killedFirstTransaction(isEncrypted: Bool) throws {
+        let file = try firstTransaction(isEncrypted: isEncrypted)
+        #expect(try inspect(file.folder) == .needsRecovery)
+        let before = try file.digest()
+        for key in [nil, SecretBytes("key".utf8)] {
+            let keyText = key.map { key in { key } }
+            let diagnosis = try Diagnostician(DatabasePaths(file.path), DiagnosisOptions()).run(keyText: keyText)
+            #expect(diagnosis.causes.map(\.kind) == [.hotJournal])
+        }
+        #expect(try file.digest() == before)
+        #expect(try upgrade(file.folder) == .created)
+        #expect(try tables(file.folder) == 0)
+        #expect(try file.folder.names == ["app.db"])
+    }
+
     /// A database that was killed in its first transaction, after more changes than the cache holds.
     private func firstTransaction(isEncrypted: Bool) throws -> LegacyFile {
         try LegacyFile(unclosed: true) { connection in
