@@ -58,7 +58,7 @@ package struct Diagnostician {
         guard status.size > 0 else { return addEmpty() }
         let header = try inspector.header()
         if try inspector.hasOnlyFirstTransaction(header) { return addHotJournal() }
-        if header.isPlaintext { return try lookAtPlaintext(header, hasKey: keyText != nil) }
+        if try inspector.isPlaintext(header) { return try lookAtPlaintext(header, hasKey: keyText != nil) }
         let file = try DatabaseFile(path: paths.database)
         let probe = try PageProbe(file, hasPlaintextHeader: header.isEncryptedWithPlaintextHeader)
         if let page = probe.plaintextPage {

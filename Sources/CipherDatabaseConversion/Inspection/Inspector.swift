@@ -81,12 +81,23 @@ package struct Inspector {
             throw StoreError.permission(paths.database, "the file cannot be read", .read)
         }
         let header = try header()
-        if try SidecarScan.isStale(paths, databaseIsPlaintext: header.isPlaintext) { return .staleSidecar }
-        if try header.isPlaintext && (isLogOfOther(nil) || isJournalOfOther(nil)) { return .staleSidecar }
+        let isPlaintext = try isPlaintext(header)
+        if try SidecarScan.isStale(paths, databaseIsPlaintext: isPlaintext) { return .staleSidecar }
+        if try isPlaintext && (isLogOfOther(nil) || isJournalOfOther(nil)) { return .staleSidecar }
         try SidecarClaims.check(paths, header)
         if try hasOnlyFirstTransaction(header) { return .empty }
-        return header.isPlaintext
+        return isPlaintext
             ? .plaintext : .opaque(hasPlaintextHeader: header.isEncryptedWithPlaintextHeader)
+    }
+
+    /// Returns whether the file is plaintext, or will be once SQLite has restored page 1 from a hot journal.
+    ///
+    /// A power loss can tear page 1 while it is overwritten. If the rest of the file looks encrypted, a plaintext journal
+    /// does not belong to it.
+    func isPlaintext(_ header: FileHeader) throws -> Bool {
+        if header.isPlaintext { return true }
+        guard let page = try HotJournal(paths)?.firstPage(), FileHeader.isPlaintext(page) else { return false }
+        return try !ContentKind(DatabaseFile(path: paths.database)).restIsRandom
     }
 
     /// Returns whether a crashed writer left the file's first transaction unfinished, so that SQLite reads an empty

@@ -187,6 +187,29 @@ struct HotJournalTests {
         }
     }
 
+    @Test(
+        "A first page that a power loss tore while it was overwritten is restored from the journal",
+        arguments: [0..<512, 0..<4096, 512..<4096], [false, true])
+    func tornFirstPage(lost: Range<Int>, isRandom: Bool) throws {
+        let commit = try committed(isEncrypted: false)
+        var database = commit.after
+        for offset in lost { database[offset] = isRandom ? .random(in: 0...255) : 0 }
+        let folder = try folder(database, journal: commit.journal)
+        #expect(try inspect(folder) == .needsRecovery)
+        #expect(try upgrade(folder) == .encrypted)
+        #expect(try content(folder) == commit.content)
+    }
+
+    @Test("A plaintext journal beside an encrypted database whose first page is damaged is not rolled back")
+    func damagedEncrypted() throws {
+        var database = try committed(isEncrypted: true).after
+        for offset in 0..<512 { database[offset] = 0 }
+        let folder = try folder(database, journal: committed(isEncrypted: false).journal)
+        let before = try FolderDigest(folder.url)
+        #expect(try storeError { try upgrade(folder) }?.code == .staleSidecar)
+        #expect(try FolderDigest(folder.url) == before)
+    }
+
     /// A commit that changes page 1.
     private func committed(isEncrypted: Bool) throws -> Writer.Commit {
         let writer = try Writer(isEncrypted: isEncrypted)
