@@ -31,7 +31,10 @@ package enum ReadOnlyAccess {
         }
         let result: Swift.Result<Result, any Error>
         do {
-            let leavesIndex = isAlone && hadLog && hadSharedMemory && Engine.current.readsLogWithoutIndex
+            // If a log consists only of its header, SQLite waits for ten seconds and fails if it may only read the index.
+            let leavesIndex =
+                try isAlone && hadLog && FileSystem.size(paths.wal) != Int64(LogHeader.length)
+                && hadSharedMemory && Engine.current.readsLogWithoutIndex
             let connection = try open(paths, fileKey, extensions, busyTimeout, leavesIndex: leavesIndex)
             defer { connection.close() }
             result = .success(try body(connection))

@@ -56,6 +56,17 @@ struct ReadOnlyAccessTests {
         #expect(try FolderDigest(folder.url) == before)
     }
 
+    @Test("A database whose log was cut off behind its header is read", .enabled(if: isPossible))
+    func logWithoutFrames() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path("app.db")
+        #expect(try Self.subject.run(["make", path, "plaintext"]).status == 0)
+        let log = try FileHandle(forWritingTo: URL(filePath: path + "-wal"))
+        try log.truncate(atOffset: 32)
+        try log.close()
+        #expect(try Inspector(path: path).inspect(provider: nil, formats: []).state == .plaintext)
+    }
+
     #if !os(iOS) && !os(tvOS) && !os(watchOS)
         @Test("An inspection leaves nothing beside a read-only file in WAL mode")
         func unwritable() async {
