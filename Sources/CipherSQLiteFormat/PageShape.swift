@@ -4,7 +4,8 @@ package enum PageShape: Equatable, Sendable {
     case empty
     /// A page of a b-tree.
     ///
-    /// Random bytes look like such a page with a probability of about one in a billion (10⁹).
+    /// Random bytes look like such a page with a probability that increases with the page size: less than 1 in 10¹¹
+    /// for 4,096 bytes, less than 1 in 10⁹ for 16,384 bytes, and about 1 in 4 million for 65,536 bytes.
     case tree(TreePage.Kind)
     /// An overflow page, a page of a list, or something that is not a page.
     case other
