@@ -67,6 +67,23 @@ package struct RecordReader {
         }
     }
 
+    /// Checks the rest of the header without reading the values that it describes.
+    ///
+    /// The buffer that was passed to the initializer may lack the end of the payload, but not the end of the header.
+    ///
+    /// - Parameter length: The length of the complete payload.
+    /// - Throws: ``DamagedPage`` if the header is invalid, or if the values do not end where the payload does.
+    package mutating func checkRest(ofPayload length: Int) throws(DamagedPage) {
+        while header < headerLength {
+            guard let type = payload.varint(&header), header <= headerLength, let size = Self.length(of: type) else {
+                throw end(.recordHeader)
+            }
+            guard size <= length - body else { throw end(.recordLength) }
+            body += size
+        }
+        guard header == headerLength, body == length else { throw end(.recordLength) }
+    }
+
     private mutating func end(_ reason: DamagedPage.Reason) -> DamagedPage {
         (header, body) = (headerLength, payload.count)
         return DamagedPage(page, reason)

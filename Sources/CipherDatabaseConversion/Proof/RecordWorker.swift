@@ -166,7 +166,6 @@ struct RecordWorker {
         _ findings: inout RecordTree.Findings
     ) throws {
         findings.tally.addRow()
-        guard layout.fieldCount > 0 || !layout.indexes.isEmpty else { return }
         _ = try readValues(of: row, &cursor, atMost: layout.fieldCount)
         for (index, fields) in layout.indexes.enumerated() {
             var fingerprint = ValueFingerprint()
@@ -307,7 +306,12 @@ struct RecordWorker {
 
     /// Reads the first values of a record of the original into `values`, or all of them if there are fewer.
     ///
+    /// The whole header is checked: SQLite cannot read a row whose header contradicts the length of the record, even if
+    /// the copy has the same bytes.
+    ///
     /// - Returns: Whether these are all values of the record.
+    /// - Throws: ``DamagedPage`` if the header is invalid; `Undecided` if the values of a long record are not on the
+    ///   cell's own page.
     private mutating func readValues(
         of cell: TreeCell, _ cursor: inout TreeCursor<FilePages<ReadBytes>>, atMost count: Int
     ) throws -> Bool {
@@ -315,23 +319,24 @@ struct RecordWorker {
         if cell.local.count < cell.length {
             // Usually the values are within the part on the cell's own page.
             do {
-                return try readValues(cell.local, cell.page, atMost: count)
+                return try readValues(cell.local, of: cell, atMost: count)
             } catch is DamagedPage {
                 guard cell.length <= Self.longPayload else { throw Undecided() }
             }
         }
-        return try readValues(cursor.payload(of: cell), cell.page, atMost: count)
+        return try readValues(cursor.payload(of: cell), of: cell, atMost: count)
     }
 
     private mutating func readValues(
-        _ payload: UnsafeRawBufferPointer, _ page: UInt32, atMost count: Int
+        _ payload: UnsafeRawBufferPointer, of cell: TreeCell, atMost count: Int
     ) throws -> Bool {
         values.removeAll(keepingCapacity: true)
-        var record = try RecordReader(payload, page: page)
+        var record = try RecordReader(payload, page: cell.page)
         while values.count < count {
             guard let value = try record.next() else { return true }
             values.append(value)
         }
+        try record.checkRest(ofPayload: cell.length)
         return false
     }
 
