@@ -9,6 +9,14 @@ package enum PageUse: Equatable, Sendable {
     case pointerMap
     /// The page that contains SQLite's lock bytes.
     case locks
+
+    /// The root of the b-tree that uses the page; `nil` for a page of no b-tree.
+    package var root: UInt32? {
+        switch self {
+        case .tree(let root), .overflow(let root): root
+        case .freeTrunk, .freeLeaf, .pointerMap, .locks: nil
+        }
+    }
 }
 
 /// A record of the pages that were reached.
@@ -34,17 +42,19 @@ package final class PageSet: PageClaims {
     /// Adds the pages of another set.
     ///
     /// - Returns: Whether the two sets had no page in common.
-    package func formUnion(_ other: PageSet) -> Bool {
-        count += other.count
+    @discardableResult package func formUnion(_ other: PageSet) -> Bool {
+        var areDisjoint = true
         for (index, part) in other.parts {
             var mine = parts[index, default: [UInt64](repeating: 0, count: Self.wordsInPart)]
             for word in part.indices {
-                guard mine[word] & part[word] == 0 else { return false }
-                mine[word] |= part[word]
+                let new = part[word] & ~mine[word]
+                if new != part[word] { areDisjoint = false }
+                count += new.nonzeroBitCount
+                mine[word] |= new
             }
             parts[index] = mine
         }
-        return true
+        return areDisjoint
     }
 
     package func claim(_ page: UInt32, for use: PageUse) -> Bool {

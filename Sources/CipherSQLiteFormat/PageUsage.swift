@@ -8,6 +8,8 @@ package final class PageUsage: PageClaims {
     /// The damage that was found during the walk, up to ``mostDamage`` pages.
     package private(set) var damage: [DamagedPage] = []
     package static let mostDamage = 10_000
+    /// Uses of pages that already had another use, up to ``mostDamage`` of them.
+    package private(set) var repeatedUses: [(page: UInt32, use: PageUse)] = []
 
     /// The use and the root of each page, from page 1; 0 if nothing leads to the page.
     private var uses: [UInt64]
@@ -19,21 +21,15 @@ package final class PageUsage: PageClaims {
     package init(of source: some PageSource, header: FileHeader) throws {
         uses = [UInt64](repeating: 0, count: Int(source.pageCount))
         _ = claim(PageGeometry.lockPage(source.geometry.pageSize), for: .locks)
-        if header.hasPointerMap { claimPointerMap(source) }
+        if header.hasPointerMap { PointerMap(source.geometry).claimPages(of: source.pageCount, self) }
         schema = try SchemaEntry.all(in: source, claims: self) { note($0) }
-        for root in Set(schema.map(\.rootPage)).subtracting([0]).sorted() { try walk(root, source) }
-        freeList = try FreeList(in: source, first: header.firstFreePage, claims: self) { note($0) }
-    }
-
-    private func claimPointerMap(_ source: some PageSource) {
-        let map = PointerMap(source.geometry)
-        var page: UInt32 = 2
-        while page <= source.pageCount {
-            if let part = map.mapPage(of: page), part <= source.pageCount { _ = claim(part, for: .pointerMap) }
-            let (next, overflow) = page.addingReportingOverflow(UInt32(source.geometry.usableSize / 5 + 1))
-            guard !overflow else { return }
-            page = next
+        // A damaged index may lead to pages of a table.
+        let tables = Set(schema.filter(\.isTable).map(\.rootPage)).subtracting([0])
+        for root in tables.sorted() { try walk(root, source) }
+        for root in Set(schema.map(\.rootPage)).subtracting(tables).subtracting([0]).sorted() {
+            try walk(root, source)
         }
+        freeList = try FreeList(in: source, first: header.firstFreePage, claims: self) { note($0) }
     }
 
     private func walk(_ root: UInt32, _ source: some PageSource) throws {
@@ -62,7 +58,11 @@ package final class PageUsage: PageClaims {
     package var lostPages: [UInt32] { uses.indices.filter { uses[$0] == 0 }.map { UInt32($0 + 1) } }
 
     package func claim(_ page: UInt32, for use: PageUse) -> Bool {
-        guard page >= 1, page <= uses.count, uses[Int(page) - 1] == 0 else { return false }
+        guard page >= 1, page <= uses.count else { return false }
+        guard uses[Int(page) - 1] == 0 else {
+            if repeatedUses.count < Self.mostDamage { repeatedUses.append((page, use)) }
+            return false
+        }
         uses[Int(page) - 1] = Self.code(use)
         return true
     }

@@ -30,6 +30,17 @@ package struct PointerMap: Sendable {
         return map == PageGeometry.lockPage(geometry.pageSize) ? map + 1 : map
     }
 
+    /// Records all pages of the map in a database with the given number of pages.
+    package func claimPages(of pageCount: UInt32, _ claims: any PageClaims) {
+        var page: UInt32 = 2
+        while page <= pageCount {
+            if let part = mapPage(of: page), part <= pageCount { _ = claims.claim(part, for: .pointerMap) }
+            let (next, overflow) = page.addingReportingOverflow(UInt32(geometry.usableSize / 5 + 1))
+            guard !overflow else { return }
+            page = next
+        }
+    }
+
     /// Returns whether a page belongs to the map.
     package func contains(_ page: UInt32) -> Bool { mapPage(of: page) == page }
 

@@ -60,11 +60,13 @@ package struct StructureCheck<Source: PageSource> {
 }
 
 extension SchemaEntry {
-    @usableFromInline var isVirtualTable: Bool { type.elementsEqual("table".utf8) && rootPage == 0 }
+    package var isTable: Bool { type.elementsEqual("table".utf8) }
+
+    @usableFromInline var isVirtualTable: Bool { isTable && rootPage == 0 }
 
     /// Whether the entry's b-tree is that of a table with rowids; a table WITHOUT ROWID has an index b-tree.
-    @usableFromInline var isRowIDTable: Bool {
-        guard type.elementsEqual("table".utf8) else { return false }
+    @usableFromInline package var isRowIDTable: Bool {
+        guard isTable else { return false }
         // Only options such as WITHOUT ROWID follow the columns.
         let options = sql.flatMap { sql in sql.lastIndex(of: UInt8(ascii: ")")).map { sql[$0...] } } ?? []
         let words = options.split { $0 < 48 }.map { $0.map { $0 | 32 } }

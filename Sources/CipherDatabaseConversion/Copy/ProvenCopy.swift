@@ -53,8 +53,9 @@ struct ProvenCopy {
             isRebuilt = false
         } catch let damage as CopyProof.DamagedIndexes {
             guard options.onDamage != .refuse else {
-                let missing = try missingRows(onlyPartial: false, observer)
-                throw Self.refusal(of: target, damage.complaints, in: damage.indexes, missing)
+                let losses =
+                    try missingRows(onlyPartial: false, observer).map(\.description) + hiddenRows()
+                throw Self.refusal(of: target, damage.complaints, in: damage.indexes, losses: losses)
             }
             proven = try rebuilding()
             damaged = damage.indexes
@@ -65,18 +66,17 @@ struct ProvenCopy {
             report.warnings.append(Self.rebuilt(after: error))
         }
         let missing = try missingRows(onlyPartial: !isRebuilt && proven.healedIndexes.isEmpty, observer)
-        // Refuse damage in parts that are rebuilt in every copy, such as partial indexes and the free list.
-        if options.onDamage == .refuse, !(proven.healed.isEmpty && missing.isEmpty) {
-            throw Self.refusal(of: target, proven.healed, in: proven.healedIndexes, missing)
-        }
+        let hidden = proven.accountsForOriginal ? [] : try hiddenRows()
+        let losses = missing.map(\.description) + hidden
+        if options.onDamage == .refuse { try proven.refuseDamage(of: target, losses: losses) }
         report.tables = proven.tables
         report.rows = proven.rows
-        report.warnings += proven.warnings + missing.map(\.description)
+        report.warnings += proven.warnings + losses
         let named = missing.map(\.index.description)
         report.rebuiltIndexes = damaged.union(proven.healedIndexes).union(named).sorted()
         // No step may fail after the swap, so the size is read now.
         report.bytesAfter = try copy.size()
-        return Made(key: copyKey, missingRows: missing)
+        return Made(key: copyKey, losses: losses, mayHideRows: !hidden.isEmpty)
     }
 
     /// Fills the copy, and leaves its proof to the caller.
@@ -128,9 +128,10 @@ struct ProvenCopy {
     /// The result of making a copy.
     struct Made {
         let key: FileKey?
-        /// The rows that are in neither the original's tables nor the copy, although the original's indexes refer to
-        /// them.
-        let missingRows: [MissingRows]
+        /// The reasons why the original may contain rows that are neither in its tables nor in the copy, as sentences.
+        let losses: [String]
+        /// Whether a recovery of the original may find rows that the copy lacks.
+        let mayHideRows: Bool
     }
 
     /// Checks whether the rebuilt parts hold the only remains of some rows of the original.
@@ -141,6 +142,13 @@ struct ProvenCopy {
             if !onlyPartial { try checkIndexTrees(connection) }
             return try MissingRows.all(in: connection, onlyPartial: onlyPartial)
         } ?? []
+    }
+
+    /// Searches for pages with rows to which no table of the original leads.
+    private func hiddenRows() throws -> [String] {
+        // While other connections write to the original, the copy has another proof.
+        guard holdingWriters == nil, let pages = try originalPages() else { return [] }
+        return try HiddenRows.find(in: pages, of: target)
     }
 
     /// Passes `body` a connection to the original.
@@ -157,36 +165,40 @@ struct ProvenCopy {
     }
 
     private func checkIndexTrees(_ connection: Connection) throws {
-        let trees = try IndexTree.all(connection)
+        guard let pages = try originalPages() else { return }
+        try IndexTree.checkRecords(of: IndexTree.all(connection), pages, connection, target)
+    }
+
+    /// Returns the pages of the original; `nil` if it has a log, because the file alone is then not the database.
+    private func originalPages() throws -> (any PageSource)? {
         let file = try DatabaseFile(path: source)
         let size = try file.size()
-        // If there is a log, the file alone is not the database.
-        guard try Connection.size(source) == size else { return }
+        guard try Connection.size(source) == size else { return nil }
         let bytes = ReadBytes(size: size) { try file.fill($1, at: $0) }
-        guard let sourceKey else {
-            if let pages = try FilePages(bytes) {
-                try IndexTree.checkRecords(of: trees, pages, connection, target)
-            }
-            return
-        }
+        guard let sourceKey else { return try FilePages(bytes) }
         let settings = sourceKey.settings
-        guard let geometry = PageGeometry(pageSize: settings.pageSize, reserved: settings.reservedBytes) else { return }
+        guard let geometry = PageGeometry(pageSize: settings.pageSize, reserved: settings.reservedBytes) else {
+            return nil
+        }
         let sealed = FilePages(bytes, geometry, pageCount: UInt32(clamping: size / Int64(settings.pageSize)))
-        let pages = try EncryptedPages(sealed, key: sourceKey.key, settings: settings)
-        try IndexTree.checkRecords(of: trees, pages, connection, target)
+        return try EncryptedPages(sealed, key: sourceKey.key, settings: settings)
     }
 
     /// The error for damage that the options refuse.
+    ///
+    /// - Parameters:
+    ///   - complaints: The damage on which no row depends.
+    ///   - losses: The reasons why the copy may lack rows or have wrong ones.
     static func refusal(
-        of target: String, _ complaints: [String], in indexes: Set<String>, _ missing: [MissingRows]
+        of target: String, _ complaints: [String], in indexes: Set<String>, losses: [String] = []
     ) -> StoreError {
-        if let first = missing.first {
+        if let first = losses.first {
             return StoreError(
-                .corrupt, path: target, first.description,
+                .corrupt, path: target, first,
                 advice:
                     "run cipherstore recover or call DatabaseConverter.recover to see what the file still contains, or "
-                    + "set `onDamage` to `rebuildIndexes` (command line: --on-damage rebuildIndexes) to rebuild its "
-                    + "indexes",
+                    + "set `onDamage` to `rebuildIndexes` (command line: --on-damage rebuildIndexes) to convert what "
+                    + "its tables contain",
                 changed: .nothing)
         }
         let names = indexes.isEmpty ? "" : " (damaged indexes: \(indexes.sorted().joined(separator: ", ")))"
@@ -252,5 +264,18 @@ struct ProvenCopy {
         let proven = try proof.run()
         try sync.wait()
         return proven
+    }
+}
+
+extension CopyProof.Outcome {
+    /// Refuses every damage of the original, including damage in parts that are rebuilt in every copy, such as partial
+    /// indexes and the free list.
+    ///
+    /// - Parameter losses: The reasons why the original may contain rows that the copy lacks.
+    /// - Throws: ``StoreError`` with the code `corrupt`.
+    func refuseDamage(of path: String, losses: [String]) throws {
+        let losses = losses + doubts
+        guard !(losses.isEmpty && healed.isEmpty) else { return }
+        throw ProvenCopy.refusal(of: path, healed, in: healedIndexes, losses: losses)
     }
 }

@@ -65,6 +65,6 @@ extension FollowingCopy {
         }
         return FinishedCopy(
             key: try keys.building.wait(), tables: report.tables, rows: report.rows,
-            rebuiltIndexes: report.rebuiltIndexes, warnings: report.warnings)
+            rebuiltIndexes: report.rebuiltIndexes, warnings: report.warnings, losses: losses)
     }
 }

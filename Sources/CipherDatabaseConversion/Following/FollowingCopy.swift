@@ -33,6 +33,9 @@ final class FollowingCopy: CopyMadeAhead {
     /// Whether a transaction on the last round's commit has the database open.
     var isFollowing: Bool { original != nil }
 
+    /// The reasons why the database may contain rows that the copy lacks, as sentences.
+    private(set) var losses: [String] = []
+
     /// The damage of the original's indexes, if any was found; the copy's indexes are then filled from its rows.
     private var damage: Damage?
 
@@ -111,7 +114,7 @@ final class FollowingCopy: CopyMadeAhead {
     /// - Throws: ``StoreError`` with the code `corrupt` if the options refuse that.
     func rebuildIndexes(because found: CopyProof.DamagedIndexes) throws {
         guard options.onDamage != .refuse else {
-            throw ProvenCopy.refusal(of: paths.database, found.complaints, in: found.indexes, [])
+            throw ProvenCopy.refusal(of: paths.database, found.complaints, in: found.indexes)
         }
         damage = Damage(
             indexes: found.indexes,
@@ -388,12 +391,11 @@ final class FollowingCopy: CopyMadeAhead {
             reader: options.proof, observer: observer)
         proof.checksOriginal = options.onDamage == .refuse
         let proven = try proof.run()
-        if options.onDamage == .refuse, !proven.healed.isEmpty {
-            throw ProvenCopy.refusal(of: paths.database, proven.healed, in: proven.healedIndexes, [])
-        }
+        losses = try original.map { try HiddenRows.find(in: $0.snapshot.pages, of: paths.database) } ?? []
+        if options.onDamage == .refuse { try proven.refuseDamage(of: paths.database, losses: losses) }
         report.tables = proven.tables
         report.rows = proven.rows
-        report.warnings = (damage?.warnings ?? []) + proven.warnings
+        report.warnings = (damage?.warnings ?? []) + proven.warnings + losses
         report.rebuiltIndexes = (damage?.indexes ?? []).union(proven.healedIndexes).sorted()
         report.bytesAfter = try present().size()
     }

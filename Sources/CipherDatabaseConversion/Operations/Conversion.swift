@@ -81,7 +81,7 @@ struct Conversion {
             try holdingSource(record, folder, status, identity, ownership) { hold in
                 if replacement == nil { try hold.checkSchema(preflight) }
                 let (copy, made) = try makeCopy(&record, folder, hold, status, keys, observer, &report)
-                let keepsOriginal = try keepsOriginal(without: made.missingRows)
+                let keepsOriginal = try keepsOriginal(of: made)
                 if let finishing {
                     try observer.begin(.migrating)
                     try ReadBack(paths: paths, copy: copy, key: made.key).lending(finishing)
@@ -118,7 +118,7 @@ struct Conversion {
             report.rebuiltIndexes = finished.rebuiltIndexes
             report.warnings += finished.warnings
             report.bytesAfter = try copy.size()
-            return (copy, ProvenCopy.Made(key: finished.key, missingRows: []))
+            return (copy, ProvenCopy.Made(key: finished.key, losses: finished.losses, mayHideRows: false))
         }
         // A page that cannot be opened may be one that no row needs, so the copy is rebuilt from the rows.
         try copy.empty()
@@ -179,19 +179,20 @@ struct Conversion {
         }
     }
 
-    /// Returns whether to keep the original because only its indexes refer to some of its rows.
+    /// Returns whether to keep the original because it may contain rows that its copy lacks.
     ///
     /// - Throws: ``StoreError`` with the code `corrupt` if the original is encrypted: a kept original would need the
     ///   retired key.
-    private func keepsOriginal(without missing: [MissingRows]) throws -> Bool {
-        guard replacement == nil, let first = missing.first else { return false }
+    private func keepsOriginal(of made: ProvenCopy.Made) throws -> Bool {
+        guard replacement == nil, let first = made.losses.first else { return false }
         guard sourceKey == nil else {
             throw StoreError(
-                .corrupt, path: paths.database, first.description,
+                .corrupt, path: paths.database, first,
                 advice: "run cipherstore recover or call DatabaseConverter.recover to see what the file still "
-                    + "contains; if nothing is missing, run REINDEX and try again",
+                    + "contains; if nothing is missing, run REINDEX and VACUUM, and try again",
                 changed: .nothing)
         }
+        if made.mayHideRows, options.onDamage == .recover { throw StoreError.damaged(paths.database, first) }
         return true
     }
 

@@ -1,7 +1,7 @@
 /// What to do with a damaged database.
 ///
 /// Damage to indexes, the free list or the pointer map affects no rows, and causes no loss if these are built anew for
-/// the copy. Other damage may lose rows, and only ``recover`` continues after it.
+/// the copy. If rows cannot be read, only ``recover`` continues.
 public enum OnDamage: String, Sendable, CaseIterable {
     /// Throws an error with the code `corrupt`, which names the damaged indexes.
     ///
@@ -12,14 +12,17 @@ public enum OnDamage: String, Sendable, CaseIterable {
     ///
     /// If an index has entries for rows that are not in its table, the table may have lost those rows. In that case, an
     /// encryption keeps the plaintext original as a backup, whose name is in ``EncryptionReport/backup``, and warns; a
-    /// conversion of an encrypted file is refused with `corrupt`.
+    /// conversion of an encrypted file is refused with `corrupt`. The same applies if pages that look like part of a
+    /// table are in none, or if two tables or rows share a page.
     ///
     /// If a damaged UNIQUE index has let duplicate rows in, the database is refused, and the error names the index and
-    /// the number of keys. If rows cannot be read, the database is refused with `corrupt`.
+    /// the number of keys. If rows cannot be read, or a WITHOUT ROWID table has duplicate keys, the database is refused
+    /// with `corrupt`.
     case rebuildIndexes
     /// Does the same as ``rebuildIndexes``, and recovers the database if that is not enough. The damaged file is kept
     /// beside the new one as `NAME-damaged`, with the `-wal` or `-journal` that it had. A new database takes its place,
-    /// with every row that the damaged file still contains.
+    /// with every row that the damaged file still contains. If pages that look like part of a table are in none, or two
+    /// tables or rows share a page, the database is recovered, too.
     ///
     /// Encryption and opening do this; other conversions behave as with ``rebuildIndexes``. The report lists what is
     /// lost. If the key opens no page of the file, the error is that of a wrong key. The error has the code `corrupt`

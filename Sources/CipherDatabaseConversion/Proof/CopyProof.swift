@@ -43,10 +43,14 @@ package struct CopyProof {
         /// The number of tables and indexes that were compared with SQL, because their records or their files do not
         /// suffice.
         package var comparedBySQL = 0
-        /// The faults of the original, which its copy has too.
+        /// The faults of the original that may matter to the app.
         package var warnings: [String] = []
         /// The faults of the original's indexes, free list and pointer map that the copy does not have.
         var healed: [String] = []
+        /// The other faults of the original that the copy does not have: the rows that SQLite reads may be wrong.
+        var doubts: [String] = []
+        /// Whether each page of the original is known to have exactly one use.
+        var accountsForOriginal = false
         /// The names of the indexes that had such faults.
         var healedIndexes: Set<String> = []
     }
@@ -150,6 +154,7 @@ package struct CopyProof {
             try records.work(advance)
             try recordHelper?.wait()
             try records.settle(pair, advance)
+            outcome.accountsForOriginal = try records.accountsForOriginal()
             // Tables and indexes are counted before the second worker starts, because that worker settles them.
             outcome.comparedBySQL = plan.unsettled
             if outcome.comparedBySQL > 0 { rowHelper = self.rowHelper(plan, progress) }
@@ -194,9 +199,16 @@ package struct CopyProof {
         }
         let gone = before.kinds.keys.filter { present.kinds[$0] == nil }
         let healed = gone.filter(IntegrityComplaints.isAboutIndex).sorted()
+        let (harmless, others) = (
+            gone.filter(IntegrityComplaints.isHarmlessToRows).sorted(),
+            gone.filter { !IntegrityComplaints.isHarmlessToRows($0) }.sorted()
+        )
         outcome.tables = plan.walks.count
         outcome.rows = plan.walks.reduce(0) { $0 + $1.rows }
-        outcome.healed = gone.filter(IntegrityComplaints.isHarmlessToRows).sorted().map(before.description)
+        outcome.healed = harmless.map(before.description)
+        outcome.doubts = (others.map(before.description) + (before.damage.map { [$0.message] } ?? [])).map {
+            "the database is damaged, and some of its rows may be wrong: \($0)"
+        }
         outcome.healedIndexes = before.indexes.subtracting(present.indexes)
         for walk in plan.walks {
             outcome.warnings += walk.forbiddenNulls.map {
@@ -209,6 +221,7 @@ package struct CopyProof {
         outcome.warnings += healed.map {
             "a damaged index was rebuilt from the rows: \(before.description(of: $0))"
         }
+        outcome.warnings += outcome.doubts
         outcome.warnings += complaints.filter { !$0.hasPrefix("NULL value in ") }.map {
             "integrity_check: \(present.description(of: $0))"
         }

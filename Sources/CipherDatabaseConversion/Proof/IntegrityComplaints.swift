@@ -57,36 +57,34 @@ struct IntegrityComplaints: Sendable, Equatable {
     ///
     /// Returns the reason if it could not run to its end.
     private mutating func run(_ check: SQL, _ connection: Connection) throws -> String? {
-        var roots: Set<Int64> = []
+        let standing = try connection.standingIndexes()
+        let names = Dictionary(standing.map { ($0.root, $0.name.description) }) { first, _ in first }
         do {
             try connection.forEachRow(check) { row in
                 // All faults of a file's pages are in one row, one per line.
                 for line in try row.get(String.self, at: 0).split(separator: "\n") {
                     let message = String(line)
                     guard message != "ok", !message.hasPrefix("*** in database ") else { continue }
-                    let kind = Self.kind(of: message)
+                    let root = Self.treeRoot(message)
+                    let isAboutTable = message.hasPrefix("Tree ") && root.map { names[$0] == nil } ?? false
+                    let kind = (isAboutTable ? Self.tableTree : "") + Self.kind(of: message)
                     kinds[kind, default: 0] += 1
                     examples[kind] = examples[kind] ?? message
-                    if let name = Self.indexName(message) { indexes.insert(name) }
-                    if let root = Self.treeRoot(message) { roots.insert(root) }
+                    if let name = Self.indexName(message) ?? root.flatMap({ names[$0] }) { indexes.insert(name) }
                 }
             }
-            try nameIndexes(of: roots, connection)
             return nil
         } catch let error as DatabaseError where error.isCorrupt {
             // An index's root page may not be an index page, for example. The messages before the error are used.
             damage = error
-            try nameIndexes(of: roots, connection)
             return nil
         } catch let error as DatabaseError where error.code == DatabaseError.generic {
             return error.message
         }
     }
 
-    private mutating func nameIndexes(of roots: Set<Int64>, _ connection: Connection) throws {
-        indexes.formUnion(
-            try connection.standingIndexes().filter { roots.contains($0.root) }.map(\.name.description))
-    }
+    /// The beginning of the kinds of messages about the b-tree of a table.
+    private static let tableTree = "Table: "
 
     /// Returns the first message of a kind, and how many others there are.
     func description(of kind: String) -> String {
@@ -104,7 +102,7 @@ struct IntegrityComplaints: Sendable, Equatable {
         if let failure, failure != original.failure { return failure }
         return kinds.first {
             $0.value > original.kinds[$0.key, default: 0]
-                && (original.damage == nil || Self.isHarmlessToRows($0.key))
+                && (original.damage == nil || Self.isHarmlessToRows($0.key) || $0.key.hasPrefix(Self.tableTree))
         }.map { description(of: $0.key) }
     }
 
@@ -151,10 +149,15 @@ struct IntegrityComplaints: Sendable, Equatable {
     static func isHarmlessToRows(_ complaint: String) -> Bool {
         isAboutIndex(complaint)
             || [
-                "Main freelist: ", "Freelist: ", "Page # is never used",
-                "Page #: never used",
-                "Bad ptr map entry", "Failed to read ptrmap", "Page #: pointer map referenced", "Pointer map page #",
+                "Main freelist: ", "Freelist: ", "Page # is never used", "Page #: never used",
+                "Page #: pointer map referenced", "Pointer map page #",
             ].contains(where: complaint.hasPrefix)
+            || ["Bad ptr map entry", "Failed to read ptrmap"].contains(where: complaint.contains)
+    }
+
+    /// Returns whether a complaint concerns the order of the rows of a WITHOUT ROWID table.
+    static func isAboutKeyOrder(_ complaint: String) -> Bool {
+        complaint.hasPrefix("row not in PRIMARY KEY order for ")
     }
 
     /// Returns whether a complaint concerns an index, or a b-tree that may be an index.

@@ -24,6 +24,8 @@ final class RecordProof: @unchecked Sendable {
     private var failure: (any Error)?
     private let claims = PageSet()
     private var isEveryPageClaimedOnce = true
+    private let originalClaims = PageSet()
+    private var isEveryOriginalPageClaimedOnce = true
 
     /// A table of the original with its indexes, as found through SQL.
     struct Table {
@@ -53,7 +55,9 @@ final class RecordProof: @unchecked Sendable {
         guard let originalPages = try Self.pages(of: original),
             try source.value(Int64.self, "PRAGMA page_count") == Int64(originalPages.pageCount)
         else { return nil }
-        guard let originals = try? SchemaEntry.all(in: originalPages, damage: { throw $0 }) else { return nil }
+        let originalClaims = self.originalClaims
+        guard let originals = try? SchemaEntry.all(in: originalPages, claims: originalClaims, damage: { throw $0 })
+        else { return nil }
         let claims = self.claims
         let copies = try StoreError.aboutPages(original.path) { opened in
             let pages = try CopyPages(of: file.content, key: key)
@@ -101,7 +105,10 @@ final class RecordProof: @unchecked Sendable {
             var worker = RecordWorker(
                 pages, try CopyPages(of: copyFile.content, key: copyKey), path: original.path, progress: progress)
             while let unit = try next(progress) { finish(try worker.run(unit)) }
-            lock.withLock { if !claims.formUnion(worker.claims) { isEveryPageClaimedOnce = false } }
+            lock.withLock {
+                if !claims.formUnion(worker.claims) { isEveryPageClaimedOnce = false }
+                if !originalClaims.formUnion(worker.originalClaims) { isEveryOriginalPageClaimedOnce = false }
+            }
         } catch {
             lock.withLock {
                 if failure == nil { failure = error }
@@ -149,6 +156,27 @@ final class RecordProof: @unchecked Sendable {
             if try RecordSamples(tree).areEqual(pair, progress) { tree.settle() } else { tree.leaveToSQL() }
         }
         try checkClaims(pair)
+    }
+
+    /// Returns whether each page of the original is known to have exactly one use.
+    ///
+    /// All workers must have finished. Every tree that was compared has been read completely, so this reads only the
+    /// free list.
+    func accountsForOriginal() throws -> Bool {
+        guard isEveryOriginalPageClaimedOnce, trees.allSatisfy(\.isUndecided),
+            trees.allSatisfy({ originalClaims.formUnion($0.originalPages) }),
+            let pages = try Self.pages(of: original)
+        else { return false }
+        let header = try FileHeader(DatabaseFile(path: original.path))
+        let lockPage = PageGeometry.lockPage(pages.geometry.pageSize)
+        guard lockPage > pages.pageCount || originalClaims.claim(lockPage, for: .locks) else { return false }
+        if header.hasPointerMap { PointerMap(pages.geometry).claimPages(of: pages.pageCount, originalClaims) }
+        do {
+            _ = try FreeList(in: pages, first: header.firstFreePage, claims: originalClaims) { throw $0 }
+        } catch is DamagedPage {
+            return false
+        }
+        return originalClaims.count == Int(pages.pageCount)
     }
 
     /// Proves that each page of the copy is in one b-tree only.

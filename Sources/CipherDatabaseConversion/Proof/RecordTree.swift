@@ -1,4 +1,5 @@
 internal import CipherSQLite
+internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
 /// One b-tree in both files, and the results of comparing its records.
@@ -45,6 +46,9 @@ final class RecordTree: @unchecked Sendable {
     let original: UInt32
     let copy: UInt32
 
+    /// The pages of the original that the parts of a divided tree have reached.
+    let originalPages = PageSet()
+
     private let lock = Lock()
     private var isEqual = true
     private var findings: Findings
@@ -64,8 +68,11 @@ final class RecordTree: @unchecked Sendable {
     func leaveToSQL() { lock.withLock { isEqual = false } }
 
     /// Adds the results for one part.
-    func add(_ part: Findings) {
+    ///
+    /// - Parameter pages: The pages of the original that the part shares with other parts or that belong to it alone.
+    func add(_ part: Findings, reaching pages: PageSet? = nil) {
         lock.withLock {
+            if let pages { originalPages.formUnion(pages) }
             findings.tally.add(part.tally)
             findings.forbiddenNulls.formUnion(part.forbiddenNulls)
             findings.entries.add(part.entries)

@@ -29,6 +29,8 @@ struct RecordWorker {
 
     /// The pages of the copy that have been read.
     let claims = PageSet()
+    /// The pages of the original that have been read, except for those in ``RecordTree/originalPages``.
+    let originalClaims = PageSet()
     private let original: FilePages<ReadBytes>
     private let copy: CopyPages
     private let path: String
@@ -66,14 +68,17 @@ struct RecordWorker {
                 case .rows(_, let layout) where layout.key == nil:
                     let parts = try TableParts(of: copy, root: tree.copy, claims: claims)
                     guard parts.parts.count == 1 else { return parts.parts.map { .part(tree, $0) } }
-                    try compareRows(of: tree, layout, parts.parts[0], level: parts.levels)
+                    try compareRows(of: tree, layout, parts.parts[0], level: parts.levels, originalClaims)
                 case .rows(_, let layout): try compareKeyedRows(of: tree, layout)
                 case .entries(let index): try compareEntries(of: tree, index)
-                case .other: try read(tree.copy)
+                case .other:
+                    try read(tree.copy, of: copy, claims)
+                    isReadingOriginal = true
+                    try read(tree.original, of: original, originalClaims)
                 }
             case .part(let tree, let part):
                 if tree.isUndecided, case .rows(_, let layout) = tree.content {
-                    try compareRows(of: tree, layout, part, level: 1)
+                    try compareRows(of: tree, layout, part, level: 1, PartClaims(overflow: originalClaims))
                 }
             }
         } catch is Undecided {
@@ -91,9 +96,9 @@ struct RecordWorker {
         }
     }
 
-    /// Reads a tree of the copy completely.
-    private mutating func read(_ root: UInt32) throws {
-        var cursor = TreeCursor(copy, root: root, claims: claims)
+    /// Reads a tree completely.
+    private mutating func read(_ root: UInt32, of pages: some PageSource, _ claims: PageSet) throws {
+        var cursor = TreeCursor(pages, root: root, claims: claims)
         while let cell = try cursor.next() { try cursor.forEachPiece(of: cell) { try count($0.count) } }
     }
 
@@ -108,13 +113,16 @@ struct RecordWorker {
 
     /// Compares the rows of a part.
     ///
-    /// - Parameter level: The number of interior pages above the part's leaves.
+    /// - Parameters:
+    ///   - level: The number of interior pages above the part's leaves.
+    ///   - originalClaims: Records the pages of the original.
     private mutating func compareRows(
-        of tree: RecordTree, _ layout: RecordLayout, _ part: TableParts.Part, level: Int
+        of tree: RecordTree, _ layout: RecordLayout, _ part: TableParts.Part, level: Int,
+        _ originalClaims: some PageClaims
     ) throws {
         var findings = RecordTree.Findings(indexes: layout.indexes.count)
         var mine = TreeCursor(copy, root: part.root, claims: claims)
-        var theirs = TreeCursor(original, root: tree.original)
+        var theirs = TreeCursor(original, root: tree.original, claims: originalClaims)
         if let above = part.bounds.above {
             isReadingOriginal = true
             try theirs.seek(after: above)
@@ -157,7 +165,7 @@ struct RecordWorker {
                 throw Undecided()
             }
         }
-        tree.add(findings)
+        tree.add(findings, reaching: (originalClaims as? PartClaims)?.shared)
     }
 
     /// Counts a row of the original, and the entry that it requires in each index.
@@ -222,7 +230,7 @@ struct RecordWorker {
         ) throws -> Void
     ) throws {
         var mine = TreeCursor(copy, root: tree.copy, claims: claims)
-        var theirs = TreeCursor(original, root: tree.original)
+        var theirs = TreeCursor(original, root: tree.original, claims: originalClaims)
         var interiorPages: Set<UInt32> = []
         var leaf: (page: UInt32, level: Int)?
         while true {
@@ -345,6 +353,21 @@ struct RecordWorker {
     private func isNotable(_ page: UInt32) -> Bool {
         let lockPage = PageGeometry.lockPage(copy.geometry.pageSize)
         return page == copy.pageCount || page == lockPage - 1 || page == lockPage + 1
+    }
+}
+
+/// A record of the pages that are reached for one part of a table.
+///
+/// The parts of a table share its interior pages, and each part also reads the leaf after its own. A payload belongs to
+/// one part only.
+private final class PartClaims: PageClaims {
+    let shared = PageSet()
+    private let overflow: PageSet
+
+    init(overflow: PageSet) { self.overflow = overflow }
+
+    func claim(_ page: UInt32, for use: PageUse) -> Bool {
+        if case .overflow = use { overflow.claim(page, for: use) } else { shared.claim(page, for: use) }
     }
 }
 

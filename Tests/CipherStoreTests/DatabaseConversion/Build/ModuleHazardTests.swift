@@ -65,6 +65,8 @@ struct ModuleHazardTests {
         },
         Hazard("a virtual table that has lost its shadow tables") { connection in
             try connection.executeScript("CREATE VIRTUAL TABLE f USING fts4(a); INSERT INTO f VALUES ('word');")
+            // With rows on a page that nothing leads to, the original would be kept.
+            try connection.execute("DELETE FROM f_stat")
             try connection.editSchema("DELETE FROM sqlite_master WHERE name = 'f_stat' OR name = 'f'")
         },
     ]

@@ -1,0 +1,56 @@
+internal import CipherErrors
+internal import CipherSQLiteFormat
+
+/// Pages that may hold rows of a table, although SQLite does not find the rows there.
+///
+/// SQLite reads such a database without an error, so a copy has only the rows that SQLite finds. Source: SQLite, "PRAGMA
+/// integrity_check".
+enum HiddenRows {
+    /// Searches for a page that two tables or two rows use, and for pages with rows that nothing leads to.
+    ///
+    /// A table's b-tree page that an index or the free list also contains still holds its rows. Pages without a use may
+    /// be free pages that a damaged free list has lost, so they count only if there are more of them than the header
+    /// accounts for.
+    ///
+    /// - Parameter path: The path of the database, for errors.
+    /// - Returns: The findings, as sentences.
+    /// - Throws: ``StoreError`` with the code `corrupt` if the schema is empty although there are pages of tables; any
+    ///   error from reading the pages.
+    static func find(in pages: some PageSource, of path: String) throws -> [String] {
+        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: pages.geometry.pageSize, alignment: 16)
+        defer { memory.deallocate() }
+        guard let start = try pages.lend(1, memory) else { return [] }
+        let header = FileHeader(bytes: Array(start), fileSize: 0)
+        let usage = try PageUsage(of: pages, header: header)
+        let tables = usage.schema.filter(\.isTable)
+        let roots = Set(tables.map(\.rootPage) + [1])
+        func isOfTable(_ use: PageUse) -> Bool { use.root.map(roots.contains) ?? false }
+        if let page = usage.repeatedUses.first(where: { page, use in
+            if isOfTable(use) { return true }
+            if case .tree = use { return false }
+            guard case .overflow(let root) = usage[page] else { return false }
+            return roots.contains(root)
+        })?.page {
+            return ["page \(page) of a table is also used elsewhere: rows may be missing or wrong"]
+        }
+        let free = usage.freeList.map { $0.trunks.count + $0.leaves.count } ?? 0
+        let unused = usage.lostPages.filter { $0 <= header.claimedPages ?? .max }
+        guard unused.count > Int(header.freePages) - free else { return [] }
+        // The pages of a WITHOUT ROWID table are of the same kind as those of an index.
+        let hasKeyedTables = !tables.allSatisfy(\.isRowIDTable)
+        let hidden = try unused.filter { number in
+            guard let bytes = try pages.lend(number, memory), PageShape(bytes).isTree,
+                let page = try? TreePage(bytes, number: number, pages.geometry)
+            else { return false }
+            if usage.schema.isEmpty { return true }
+            return page.cellCount > 0 && (page.kind == .tableLeaf || hasKeyedTables && !page.kind.isTable)
+        }
+        guard let first = hidden.first else { return [] }
+        let count = hidden.count == 1 ? "1 page looks" : "\(hidden.count) pages look"
+        let finding = "\(count) like part of a table, but no table contains \(hidden.count == 1 ? "it" : "them")"
+        guard !usage.schema.isEmpty else {
+            throw StoreError.damaged(path, "the schema has no entries: \(finding) (page \(first))")
+        }
+        return ["\(finding) (page \(first)): rows may be missing"]
+    }
+}

@@ -1,0 +1,182 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherSQLiteFormat
+import CipherTestSupport
+import Foundation
+import Testing
+
+/// Damage that hides rows from SQLite, which reads the database without an error.
+struct HiddenRowsTests {
+    /// A way of hiding rows.
+    struct Damage: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let apply: @Sendable (inout [UInt8], _ roots: [String: Int]) throws -> Void
+    }
+
+    private static let pageSize = 1_024
+
+    static let damages = [
+        Damage(testDescription: "an empty root page") { bytes, roots in
+            try changePage(roots["b"], of: &bytes) { page in
+                page[0] = TreePage.Kind.tableLeaf.rawValue
+                page.replaceSubrange(3..<5, with: [0, 0])
+            }
+        },
+        Damage(testDescription: "a root page without one of its children") { bytes, roots in
+            try changePage(roots["b"], of: &bytes) { page in
+                let count = page.big16(3)
+                page.replaceSubrange(16..<(12 + 2 * count), with: Array(page[18..<(12 + 2 * count)]) + [0, 0])
+                page.replaceSubrange(3..<5, with: [UInt8((count - 1) >> 8), UInt8((count - 1) & 255)])
+            }
+        },
+        Damage(testDescription: "a leaf of another table") { bytes, roots in
+            var leaf: UInt32 = 0
+            try changePage(roots["a"], of: &bytes) { leaf = $0.big32($0.cells[2]) }
+            try changePage(roots["b"], of: &bytes) { $0.set32($0.cells[2], leaf) }
+        },
+        Damage(testDescription: "overflow pages of another row") { bytes, roots in
+            let geometry = try #require(PageGeometry(pageSize: pageSize, reserved: 0))
+            try changePage(roots["long"], of: &bytes) { page in
+                // The length takes two bytes, and the rowid takes one.
+                let overflows = page.cells.map { cell in
+                    let length = Int(page[cell] & 0x7f) << 7 | Int(page[cell + 1])
+                    return cell + 3 + geometry.localLength(of: length, inTable: true)
+                }
+                page.set32(overflows[1], page.big32(overflows[0]))
+            }
+        },
+    ]
+
+    private static func changePage(
+        _ number: Int?, of bytes: inout [UInt8], _ change: (inout [UInt8]) throws -> Void
+    ) throws {
+        let start = (try #require(number) - 1) * pageSize
+        var page = Array(bytes[start..<(start + pageSize)])
+        try change(&page)
+        bytes.replaceSubrange(start..<(start + pageSize), with: page)
+    }
+
+    private static func file(
+        autoVacuum: Int = 0, _ change: (inout [UInt8], _ roots: [String: Int]) throws -> Void
+    ) throws -> LegacyFile {
+        let file = try LegacyFile {
+            try $0.executeScript(
+                text: """
+                    PRAGMA page_size = \(pageSize); PRAGMA auto_vacuum = \(autoVacuum);
+                    CREATE TABLE a(id INTEGER PRIMARY KEY, x); CREATE TABLE b(id INTEGER PRIMARY KEY, x);
+                    CREATE TABLE long(id INTEGER PRIMARY KEY, x);
+                    WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400)
+                    INSERT INTO a SELECT i, printf('a %090d', i) FROM n;
+                    INSERT INTO b SELECT id, replace(x, 'a', 'b') FROM a;
+                    INSERT INTO long VALUES (1, zeroblob(3200)), (2, randomblob(3200));
+                    """)
+        }
+        var roots: [String: Int] = [:]
+        try file.readOriginal {
+            try $0.forEachRow("SELECT name, rootpage FROM sqlite_master") {
+                roots[try $0.get(at: 0)] = try $0.get(at: 1)
+            }
+        }
+        var bytes = try Array(Data(contentsOf: URL(filePath: file.path)))
+        try change(&bytes, roots)
+        try Data(bytes).write(to: URL(filePath: file.path))
+        return file
+    }
+
+    private static func isFinding(_ text: String) -> Bool {
+        text.contains("rows may be missing") && !text.contains("no row depends")
+    }
+
+    @Test(
+        "An encryption keeps the plaintext original if rows may be hidden in it", arguments: damages,
+        ProofReader.allCases)
+    func keepsOriginal(damage: Damage, proof: ProofReader) throws {
+        for autoVacuum in 0...1 {
+            let file = try Self.file(autoVacuum: autoVacuum, damage.apply)
+            let original = try Data(contentsOf: URL(filePath: file.path))
+            let report = try file.upgrade(.rebuildIndexes, proof).run()
+            #expect(report.outcome == .encrypted)
+            #expect(report.warnings.contains(where: Self.isFinding), "\(report.warnings)")
+            #expect(report.rebuiltIndexes == [])
+            let backup = try #require(report.backup)
+            #expect(try Data(contentsOf: URL(filePath: backup)) == original)
+        }
+    }
+
+    @Test("With onDamage set to refuse, hidden rows are reported and nothing is changed", arguments: damages)
+    func refuses(damage: Damage) throws {
+        let file = try Self.file(damage.apply)
+        let before = try file.digest()
+        let error = try #require(try storeError { try file.upgrade(.refuse).run() })
+        #expect(error.code == .corrupt)
+        #expect(Self.isFinding(error.detail), "\(error.detail)")
+        #expect(try file.digest() == before)
+    }
+
+    @Test("With onDamage set to recover, a database that hides rows is recovered", arguments: damages)
+    func recovers(damage: Damage) throws {
+        let file = try Self.file(damage.apply)
+        let original = try Data(contentsOf: URL(filePath: file.path))
+        let report = try file.upgrade(.recover).run()
+        #expect(report.outcome == .recovered)
+        #expect(try Data(contentsOf: URL(filePath: file.path + "-damaged")) == original)
+    }
+
+    @Test(
+        "A database with tables but without a schema is refused, and nothing is changed", arguments: OnDamage.allCases)
+    func emptySchema(onDamage: OnDamage) throws {
+        let file = try Self.file { bytes, _ in bytes.replaceSubrange(103..<105, with: [0, 0]) }
+        let before = try file.digest()
+        #expect(try storeError { try file.upgrade(onDamage).run() }?.code == .corrupt)
+        #expect(try file.digest() == before)
+    }
+
+    @Test("An unused page without rows is no reason to keep the original", arguments: OnDamage.allCases)
+    func unusedPage(onDamage: OnDamage) throws {
+        let file = try Self.file { bytes, _ in
+            bytes += [UInt8](repeating: 0, count: Self.pageSize)
+            bytes.set32(28, UInt32(bytes.count / Self.pageSize))
+        }
+        guard onDamage != .refuse else {
+            #expect(try storeError { try file.upgrade(onDamage).run() }?.code == .corrupt)
+            return
+        }
+        let report = try file.upgrade(onDamage).run()
+        #expect(report.outcome == .encrypted)
+        #expect(report.backup == nil)
+        #expect(report.warnings == [])
+    }
+
+    // MARK: Cells
+
+    /// A database with a row whose cell extends into the cell of another row.
+    private static func overlappingCells() throws -> LegacyFile {
+        try file(autoVacuum: 1) { bytes, roots in
+            var leaf: UInt32 = 0
+            try changePage(roots["a"], of: &bytes) { leaf = $0.big32($0.cells[0]) }
+            try changePage(Int(leaf), of: &bytes) { page in
+                // The payload begins with the length of the header, NULL for the id, and the type of a text.
+                let cell = page.cells[1]
+                #expect(Array(page[cell..<(cell + 4)]) == [96, 2, 4, 0])
+                page[cell] += 4
+                page[cell + 5] += 8
+            }
+        }
+    }
+
+    @Test("Cells that overlap are reported, or refused")
+    func overlap() throws {
+        let file = try Self.overlappingCells()
+        let report = try file.upgrade(.rebuildIndexes).run()
+        #expect(
+            report.warnings.contains { $0.contains("some of its rows may be wrong") && $0.contains("Multiple uses") },
+            "\(report.warnings)")
+        let refused = try Self.overlappingCells()
+        let before = try refused.digest()
+        let error = try #require(try storeError { try refused.upgrade(.refuse).run() })
+        #expect(error.code == .corrupt)
+        #expect(error.detail.contains("some of its rows may be wrong"), "\(error.detail)")
+        #expect(try refused.digest() == before)
+    }
+}
