@@ -51,7 +51,9 @@ struct CopyBuilder {
                 try CopySkeleton(connection, header: header, rebuildsIndexes: rebuildsIndexes)
             }
             try connection.forgetSchemas()
-            let growth = try CopyGrowth(source: source, sourceKey: sourceKey, copyKey: copyKey)
+            let growth = try CopyGrowth(
+                source: source, sourceKey: sourceKey, copyKey: copyKey,
+                growth: skeleton.tables.reduce(0) { $0 + $1.filling.growth })
             watch(connection, growth)
             try growth.judging {
                 try connection.building { try fillTables(skeleton, connection) }

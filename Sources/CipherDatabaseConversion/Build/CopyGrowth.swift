@@ -17,13 +17,17 @@ final class CopyGrowth {
     ///
     /// Each page of the original becomes about one page of the copy. The factor of four allows for pages that are
     /// filled less densely.
-    init(source: String, sourceKey: FileKey?, copyKey: FileKey?) throws {
+    ///
+    /// - Parameter growth: The maximum number of bytes that the rows take in addition to those that they take in the
+    ///   original.
+    init(source: String, sourceKey: FileKey?, copyKey: FileKey?, growth: Double) throws {
         path = source
         let pageSize = Int64(
             try sourceKey?.settings.pageSize ?? FileHeader(DatabaseFile(path: source)).pageSize)
         let largest = max(pageSize, Int64(copyKey?.settings.pageSize ?? 4096))
         // If the file is not at rest, rows may be in its log.
-        let size = try (FileSystem.size(source) ?? 0) + (FileSystem.size(source + "-wal") ?? 0)
+        let content = try (FileSystem.size(source) ?? 0) + (FileSystem.size(source + "-wal") ?? 0)
+        let size = content + Int64(min(growth, 0x1p40))
         most = size / max(pageSize, 512) * largest * 4 + (4 << 20)
         mostSteps = size * Int64(Connection.stepsForByte) + 4_000_000
     }

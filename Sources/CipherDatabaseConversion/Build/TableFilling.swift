@@ -13,7 +13,8 @@ internal import CipherSQLite
 ///
 /// Such tables are copied column by column. That checks NOT NULL and types, and real files contain rows that violate
 /// them. The table therefore has a plain definition while it is filled, and its indexes are filled afterwards. The
-/// plain definition numbers its columns, so no name of the original is written a second time.
+/// plain definition numbers its columns, so no name of the original is written a second time. Its columns have no type,
+/// except that those of type REAL keep it, because SQLite stores whole numbers in them in fewer bytes.
 /// Source: SQLite's `insert.c`, `xferOptimization`.
 struct TableFilling {
     /// The columns of the original to select, beginning with the rowid if it is not a column; `nil` to copy whole
@@ -29,6 +30,11 @@ struct TableFilling {
     ///
     /// They are always filled from the rows, because nothing shows whether their entries are correct.
     let computedIndexes: [SchemaName]
+    /// The maximum number of bytes that the rows take in addition to those that they take in the original.
+    ///
+    /// Rows that are copied column by column contain the values of columns that were added later, and real numbers
+    /// that the original stores as integers.
+    let growth: Double
 
     /// - Parameters:
     ///   - temporaryName: The table's name in the copy while it is filled with a temporary definition.
@@ -44,6 +50,7 @@ struct TableFilling {
             targets = ["rowid", "name", "seq"]
             definition = nil
             computedIndexes = []
+            growth = 0
             return
         }
         let indexes = try IndexState.read(table: table, from: connection)
@@ -68,16 +75,21 @@ struct TableFilling {
             source = ""
             targets = []
             definition = nil
+            growth = 0
             return
         }
-        var parts = stored.map { Self.target($0.offset) }
+        source = isKeyed ? key.map { "AS old INDEXED BY \($0.name)" } ?? "AS old" : "AS old NOT INDEXED"
+        let content = try Content(of: table, stored.map(\.element), source, connection)
+        growth = Double(content.rows) * stored.reduce(0) { $0 + 9 + Double($1.element.defaultSQL?.utf8.count ?? 0) }
+        var parts = stored.enumerated().map { place, column in
+            Self.target(column.offset) + (content.hasOnlyReals[place] ? " REAL" : "")
+        }
         if hasIntegerKey, let position = stored.firstIndex(where: { $0.element.primaryKeyPosition > 0 }) {
             parts[position] += " INTEGER PRIMARY KEY"
         }
         if isKeyed, let key { parts.append("PRIMARY KEY(\(Self.keyColumns(try key.parts(connection))))") }
         let rowid = isKeyed || hasIntegerKey ? nil : all.rowIDAlias
         columns = (rowid.map { [SQL(text: "old.\($0)")] } ?? []) + stored.map { "old.\($0.element.schemaName)" }
-        source = isKeyed ? key.map { "AS old INDEXED BY \($0.name)" } ?? "AS old" : "AS old NOT INDEXED"
         targets = (rowid == nil ? [] : ["rowid"]) + stored.map { Self.target($0.offset) }
         definition =
             "CREATE TABLE \(temporaryName)(\(parts.joined(separator: ", ")))" + (isKeyed ? " WITHOUT ROWID" : "")
@@ -99,6 +111,38 @@ struct TableFilling {
                 == connection.withinStepsForRows {
                     try connection.value(Int64.self, "SELECT count(\(SQL(text: rowid))) FROM main.\(table) NOT INDEXED")
                 }
+    }
+
+    /// What a walk through the rows of a table shows.
+    private struct Content {
+        /// The number of rows; 0 if they cannot all be read.
+        var rows: Int64 = 0
+        /// For each column, whether its type is REAL and none of its values is a text.
+        ///
+        /// SQLite converts a text that looks like a number when it writes the text into such a column. If the type was
+        /// changed later, such texts may be there.
+        var hasOnlyReals: [Bool]
+
+        init(
+            of table: SchemaName, _ columns: [ColumnState], _ source: SQL, _ connection: Connection
+        ) throws {
+            let reals = columns.indices.filter { Affinity(columns[$0].type) == .real }
+            hasOnlyReals = Array(repeating: false, count: columns.count)
+            let list = reals.map { ", max(typeof(old.\(columns[$0].schemaName)) = 'text')" as SQL }.joined(by: "")
+            do {
+                // count(*) is a single step, which never ends if pages refer to each other in a cycle.
+                try connection.withinStepsForRows {
+                    try connection.forEachRow("SELECT count(1)\(list) FROM main.\(table) \(source)") { row in
+                        rows = try row.get(at: 0)
+                        for (place, column) in reals.enumerated() {
+                            hasOnlyReals[column] = try row.get(Int?.self, at: place + 1) != 1
+                        }
+                    }
+                }
+            } catch let error as DatabaseError where error.isCorrupt {
+                // The copying of the rows ends with the same error, or with a better one.
+            }
+        }
     }
 
     /// Returns whether SQLite has every function that the index uses.
