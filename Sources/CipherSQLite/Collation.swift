@@ -45,6 +45,7 @@ extension Connection {
             })
         if result != SQLITE_OK { box.release() }
         try check(result)
+        registeredCollations.insert(SchemaName(bytes: collation.name.utf8))
     }
 }
 

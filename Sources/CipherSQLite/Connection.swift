@@ -40,6 +40,8 @@ public final class Connection {
     var authorizer: Authorizer?
     /// The object that writes the log into the file; `nil` if SQLite does that itself.
     package internal(set) var checkpointer: Checkpointer?
+    /// The names of the collations that were registered, one of which may replace a collation of SQLite.
+    package internal(set) var registeredCollations: Set<SchemaName> = []
     /// The library's own file layers that the connection uses, by the schema names of their files; they must outlive
     /// the connection.
     var layers: [String: FileLayer] = [:]

@@ -191,6 +191,12 @@ package struct CopyProof {
         }
         let (present, before) = try checkIntegrity(plan, pair)
         let (complaints, unchecked) = (present.kinds.keys.sorted(), present.unchecked)
+        // Such a table cannot be built anew from its rows, because SQLite finds them by the key.
+        if let complaint = complaints.first(where: IntegrityComplaints.isAboutKeyOrder) {
+            throw StoreError.damaged(
+                original.path,
+                "rows are out of order or have the same key (integrity_check: \(present.description(of: complaint)))")
+        }
         if !hasRebuiltIndexes {
             damage += complaints.filter(IntegrityComplaints.isAboutIndex).map(present.description)
             guard damage.isEmpty else {
@@ -287,10 +293,20 @@ package struct CopyProof {
                     if plan.uncompared.last != table { plan.uncompared.append(table) }
                 }
             }
-            plan.walks.append(TableWalk(reading, indexColumns: indexes.map(\.columns), connection))
+            let keyLayout = try reading.key.flatMap {
+                try IndexLayout($0, isUnique: true, isPartial: false, reading, connection)
+            }
+            let keyOrder = keyLayout?.order(isUTF8: isUTF8, keyOnly: true)
+            let keyColumns = keyLayout?.columns(of: reading)
+            if reading.key != nil, keyOrder == nil || keyColumns == nil { plan.needsIntegrityCheck = true }
+            plan.walks.append(
+                TableWalk(
+                    reading, indexColumns: indexes.map(\.columns),
+                    key: keyColumns.flatMap { columns in keyOrder.map { (columns, $0) } }, connection))
             plan.indexes.append(indexes)
-            let layout = try RecordLayout(
-                reading, indexes: indexes.map(\.layout), hasKeyIndex: listed.contains(where: \.isKey), connection)
+            let layout = RecordLayout(
+                reading, indexes: indexes.map(\.layout), key: keyLayout, keyOrder: keyOrder,
+                hasKeyIndex: listed.contains(where: \.isKey))
             plan.records.append((root, layout))
         }
         return plan
@@ -327,7 +343,7 @@ package struct CopyProof {
     ) throws -> (copy: IntegrityComplaints, original: IntegrityComplaints) {
         // Every page of a b-tree has been read by now, and thereby authenticated. Free pages and pointer maps have not.
         let hasFreePages = try pair.copy.value(Int.self, "PRAGMA freelist_count") != 0
-        guard plan.needsIntegrityCheck || hasFreePages else {
+        guard plan.needsIntegrityCheck || hasFreePages || !plan.walks.allSatisfy(\.isOrdered) else {
             return (IntegrityComplaints(), IntegrityComplaints())
         }
         let survey = BackgroundTask("survey") { [original] cancellation in

@@ -11,6 +11,8 @@ struct IndexLayout: Sendable {
         let collation: SchemaName
         let isDescending: Bool
         let isKey: Bool
+        /// Whether the app defines the collation, even if SQLite has one of this name.
+        let hasOwnCollation: Bool
     }
 
     let name: SchemaName
@@ -27,6 +29,7 @@ struct IndexLayout: Sendable {
         var parts: [Part] = []
         var canBeListed = true
         let table = reading.table
+        let registered = connection.registeredCollations.map(\.folded)
         try connection.forEachRow("PRAGMA index_xinfo(\(name))") { row in
             let position = try row.get(Int.self, at: 1)
             let sql: SQL
@@ -37,11 +40,12 @@ struct IndexLayout: Sendable {
             case (_, let column?): sql = "\(table).\(column)"
             default: return canBeListed = false
             }
+            let collation = try row.get(SchemaName?.self, at: 4) ?? "BINARY"
             parts.append(
                 Part(
-                    position: position < 0 ? nil : position, sql: sql,
-                    collation: try row.get(SchemaName?.self, at: 4) ?? "BINARY",
-                    isDescending: try row.get(Int.self, at: 3) != 0, isKey: try row.get(Int.self, at: 5) != 0))
+                    position: position < 0 ? nil : position, sql: sql, collation: collation,
+                    isDescending: try row.get(Int.self, at: 3) != 0, isKey: try row.get(Int.self, at: 5) != 0,
+                    hasOwnCollation: registered.contains(collation.folded)))
         }
         guard canBeListed, !parts.isEmpty else { return nil }
         self.name = name
@@ -64,9 +68,13 @@ struct IndexLayout: Sendable {
     /// Returns the order of the entries; `nil` if it is unknown for one of the collations.
     ///
     /// For NOCASE, SQLite converts texts of other encodings to UTF-8 before it compares them.
-    func order(isUTF8: Bool) -> KeyOrder? {
+    ///
+    /// - Parameter keyOnly: Whether to omit the columns that are not part of the key, so that a repeated key does not
+    ///   ascend.
+    func order(isUTF8: Bool, keyOnly: Bool = false) -> KeyOrder? {
         var order: [KeyOrder.Part] = []
-        for part in parts {
+        for part in parts where part.isKey || !keyOnly {
+            guard !part.hasOwnCollation else { return nil }
             let collation: KeyOrder.Part.Collation
             switch part.collation.folded {
             case SchemaName("binary").folded: collation = .binary

@@ -11,7 +11,7 @@ internal import CipherSQLiteFormat
 /// Checks whether the entries of an index are in the order of its key.
 ///
 /// Source: SQLite, "Datatypes In SQLite", sections 4 and 7.
-struct KeyOrder: Sendable {
+package struct KeyOrder: Sendable {
     /// One column of a key.
     struct Part: Sendable {
         /// The built-in collations that are the same in every version of SQLite.

@@ -16,26 +16,29 @@ struct RecordLayout: Sendable {
     let fieldCount: Int
     /// The key of a WITHOUT ROWID table, in the order of its records; `nil` if rows have rowids.
     let key: IndexLayout?
+    /// The order of the rows of a WITHOUT ROWID table by their key; `nil` if it is unknown.
+    let keyOrder: KeyOrder?
 
     /// Creates the layout; `nil` for a table whose rows SQL cannot look up one by one.
     ///
-    /// - Parameter hasKeyIndex: Whether the primary key is an index, or the table itself if it is WITHOUT ROWID.
-    ///   Otherwise the primary key is the rowid, for which records hold NULL.
+    /// - Parameters:
+    ///   - key: The layout of the key of a WITHOUT ROWID table.
+    ///   - keyOrder: The order of the rows by that key; `nil` if it is unknown.
+    ///   - hasKeyIndex: Whether the primary key is an index, or the table itself if it is WITHOUT ROWID.
+    ///     Otherwise the primary key is the rowid, for which records hold NULL.
     init?(
-        _ reading: TableReading, indexes: [IndexLayout], hasKeyIndex: Bool, _ connection: Connection
-    ) throws {
+        _ reading: TableReading, indexes: [IndexLayout], key: IndexLayout?, keyOrder: KeyOrder?, hasKeyIndex: Bool
+    ) {
         let stored = reading.columns.stored
         let positions: [Int]
         var rowidPosition: Int?
-        if let key = reading.key {
-            guard reading.rowid == nil,
-                let layout = try IndexLayout(key, isUnique: true, isPartial: false, reading, connection)
-            else { return nil }
-            self.key = layout
-            positions = layout.parts.compactMap(\.position)
+        self.key = key
+        self.keyOrder = keyOrder
+        if reading.key != nil {
+            guard reading.rowid == nil, let key else { return nil }
+            positions = key.parts.compactMap(\.position)
         } else {
             guard reading.rowid != nil, !reading.isWide else { return nil }
-            key = nil
             positions = stored.map(\.position)
             let keyColumns = stored.filter(\.isInKey)
             if !hasKeyIndex, keyColumns.count == 1 { rowidPosition = keyColumns[0].position }
@@ -64,6 +67,8 @@ struct RecordLayout: Sendable {
         self.indexes = fields
         self.notNull = notNull
         let last = fields.joined().map { field in if case .value(let place) = field { place } else { -1 } }
-        fieldCount = (last + notNull.map(\.field)).max().map { $0 + 1 } ?? 0
+        // The columns of the key come first.
+        let keyCount = key?.parts.filter(\.isKey).count ?? 0
+        fieldCount = max(keyCount, (last + notNull.map(\.field)).max().map { $0 + 1 } ?? 0)
     }
 }

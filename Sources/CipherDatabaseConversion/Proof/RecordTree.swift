@@ -87,7 +87,9 @@ final class RecordTree: @unchecked Sendable {
     func settle() {
         let findings = lock.withLock { self.findings }
         switch content {
-        case .rows(let walk, _): walk.settle(findings.tally, forbiddenNulls: findings.forbiddenNulls)
+        case .rows(let walk, _):
+            walk.settle(
+                findings.tally, forbiddenNulls: findings.forbiddenNulls, isOrdered: findings.isOrdered)
         case .entries(let index): index.settle(findings.entries, isOrdered: findings.isOrdered)
         case .other: break
         }

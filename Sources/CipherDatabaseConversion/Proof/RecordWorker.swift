@@ -197,8 +197,12 @@ struct RecordWorker {
 
     private mutating func compareKeyedRows(of tree: RecordTree, _ layout: RecordLayout) throws {
         var findings = RecordTree.Findings(indexes: layout.indexes.count)
+        let keyCount = layout.key?.parts.filter(\.isKey).count ?? 0
+        var order = layout.keyOrder
         try compareKeyed(tree, width: layout.key?.parts.count ?? 0, &findings) { worker, row, cursor, findings in
             try worker.take(row, &cursor, layout, &findings)
+            guard worker.values.count >= keyCount else { throw Undecided() }
+            if let step = order?.take(worker.values), step != .ascends { findings.isOrdered = false }
         }
         tree.add(findings)
     }

@@ -1,6 +1,7 @@
 internal import CipherCatalog
 internal import CipherErrors
 package import CipherSQLite
+internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
 /// The comparison of one table's rows, by one worker or by two workers that walk towards each other.
@@ -16,6 +17,9 @@ package final class TableWalk: @unchecked Sendable {
     let reading: TableReading
     /// The positions of each index's columns in the rows that are read.
     private let indexColumns: [[Int32]]
+    /// The positions of the key's columns among those that are read, and the order of the rows by these; `nil` for a
+    /// table with rowids, or if the order is unknown.
+    private let key: (columns: [Int32], order: KeyOrder)?
     private let path: String
 
     /// The rowid that a worker is about to compare, and the counts of what it has compared before.
@@ -29,6 +33,7 @@ package final class TableWalk: @unchecked Sendable {
     private var isTaken = false
     private var total: Tally?
     private var columnsWithForbiddenNull: Set<Int> = []
+    private var areRowsOrdered = true
 
     /// The length in bytes from which values are compared piece by piece.
     static let longValue: Int32 = 4 << 20
@@ -39,11 +44,18 @@ package final class TableWalk: @unchecked Sendable {
 
     /// Creates a walk through a table of an open database, whose path the errors contain.
     ///
-    /// - Parameter indexColumns: For each index whose entries are compared with the rows, the positions of its columns
-    ///   among those that are read.
-    package init(_ reading: TableReading, indexColumns: [[Int32]] = [], _ connection: Connection) {
+    /// - Parameters:
+    ///   - indexColumns: For each index whose entries are compared with the rows, the positions of its columns among
+    ///     those that are read.
+    ///   - key: For a WITHOUT ROWID table, the positions of the columns of its key among those that are read, and the
+    ///     order of its rows; `nil` if the order is unknown.
+    package init(
+        _ reading: TableReading, indexColumns: [[Int32]] = [], key: (columns: [Int32], order: KeyOrder)? = nil,
+        _ connection: Connection
+    ) {
         self.reading = reading
         self.indexColumns = indexColumns
+        self.key = key
         path = connection.path
     }
 
@@ -52,11 +64,14 @@ package final class TableWalk: @unchecked Sendable {
 
     /// Adopts results that were obtained in another way, so that no worker walks.
     ///
-    /// - Parameter forbiddenNulls: The positions, among the stored columns, of the columns that contain NULL although
-    ///   they are declared NOT NULL.
-    func settle(_ tally: Tally, forbiddenNulls: Set<Int>) {
+    /// - Parameters:
+    ///   - forbiddenNulls: The positions, among the stored columns, of the columns that contain NULL although they are
+    ///     declared NOT NULL.
+    ///   - isOrdered: Whether the keys of a WITHOUT ROWID table ascend, as far as their order is known.
+    func settle(_ tally: Tally, forbiddenNulls: Set<Int>, isOrdered: Bool) {
         lock.withLock {
             isTaken = true
+            areRowsOrdered = isOrdered
             total = tally
             columnsWithForbiddenNull = forbiddenNulls
         }
@@ -64,6 +79,9 @@ package final class TableWalk: @unchecked Sendable {
 
     /// The number of rows, once the walk has ended.
     package var rows: Int64 { lock.withLock { total?.rows ?? 0 } }
+
+    /// Whether the keys of a WITHOUT ROWID table ascend, as far as their order is known, once the walk has ended.
+    var isOrdered: Bool { lock.withLock { areRowsOrdered } }
 
     /// The entries that the rows require in each index, once the walk has ended.
     package var indexEntries: [Fingerprints] { lock.withLock { total?.entries ?? [] } }
@@ -177,7 +195,11 @@ package final class TableWalk: @unchecked Sendable {
     private func walkAlone(_ pair: ConnectionPair, _ progress: @escaping (Int64) throws -> Void) throws {
         let hasRowID = reading.rowid != nil && !reading.isWide
         let comparison = comparison(pair, hasRowID: hasRowID, progress)
-        _ = try comparison.run(reading.rows(rowid: hasRowID ? reading.rowid : nil)) { _ in
+        var order = key?.order
+        _ = try comparison.run(reading.rows(rowid: hasRowID ? reading.rowid : nil)) { row in
+            if let key, order?.take(key.columns.map { RecordValue(row, $0) }) != .ascends {
+                lock.withLock { areRowsOrdered = false }
+            }
             comparison.recentFingerprints.removeAll(keepingCapacity: true)
             return false
         }

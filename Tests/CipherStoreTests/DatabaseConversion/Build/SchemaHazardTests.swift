@@ -198,6 +198,21 @@ struct SchemaHazardTests {
             try connection.execute("INSERT INTO t VALUES (7, 8)")
             try connection.editSchema("UPDATE sqlite_master SET sql = 'CREATE INDEX i ON t(a)' WHERE name = 'i'")
         },
+        Hazard("of a constraint, with an empty text in place of NULL") { connection in
+            try connection.executeScript("CREATE TABLE t(a UNIQUE, b); INSERT INTO t VALUES ('x', 1), ('y', 2)")
+            try connection.editSchema("UPDATE sqlite_master SET sql = '' WHERE type = 'index'")
+        },
+        Hazard(
+            "with a collation of the app that has the name of a built-in one",
+            collations: [Collation(name: "nocase", compare: backwards.compare)]
+        ) { connection in
+            try connection.executeScript(
+                """
+                CREATE TABLE t(a TEXT COLLATE NOCASE UNIQUE, b); CREATE INDEX i ON t(b, a);
+                CREATE TABLE w(a TEXT COLLATE NOCASE PRIMARY KEY, b) WITHOUT ROWID;
+                INSERT INTO t VALUES ('ab', 1), ('ba', 1), ('ca', 2); INSERT INTO w SELECT * FROM t;
+                """)
+        },
     ]
 
     /// Sorts from the end of the text.

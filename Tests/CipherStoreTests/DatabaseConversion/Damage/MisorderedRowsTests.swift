@@ -1,0 +1,44 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherSQLite
+import CipherTestSupport
+import Testing
+
+/// WITHOUT ROWID tables whose rows SQLite does not find by their keys.
+struct MisorderedRowsTests {
+    /// Rows of a WITHOUT ROWID table whose keys are repeated or out of order.
+    static let keys = [
+        (
+            "CREATE TABLE w(k TEXT, n, v, PRIMARY KEY(k, n)) WITHOUT ROWID",
+            "CREATE TABLE w(k TEXT PRIMARY KEY, n, v) WITHOUT ROWID"
+        ),
+        (
+            "CREATE TABLE w(k TEXT, n, v, PRIMARY KEY(k DESC)) WITHOUT ROWID",
+            "CREATE TABLE w(k TEXT PRIMARY KEY, n, v) WITHOUT ROWID"
+        ),
+    ]
+
+    private static func misordered(_ schema: String, _ changed: String) throws -> LegacyFile {
+        try LegacyFile {
+            try $0.executeScript(text: schema + "; INSERT INTO w VALUES ('a', 1, 2), ('b', 2, 3), ('c', 1, 4)")
+            if schema.contains("n)") { try $0.execute("INSERT INTO w VALUES ('b', 5, 6)") }
+            try $0.editSchema("UPDATE sqlite_master SET sql = '\(changed)' WHERE name = 'w'")
+        }
+    }
+
+    @Test(
+        "A WITHOUT ROWID table with repeated or misordered keys is refused or recovered", arguments: keys,
+        ProofReader.allCases)
+    func misorderedKeys(schemas: (String, String), proof: ProofReader) throws {
+        for onDamage in [OnDamage.refuse, .rebuildIndexes] {
+            let file = try Self.misordered(schemas.0, schemas.1)
+            let before = try file.digest()
+            let error = try #require(try storeError { try file.upgrade(onDamage, proof).run() })
+            #expect(error.code == .corrupt)
+            #expect(error.detail.contains("row not in PRIMARY KEY order for w"), "\(error.detail)")
+            #expect(try file.digest() == before)
+        }
+        let file = try Self.misordered(schemas.0, schemas.1)
+        #expect(try file.upgrade(.recover, proof).run().outcome == .recovered)
+    }
+}
