@@ -22,7 +22,7 @@ package enum SchemaEntryCheck {
             WHERE CASE type
                 WHEN 'table' THEN CASE WHEN rootpage > 0 THEN sql >= 'CREATE TABLE ' AND sql < 'CREATE TABLE!'
                     ELSE sql >= 'CREATE VIRTUAL TABLE ' AND sql < 'CREATE VIRTUAL TABLE!' END
-                WHEN 'index' THEN rootpage > 0 AND (sql IS NULL OR sql >= 'CREATE INDEX ' AND sql < 'CREATE INDEX!'
+                WHEN 'index' THEN rootpage > 0 AND (sql IS NULL OR sql = '' OR sql >= 'CREATE INDEX ' AND sql < 'CREATE INDEX!'
                     OR sql >= 'CREATE UNIQUE INDEX ' AND sql < 'CREATE UNIQUE INDEX!')
                 WHEN 'view' THEN (rootpage IS NULL OR rootpage <= 0) AND sql >= 'CREATE VIEW ' AND sql < 'CREATE VIEW!'
                 WHEN 'trigger' THEN (rootpage IS NULL OR rootpage <= 0)

@@ -36,6 +36,8 @@ struct CopySkeleton {
         let table: SchemaName
         /// Whether the entry is a table whose definition contains the word "without", as in WITHOUT ROWID.
         let mayLackRowID: Bool
+        /// Whether the entry is a table whose definition contains the word "autoincrement".
+        let mayCount: Bool
     }
 
     /// Creates the b-trees and writes the rows of the schema, with the rowids that they have in the original, in the
@@ -56,13 +58,14 @@ struct CopySkeleton {
             try connection.execute("UPDATE copy.sqlite_master SET rootpage = \(root.page) WHERE rowid = \(entry.rowid)")
         }
         let temporaryName = Self.temporaryName(besides: entries)
+        let hasSequence = entries.contains { $0.name == "sqlite_sequence" }
         var refilled: Set<[UInt8]> = []
         var computed: Set<SchemaName> = []
         for (number, (entry, root)) in zip(entries, roots).enumerated() where entry.type == "table" {
             let temporaryName = temporaryName + String(number)
             let filling = try TableFilling(
-                entry.name, temporaryName: temporaryName, isKeyed: root.isKeyed, rebuildsIndexes: rebuildsIndexes,
-                connection)
+                entry.name, temporaryName: temporaryName, isKeyed: root.isKeyed,
+                lacksSequence: entry.mayCount && !hasSequence, rebuildsIndexes: rebuildsIndexes, connection)
             computed.formUnion(filling.computedIndexes)
             if let definition = filling.definition {
                 try connection.execute(
@@ -107,7 +110,8 @@ struct CopySkeleton {
             entries.append(
                 Entry(
                     rowid: try row.get(at: 0), type: try row.get(at: 1), name: try row.get(at: 2),
-                    table: try row.get(at: 3), mayLackRowID: row.isNull(at: 4) || row.holds("without", at: 4)))
+                    table: try row.get(at: 3), mayLackRowID: row.isNull(at: 4) || row.holds("without", at: 4),
+                    mayCount: row.holds("autoincrement", at: 4)))
         }
         return entries
     }

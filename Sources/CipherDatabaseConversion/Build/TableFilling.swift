@@ -9,7 +9,8 @@ internal import CipherSQLite
 /// - it refuses a table with generated columns that has a UNIQUE index, or an index and no INTEGER PRIMARY KEY: for
 ///   these, SQLite also compiles a row-by-row copy, in case the target is not empty, and that copy has fewer columns to
 ///   fill;
-/// - it moves the entries of indexes as they are, right or wrong.
+/// - it moves the entries of indexes as they are, right or wrong;
+/// - it refuses an AUTOINCREMENT table if the database lacks `sqlite_sequence`.
 ///
 /// Such tables are copied column by column. That checks NOT NULL and types, and real files contain rows that violate
 /// them. The table therefore has a plain definition while it is filled, and its indexes are filled afterwards. The
@@ -39,9 +40,11 @@ struct TableFilling {
     /// - Parameters:
     ///   - temporaryName: The table's name in the copy while it is filled with a temporary definition.
     ///   - isKeyed: Whether the table is WITHOUT ROWID, or an index.
+    ///   - lacksSequence: Whether the table may be AUTOINCREMENT although the database lacks `sqlite_sequence`.
     ///   - rebuildsIndexes: Whether every index must be rebuilt instead of copied.
     init(
-        _ table: SchemaName, temporaryName: String, isKeyed: Bool, rebuildsIndexes: Bool, _ connection: Connection
+        _ table: SchemaName, temporaryName: String, isKeyed: Bool, lacksSequence: Bool, rebuildsIndexes: Bool,
+        _ connection: Connection
     ) throws {
         guard table != "sqlite_sequence" else {
             // SQLite writes this table itself, under its own name, while the other tables are filled.
@@ -70,7 +73,7 @@ struct TableFilling {
             all.contains { $0.generation != nil }
             && (isKeyed || indexes.contains(where: \.isUnique) || !indexes.isEmpty && !hasIntegerKey)
         let movesIndexes = rebuildsIndexes && indexes.count > (isKeyed ? 1 : 0)
-        guard renumbers || refuses || movesIndexes else {
+        guard renumbers || refuses || movesIndexes || lacksSequence else {
             columns = nil
             source = ""
             targets = []

@@ -62,6 +62,14 @@ struct RowHazardTests {
             INSERT INTO forgotten VALUES (3, 3); DELETE FROM sqlite_sequence WHERE name = 'forgotten';
             INSERT INTO sqlite_sequence(rowid, name, seq) VALUES (77, 'no such table', 'not a number');
             """),
+        Hazard("an AUTOINCREMENT table in a database without sqlite_sequence") { connection in
+            try connection.executeScript(
+                """
+                CREATE TABLE t(id INTEGER PRIMARY KEY AUTOINCREMENT, a UNIQUE); INSERT INTO t VALUES (3, 'x'), (9, 'y');
+                CREATE INDEX i ON t(a DESC, id); DELETE FROM sqlite_sequence;
+                """)
+            try connection.editSchema("DELETE FROM sqlite_master WHERE name = 'sqlite_sequence'")
+        },
     ]
 
     /// Longer than the pieces that are compared.
