@@ -12,7 +12,7 @@ public enum HistoryEvent: String, Sendable, Equatable, Codable {
     case rekeyed
     /// The database was damaged, and the rows that it still contained were copied into a new, encrypted database.
     case recovered
-    /// A plaintext database was opened while encryption was off.
+    /// A plaintext database was opened as it is, for example while encryption was off.
     case openedPlaintext
     /// The schema was declared to be that of a version, without running anything.
     case baselined

@@ -106,13 +106,13 @@ package enum HistoryTable {
         return try connection.value(Bool.self, "SELECT NOT EXISTS (SELECT 1 FROM main.cipherstore_history)") ?? false
     }
 
-    /// Returns whether the file is plaintext because CipherStore opened it with encryption off.
+    /// Returns whether the file is plaintext because CipherStore opened it as it is.
     package static func isStampedPlaintext(_ connection: Connection) throws -> Bool {
         try stamp(connection) == .plaintext
     }
 
     /// Returns the state in which CipherStore left the file; `nil` if it has neither created nor encrypted the file,
-    /// nor opened it with encryption off.
+    /// nor opened it in plaintext.
     package static func stamp(_ connection: Connection) throws -> Stamp? {
         if let event = try latest("event", of: HistoryEvent.tellingEncryption, connection) {
             return event == HistoryEvent.openedPlaintext.rawValue ? .plaintext : .encrypted

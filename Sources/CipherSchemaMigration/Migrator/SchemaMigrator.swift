@@ -134,12 +134,15 @@ package struct SchemaMigrator {
 
     /// Plans, applies and records a migration, all in one transaction; writes nothing if there is nothing to do.
     ///
-    /// - Parameter recorded: Returns the version that the app recorded. It is called only as long as CipherStore has
-    ///   recorded no version, and called again after the write lock is taken, because another process may have been
-    ///   faster.
+    /// - Parameters:
+    ///   - finishing: Changes the migrated database in the same transaction; it is also called if there is nothing to
+    ///     migrate.
+    ///   - recorded: Returns the version that the app recorded. It is called only as long as CipherStore has recorded
+    ///     no version, and called again after the write lock is taken, because another process may have been faster.
     /// - Throws: ``StoreError``; the database is then unchanged.
     package func migrate(
-        _ connection: Connection, recorded: () throws -> SchemaVersion?
+        _ connection: Connection, finishing: (Connection) throws -> Void = { _ in },
+        recorded: () throws -> SchemaVersion?
     ) throws -> MigrationReport {
         guard !connection.isInTransaction else {
             throw StoreError(
@@ -151,9 +154,13 @@ package struct SchemaMigrator {
         let preview = try planning(connection) {
             try completePlan(for: DatabaseState(of: connection, countsRows: false, recorded: recorded))
         }
-        guard !preview.isEmpty || !preview.everyLaunch.isEmpty else { return MigrationReport(preview, event: nil) }
+        guard !preview.isEmpty || !preview.everyLaunch.isEmpty else {
+            try finishing(connection)
+            return MigrationReport(preview, event: nil)
+        }
         return try applying(connection) {
             let (plan, event) = try applyLocked(connection, recorded)
+            try finishing(connection)
             return MigrationReport(plan, event: event)
         }
     }

@@ -74,7 +74,8 @@ public struct Configuration: Sendable {
         /// The first version that never shipped in plaintext: a plaintext file of an earlier version is a legacy file.
         ///
         /// If this is `nil`, every plaintext file is a legacy file unless the last entry in its history records it as
-        /// encrypted. In both cases, a file that CipherStore has opened while encryption was off is a legacy file.
+        /// encrypted. In both cases, a file that CipherStore has opened in plaintext, for example while encryption was
+        /// off, is a legacy file.
         public var sinceVersion: SchemaVersion?
         /// What to do with a plaintext file that is not a legacy file.
         public var unexpectedPlaintext: UnexpectedPlaintext

@@ -175,7 +175,7 @@ package struct StoreOpening {
                 return (report, fileKey)
             }
         } catch let error as StoreError where opensPlaintext(after: error) {
-            return try openPlaintext(stamped: false, warnings: [StoreError.reason(error)])
+            return try openPlaintext(warnings: [StoreError.reason(error)])
         }
     }
 
@@ -284,11 +284,14 @@ package struct StoreOpening {
         return try rehearseSchema(copy)
     }
 
-    private func openPlaintext(stamped: Bool = true, warnings: [String] = []) throws -> Opened {
+    /// Opens a plaintext file as it is.
+    ///
+    /// The stamp is in the migration's transaction: a file that has the new version but no stamp would be refused as
+    /// unexpected plaintext at the next launch.
+    private func openPlaintext(warnings: [String] = []) throws -> Opened {
         let connection = try connect(nil)
         defer { connection.close() }
-        let report = try migrateSchema(connection)
-        if stamped { try stampPlaintext(connection) }
+        let report = try migrateSchema(connection, finishing: stampPlaintext)
         return Opened(
             path: paths.database, fileKey: nil,
             report: OpenReport(
@@ -354,8 +357,10 @@ package struct StoreOpening {
         try HistoryTable.append(.openedPlaintext, in: connection)
     }
 
-    private func migrateSchema(_ connection: Connection) throws -> MigrationReport {
-        try SchemaMigrator(configuration: configuration).migrate(connection) {
+    private func migrateSchema(
+        _ connection: Connection, finishing: (Connection) throws -> Void = { _ in }
+    ) throws -> MigrationReport {
+        try SchemaMigrator(configuration: configuration).migrate(connection, finishing: finishing) {
             try configuration.readRecordedVersion(from: connection, databasePath: paths.database)
         }
     }

@@ -2,6 +2,7 @@ internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherHistory
 internal import CipherSQLite
+internal import CipherSQLiteFormat
 internal import CipherSchemaMigration
 internal import CipherStore
 import CipherTestSupport
@@ -76,6 +77,32 @@ struct OpeningTests {
         #expect(refused?.code == .encryptionDisabled)
         // The words must suit both Swift and a configuration file.
         #expect(refused?.advice.contains("set encryption.whenDisabled to \"decrypt\"") == true)
+    }
+
+    @Test("A plaintext file opened as it is gets its version and its stamp in one commit", arguments: [0, 23])
+    func stampedWithItsVersion(version: Int) throws {
+        // A file without tables and without a version gets the event `created`, which alone counts as encrypted.
+        let file =
+            try version == 0
+            ? LegacyFile { try $0.executeScript("CREATE TABLE t(a); DROP TABLE t") }
+            : Fixture.file(version: version, journal: "DELETE")
+        let header = { try #require(try FileHeader(DatabaseFile(path: file.path)).changeCounter) }
+        let before = try header()
+        let off = Fixture.configuration(.init(isEnabled: false, sinceVersion: 24))
+        #expect(try Fixture.open(file.folder, off).report.outcome == .openedPlaintext)
+        #expect(try header() == before + 1)
+        #expect(try file.read(key: nil) { try HistoryTable.isStampedPlaintext($0) })
+    }
+
+    @Test("A plaintext file whose migration fails while encryption is off stays unchanged")
+    func failedMigrationIsNotStamped() throws {
+        struct Refusal: Error {}
+        let file = try Fixture.file(version: 23, journal: "DELETE")
+        let before = try file.digest()
+        var off = Fixture.configuration(.init(isEnabled: false))
+        off.launch.upgrade = { _, _, _ in throw Refusal() }
+        #expect(try storeError { try Fixture.open(file.folder, off) }?.code == .migration)
+        #expect(try file.digest() == before)
     }
 
     @Test("A database that is created with encryption off is stamped before it has a version")
