@@ -1,4 +1,5 @@
 internal import CipherErrors
+internal import CipherKeyProviders
 internal import CipherSQLite
 internal import CipherSystemFiles
 
@@ -18,6 +19,9 @@ struct Conversion {
     var replacement: Replacement?
     /// A copy of the file made before the file was brought to rest; `nil` to build the copy after that.
     var madeAhead: (any CopyMadeAhead)?
+    /// The provider that must still return the new file's key when the copy is complete; `nil` for a plaintext file,
+    /// and if the caller requests the key again just before the conversion.
+    var keyProvider: (any KeyProvider)?
 
     /// A database whose copy takes the place of the file.
     struct Replacement {
@@ -87,6 +91,7 @@ struct Conversion {
                     try ReadBack(paths: paths, copy: copy, key: made.key).lending(finishing)
                     report.bytesAfter = try copy.size()
                 }
+                if let keys { _ = try keyProvider?.keyAskedAgain(keys.again, database: paths.database) }
                 try observer.begin(.swapping)
                 try swap(hold, status, copy, record, keepsOriginal: keepsOriginal, observer, &report)
                 return made.key

@@ -138,6 +138,7 @@ package struct DatabaseRestore {
         var conversion = Conversion(
             paths: paths, options: options, sourceKey: file.fileKey, targetSettings: settings)
         conversion.replacement = replacement
+        conversion.keyProvider = upgrade.provider
         return try conversion.run(
             .restored, inspector, isWriteAheadLog: file.isWriteAheadLog, targetKeys: { try keys(settings) }
         ).report
@@ -173,6 +174,7 @@ package struct DatabaseRestore {
                     source: replacement.path, sourceKey: replacement.key, target: paths.database,
                     targetSettings: options.format, options: options
                 ).make(copy, keys, owner: nil, observer, &report)
+                _ = try upgrade.keyAskedAgain(keys.again)
                 try observer.begin(.swapping)
             }
         }.warnings

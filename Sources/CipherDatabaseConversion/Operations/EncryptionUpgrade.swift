@@ -122,7 +122,8 @@ package struct EncryptionUpgrade {
     package func encrypt(
         _ inspector: Inspector, finishing: ((Connection) throws -> Void)? = nil
     ) throws -> (report: EncryptionReport, fileKey: FileKey) {
-        let conversion = Conversion(paths: paths, options: options, sourceKey: nil, targetSettings: options.format)
+        var conversion = Conversion(paths: paths, options: options, sourceKey: nil, targetSettings: options.format)
+        conversion.keyProvider = provider
         // A hot journal restores page 1 before anything is read.
         let restored = try HotJournal(paths)?.firstPage().map { FileHeader(bytes: $0, fileSize: 0) }
         let wasWriteAheadLog = try (restored ?? inspector.header()).isWriteAheadLog

@@ -206,6 +206,7 @@ package struct InPlaceRecovery {
             let found = Found(wasPlaintext: opened.damaged.isPlaintext, report: recovered)
             try observer.begin(.migrating)
             try ReadBack(paths: paths, copy: copy, key: fileKey).lending { try finishing($0, found) }
+            _ = try options.waiting(for: provider).keyAskedAgain(keys.again, database: paths.database)
             recovered.bytesAfter = try copy.size()
             report.tables = recovered.tables.count
             report.rows = Int64(recovered.rows)

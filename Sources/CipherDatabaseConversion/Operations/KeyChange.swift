@@ -41,8 +41,9 @@ package struct KeyChange {
         let key = try provider.checkedKey(for: .createOrExisting, database: paths.database)
         guard key != file.previousKey else { throw StoreError.keyUnchanged(paths) }
         try key.checkSalt(for: wanted, path: paths.database)
-        let conversion = Conversion(
+        var conversion = Conversion(
             paths: paths, options: options, sourceKey: file.fileKey, targetSettings: wanted)
+        conversion.keyProvider = provider
         let (report, fileKey) = try conversion.run(
             .rekeyed, inspector, isWriteAheadLog: file.isWriteAheadLog,
             targetKeys: {

@@ -16,6 +16,7 @@ package import CipherSystemFiles
 package final class OpenEncryption: @unchecked Sendable {
     private let paths: DatabasePaths
     private let options: ConversionOptions
+    private let upgrade: EncryptionUpgrade
     private let key: CipherKey
     private let keyAgain: CipherKey
     /// The keys derived for the copy's salt; `nil` before there is a copy.
@@ -63,7 +64,7 @@ package final class OpenEncryption: @unchecked Sendable {
     package init(_ paths: DatabasePaths, provider: any KeyProvider, options: ConversionOptions) throws {
         self.paths = paths
         self.options = options
-        let upgrade = EncryptionUpgrade(at: paths, provider: provider, options: options)
+        upgrade = EncryptionUpgrade(at: paths, provider: provider, options: options)
         try paths.checkInputs(of: provider)
         key = try upgrade.newFileKey()
         keyAgain = try upgrade.keyAskedAgain(key)
@@ -81,13 +82,15 @@ package final class OpenEncryption: @unchecked Sendable {
 
     /// Builds and proves the copy if there is none, and applies changes to it until few are left.
     ///
+    /// Then requests the key again, because hours may have passed since the copy was begun.
+    ///
     /// - Parameters:
     ///   - cancellation: Stops the preparation.
     ///   - resting: A closure that is called repeatedly while no other call waits for this run. It may take a long
     ///     time.
     ///   - holdingWriters: Prevents other connections from committing.
-    /// - Throws: ``StoreError``, with the code `noSpace`, `corrupt` if the database is damaged, `cancelled`, or `busy`
-    ///   if another attempt may succeed.
+    /// - Throws: ``StoreError``, with the code `noSpace`, `corrupt` if the database is damaged, `keyChanged` if the next
+    ///   launch would get another key, `cancelled`, or `busy` if another attempt may succeed.
     package func prepare(
         _ cancellation: UpgradeCancellation, resting: @escaping @Sendable () -> Void,
         holdingWriters: @escaping () throws -> any WriterHold
@@ -96,6 +99,7 @@ package final class OpenEncryption: @unchecked Sendable {
             try StoreError.typing(paths.database, during: .conversion) {
                 try makeCopy(observer(cancellation, resting), holdingWriters)
             }
+            _ = try upgrade.keyAskedAgain(key)
         } catch {
             if case .absent = state { end() }
             if copy?.isBroken == true || cancellation.isCancelled { end() }

@@ -56,13 +56,13 @@ package final class OpenKeyChange: @unchecked Sendable {
 
     // MARK: While other connections write
 
-    /// Copies the database and the changes made meanwhile, until few are left.
+    /// Copies the database and the changes made meanwhile, until few are left, and requests the key again.
     ///
     /// - Parameters:
     ///   - cancellation: Stops the preparation.
     ///   - checkpoint: Checkpoints the log into the file, as far as possible.
-    /// - Throws: ``StoreError``, with the code `busy` if another process has the file open, `noSpace` or `cancelled`;
-    ///   any error thrown by `checkpoint`.
+    /// - Throws: ``StoreError``, with the code `busy` if another process has the file open, `keyChanged`, `noSpace` or
+    ///   `cancelled`; any error thrown by `checkpoint`.
     package func prepare(_ cancellation: UpgradeCancellation, _ checkpoint: () throws -> Void) throws {
         guard ResealedCopy.canBeMade(of: source.settings) else { return try waitForOthers(cancellation) }
         try StoreError.typing(paths.database, during: .conversion) {
@@ -70,6 +70,7 @@ package final class OpenKeyChange: @unchecked Sendable {
             try copyAhead(cancellation, checkpoint)
             try waitForOthers(cancellation)
         }
+        try confirmKey()
     }
 
     /// Copies what has changed since the last call, as ``prepare(_:_:)`` does.
@@ -79,7 +80,11 @@ package final class OpenKeyChange: @unchecked Sendable {
             _ = try pass(copy, cancellation, checkpoint, share: 1)
             try copy.sync()
         }
+        try confirmKey()
     }
+
+    /// - Throws: ``StoreError`` with the code `keyChanged` if the next launch would get another key.
+    private func confirmKey() throws { _ = try provider.keyAskedAgain(keys.again, database: paths.database) }
 
     private func copyAhead(_ cancellation: UpgradeCancellation, _ checkpoint: () throws -> Void) throws {
         let folder = try paths.openFolder()
@@ -158,6 +163,8 @@ package final class OpenKeyChange: @unchecked Sendable {
         var conversion = Conversion(
             paths: paths, options: options, sourceKey: source, targetSettings: source.settings)
         conversion.madeAhead = copy
+        // The complete copy is made now, which takes long.
+        if copy == nil { conversion.keyProvider = provider }
         let outcome = try options.withLockedFile(paths) { inspector, content in
             try conversion.run(
                 .rekeyed, inspector, isWriteAheadLog: inspector.isWriteAheadLog(content, source),

@@ -133,8 +133,9 @@ struct KeyRotationTests {
         let file = try Fixture.file(version: 24, encryptedWith: Self.old())
         #expect(try open(file, provider).report.outcome == .rekeyed)
         #expect(
-            log.all.suffix(6) == [
-                "old existing", "new createOrExisting", "new existing", "old existing", "new existing", "done",
+            log.all.suffix(7) == [
+                "old existing", "new createOrExisting", "new existing", "new existing", "old existing", "new existing",
+                "done",
             ])
     }
 
@@ -144,7 +145,8 @@ struct KeyRotationTests {
         let log = Log()
         let opened = try Fixture.open(folder, Fixture.configuration(), provider: rotation(log))
         #expect(opened.report.outcome == (isLegacy ? .encrypted : .created))
-        #expect(log.all == ["new createOrExisting", "new existing"])
+        let confirmations = Array(repeating: "new existing", count: isLegacy ? 2 : 1)
+        #expect(log.all == ["new createOrExisting"] + confirmations)
         let connection = try Connection(
             path: opened.path, mode: .readOnly, key: Self.new(), settings: CipherSettings())
         connection.close()

@@ -110,19 +110,21 @@ struct KeyFormTests {
         }
     }
 
-    @Test("A provider that changes its answer is refused, and the file stays unchanged", arguments: ["WAL", "DELETE"])
-    func changingProvider(journal: String) throws {
+    @Test(
+        "A provider that changes its answer, even after the copy is made, is refused, and the file stays unchanged",
+        arguments: ["WAL", "DELETE"], [2, 3])
+    func changingProvider(journal: String, call: Int) throws {
         let file = try Fixture.file(version: 23, journal: journal)
         let original = try file.originalDump()
         let tally = Tally()
-        let provider = ClosureKeyProvider { purpose, _ in try TestKeys.raw(UInt8(tally.note(purpose))) }
+        let provider = ClosureKeyProvider { purpose, _ in try TestKeys.raw(tally.note(purpose) < call ? 1 : 2) }
         #expect(try storeError { try upgrade(file, CipherSettings(), provider) }?.code == .keyChanged)
-        #expect(tally.all == [.createOrExisting, .existing])
+        #expect(tally.all == [.createOrExisting] + Array(repeating: .existing, count: call - 1))
         #expect(try file.dump(key: nil) == original)
         #expect(try file.folder.names.filter { $0 != "app.db-wal" && $0 != "app.db-shm" } == ["app.db"])
     }
 
-    @Test("A provider that fails, at once or on the second request, leaves the file unchanged", arguments: [1, 2])
+    @Test("A provider that fails on any request leaves the file unchanged", arguments: [1, 2, 3])
     func failingProvider(at call: Int) throws {
         struct Unreachable: Error {}
         let file = try Fixture.file(version: 23)
@@ -137,6 +139,20 @@ struct KeyFormTests {
         if call == 1 { #expect(try file.digest() == before) }
         #expect(try file.dump(key: nil) == original)
         #expect(try upgrade(file, CipherSettings(), TestKeys.provider()).outcome == .encrypted)
+    }
+
+    @Test("A new key that is replaced while the file is rekeyed is refused, and the file keeps its old key")
+    func changingNewKey() throws {
+        let file = try Fixture.file(version: 26, encryptedWith: TestKeys.raw())
+        let isReplaced = SharedValue(false)
+        var options = ConversionOptions()
+        options.progress = { if $0.stage == .proving { isReplaced.change { $0 = true } } }
+        let rekeying = Rekeying(
+            at: try DatabasePaths(file.path), oldKey: TestKeys.provider(),
+            newKey: TestKeys.provider { try TestKeys.raw(isReplaced.value ? 12 : 11) },
+            formats: [CipherSettings()], newSettings: CipherSettings(), options: options)
+        #expect(try storeError { try rekeying.run() }?.code == .keyChanged)
+        #expect(try Fixture.rows(file, key: TestKeys.raw()) == Fixture.allRows)
     }
 
     @Test("A provider is never asked to create a key for an encrypted file")

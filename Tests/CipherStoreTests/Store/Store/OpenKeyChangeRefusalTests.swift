@@ -51,7 +51,9 @@ struct OpenKeyChangeRefusalTests {
 
     // MARK: Keys
 
-    @Test("A provider that fails or returns two different keys changes no byte", arguments: [1, 2], [true, false])
+    @Test(
+        "A provider that fails or returns two different keys, even after the copy is made, changes no byte",
+        arguments: [1, 2, 3], [true, false])
     func provider(call: Int, fails: Bool) async throws {
         let store = try await open()
         try await store.checkpoint()
@@ -67,7 +69,7 @@ struct OpenKeyChangeRefusalTests {
         }
         let error = try await failure(StoreError.self) { try await store.changeKey(to: provider) }
         #expect(error.code == (fails ? .keyUnavailable : .keyChanged))
-        #expect(calls.count == (fails ? call : 2))
+        #expect(calls.count == (fails ? call : max(2, call)))
         await store.suspend()
         #expect(try FolderDigest(folder.url) == before)
         store.resume()

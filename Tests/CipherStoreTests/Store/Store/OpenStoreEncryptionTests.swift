@@ -174,6 +174,32 @@ struct OpenStoreEncryptionTests {
         try await opening.check(store, isEncrypted: true, bodies: ["old", "meanwhile"])
     }
 
+    @Test("A key that changes while a read postpones the last step prevents the switch, and the copy is discarded")
+    func keyChangesDuringRead() async throws {
+        let (isReading, mayEnd) = (Gate(), Gate())
+        let isNew = SharedValue(false)
+        let provider = TestKeys.provider { try isNew.value ? TestKeys.raw(12) : TestKeys.raw() }
+        let (store, conversion, gate) = try await opening.openHeld(provider) {
+            $0.options.events = { event in
+                guard case .encryptionPostponed = event.kind else { return }
+                isNew.change { $0 = true }
+                mayEnd.arrive()
+            }
+        }
+        let read = Task {
+            try await store.read { db in
+                try db.proveReadable()
+                isReading.arrive()
+                mayEnd.block()
+            }
+        }
+        await isReading.wait()
+        gate.arrive()
+        #expect(try await code { try await conversion.value } == .keyChanged)
+        try await read.value
+        try await opening.check(store, isEncrypted: false, bodies: ["old"])
+    }
+
     @Test("Another process that has the file open is named, and its writes are in the copy after it has ended")
     func otherProcess() async throws {
         let isPostponed = Gate()
@@ -358,8 +384,8 @@ struct OpenStoreEncryptionTests {
     }
 
     @Test(
-        "A key provider that fails or returns two different keys leaves the plaintext file",
-        arguments: [1, 2], [true, false])
+        "A key provider that fails or returns two different keys, even after the copy is made, leaves the plaintext file",
+        arguments: [1, 2, 3], [true, false])
     func provider(call: Int, fails: Bool) async throws {
         try opening.writeLegacy()
         let calls = Gate()
