@@ -44,7 +44,7 @@ final class ResumableCopy {
             }
             try Leftovers.sweep(paths)
             var record = try AttemptRecord(
-                attempts: last?.attempts ?? 0,
+                .lastStep, attempts: Attempts(paths: paths, options: options, kind: .lastStep).count(last),
                 wasWriteAheadLog: try FileHeader(DatabaseFile(path: paths.database)).isWriteAheadLog,
                 original: status.identity.inode)
             do {

@@ -74,7 +74,7 @@ struct Conversion {
         if replacement == nil { try checkLog(inspector) }
         var report = EncryptionReport(outcome, path: paths.database)
         if madeAhead?.record == nil { report.warnings += try Leftovers.sweep(paths) }
-        let attempts = Attempts(paths: paths, options: options)
+        let attempts = Attempts(paths: paths, options: options, kind: madeAhead?.record?.kind ?? .conversion)
         var record = try attempts.next(
             status.identity, isWriteAheadLog: isWriteAheadLog, goingOnWith: madeAhead?.record)
 

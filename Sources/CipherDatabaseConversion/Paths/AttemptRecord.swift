@@ -24,6 +24,18 @@ package import CipherSystemFiles
 /// Files are identified by their inodes, and all of them are in the database's folder. The device number is not used,
 /// because it may change when the machine restarts.
 package struct AttemptRecord: Equatable {
+    /// What the counted runs do.
+    ///
+    /// Each kind is counted separately: a shadow proof that a watchdog kills must not prevent the upgrade.
+    package enum Kind: String {
+        /// A conversion of a file that no store has open.
+        case conversion
+        /// The last step of a conversion of a file that a store has open.
+        case lastStep
+        case shadow
+    }
+
+    var kind: Kind
     var attempts: Int
     var wasWriteAheadLog: Bool
     /// The random part of the names.
@@ -43,7 +55,10 @@ package struct AttemptRecord: Equatable {
     private static let signature = "cipherstore attempt 1"
     private static let mostAttempts = 1_000_000
 
-    package init(attempts: Int = 0, wasWriteAheadLog: Bool = false, original: UInt64?) throws {
+    package init(
+        _ kind: Kind = .conversion, attempts: Int = 0, wasWriteAheadLog: Bool = false, original: UInt64?
+    ) throws {
+        self.kind = kind
         self.attempts = attempts
         self.wasWriteAheadLog = wasWriteAheadLog
         self.original = original
@@ -203,7 +218,7 @@ package struct AttemptRecord: Equatable {
         let text =
             "\(Self.signature)\n\(attempts) \(wasWriteAheadLog ? "wal" : "delete") \(token) "
             + "\(word(original)) \(word(copy)) \(keptAs.map { "kept-\($0)" } ?? "-")\n"
-            + (progress?.text ?? "")
+            + "\(progress?.text ?? "")\n\(kind.rawValue)"
         return text + String(repeating: " ", count: max(0, Self.length - 1 - text.utf8.count)) + "\n"
     }
 
@@ -225,10 +240,12 @@ package struct AttemptRecord: Equatable {
         if words.count > 5, words[5].starts(with: "kept-".utf8) {
             keptAs = Int(String(decoding: words[5].dropFirst(5), as: UTF8.self)).flatMap { $0 > 0 ? $0 : nil }
         }
-        if lines.count > 2 {
-            let line = lines[lines.startIndex + 2].prefix { (32..<127).contains($0) }
-            progress = CopyProgress(text: String(decoding: line, as: UTF8.self))
+        func line(_ index: Int) -> String {
+            guard lines.indices.contains(index) else { return "" }
+            return String(decoding: lines[index].prefix { (32..<127).contains($0) }, as: UTF8.self)
         }
+        progress = CopyProgress(text: line(2))
+        kind = Kind(rawValue: String(line(3).prefix { $0 != " " })) ?? .conversion
         attempts = max(0, min(number(0) ?? 1, Self.mostAttempts))
         wasWriteAheadLog = words[1].elementsEqual("wal".utf8)
         token = String(decoding: words[2], as: UTF8.self)

@@ -6,10 +6,13 @@ package import CipherSystemFiles
 package struct Attempts {
     package let paths: DatabasePaths
     package let options: ConversionOptions
+    /// What is counted.
+    private let kind: AttemptRecord.Kind
 
-    package init(paths: DatabasePaths, options: ConversionOptions) {
+    package init(paths: DatabasePaths, options: ConversionOptions, kind: AttemptRecord.Kind = .conversion) {
         self.paths = paths
         self.options = options
+        self.kind = kind
     }
 
     /// Counts this attempt, or throws if too many attempts have not finished.
@@ -22,26 +25,30 @@ package struct Attempts {
     package func next(
         _ original: FileIdentity, isWriteAheadLog: Bool, goingOnWith made: AttemptRecord? = nil
     ) throws -> AttemptRecord {
-        let last = try last()
+        let last = try AttemptRecord.read(paths)
+        let attempts = count(last)
+        try check(attempts)
         var record = try AttemptRecord(
-            attempts: (last?.attempts ?? 0) + 1, wasWriteAheadLog: isWriteAheadLog || last?.wasWriteAheadLog == true,
+            kind, attempts: attempts + 1, wasWriteAheadLog: isWriteAheadLog || last?.wasWriteAheadLog == true,
             original: original.inode)
         if let made { (record.token, record.copy) = (made.token, made.copy) }
         return record
     }
 
     /// Throws the error that ``next(_:isWriteAheadLog:)`` would throw, and counts nothing.
-    package func check() throws { _ = try last() }
+    package func check() throws { try check(count(AttemptRecord.read(paths))) }
 
-    /// Returns the record of an attempt that did not finish; `nil` if there is none.
-    private func last() throws -> AttemptRecord? {
-        let last = try AttemptRecord.read(paths)
-        guard let maximum = options.maximumAttempts, let last, last.attempts >= maximum else { return last }
+    /// Returns the number of attempts of this kind that did not finish.
+    func count(_ last: AttemptRecord?) -> Int { last.map { $0.kind == kind ? $0.attempts : 0 } ?? 0 }
+
+    private func check(_ attempts: Int) throws {
+        guard let maximum = options.maximumAttempts, attempts >= maximum else { return }
+        let what = kind == .shadow ? "shadow proof" : "conversion"
         throw StoreError(
             .repeatedFailure, path: paths.database,
-            "the conversion of the file was started \(last.attempts == 1 ? "once" : "\(last.attempts) times") "
-                + "but never finished",
-            advice: "run the conversion from the command line, or remove \(paths.attemptName) to allow new attempts")
+            "the \(what) of the file was started \(attempts == 1 ? "once" : "\(attempts) times") but never finished",
+            advice: "run the \(what) from the command line; to allow new attempts, increase encryption.maximumAttempts "
+                + "or remove \(paths.attemptName)")
     }
 
     /// Preserves the log of a plaintext database, if a copy that an earlier launch left needs it, until the caller

@@ -99,10 +99,13 @@ public struct Configuration: Sendable {
         public var onDamage = OnDamage.rebuildIndexes
         /// When a legacy file is encrypted.
         public var when = EncryptionTime.beforeOpening
-        /// The number of unfinished upgrades, decryptions or key changes, ended by a watchdog or a crash, after which
-        /// ``onRepeatedFailure`` applies.
+        /// The number of unfinished upgrades, ended by a watchdog or a crash, after which ``onRepeatedFailure`` applies.
+        ///
+        /// After as many unfinished decryptions or key changes, the encrypted file is opened as it is, with a warning.
+        /// Shadow proofs, and the last steps of encryptions while the store is open, are counted separately.
         public var maximumAttempts: Int
-        /// What to do after the last attempt.
+        /// What to do after the last attempt; ignored if ``when`` is ``EncryptionTime/whileOpen``, because the app then
+        /// uses the plaintext file anyway.
         public var onRepeatedFailure: OnRepeatedFailure
         /// Whether each launch rehearses the encryption of its plaintext file while encryption is off.
         ///

@@ -191,8 +191,10 @@ extension EncryptedStore {
         _ configuration: Configuration, _ directory: URL, _ keyProvider: any KeyProvider, _ options: Options,
         _ cancellation: UpgradeCancellation? = nil
     ) throws -> StoreOpening {
-        try StoreOpening(
+        var opening = try StoreOpening(
             configuration: configuration, directory: try directory.requiredPath(), provider: keyProvider,
             options: options.upgrade(nil, cancellation))
+        opening.mayEncryptLater = configuration.encryption.when == .whileOpen
+        return opening
     }
 }

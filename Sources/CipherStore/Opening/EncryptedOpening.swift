@@ -19,13 +19,18 @@ extension StoreOpening {
     ) throws -> Opened {
         switch step {
         case .decrypt:
-            try checkPlan(file.fileKey, inspector, facts)
             let decryption = Decryption(
                 paths, provider: provider, formats: [file.fileKey.settings], options: options)
-            return try replace(.decrypted, facts, warnings: warnings) { finishing in
+            return try change(.decrypted, file, inspector, facts, warnings) { finishing in
                 (try decryption.decrypt(file, inspector, finishing: finishing), nil)
             }
-        case .rekey: return try change(file, inspector, facts, warnings)
+        case .rekey:
+            let opened = try change(.rekeyed, file, inspector, facts, warnings) { finishing in
+                let (report, fileKey) = try keyChange.convert(file, inspector, finishing: finishing)
+                return (report, fileKey)
+            }
+            // Until the file has the new key, the previous one is needed.
+            return opened.report.outcome == .rekeyed ? retiringPreviousKey(opened) : opened
         default:
             let told = try settleAttempts(file.fileKey)
             return retiringPreviousKey(try migrate(file.fileKey, warnings: warnings + told))
@@ -40,27 +45,28 @@ extension StoreOpening {
         }
     }
 
-    /// Changes the key or format; if that cannot be done now, the file is opened as it is.
+    /// Decrypts the file, or changes its key or format; if that cannot be done now, the file is opened as it is.
     private func change(
-        _ file: FileUnlocking.Unlocked, _ inspector: Inspector, _ facts: Decision.Facts, _ warnings: [String]
+        _ outcome: OpenReport.Outcome, _ file: FileUnlocking.Unlocked, _ inspector: Inspector, _ facts: Decision.Facts,
+        _ warnings: [String],
+        by convert: (@escaping (Connection) throws -> Void) throws -> (report: EncryptionReport, fileKey: FileKey?)
     ) throws -> Opened {
         try checkPlan(file.fileKey, inspector, facts)
-        let changed: Opened
         do {
-            changed = try replace(.rekeyed, facts, warnings: warnings) { finishing in
-                let (report, fileKey) = try keyChange.convert(file, inspector, finishing: finishing)
-                return (report, fileKey)
-            }
+            return try replace(outcome, facts, warnings: warnings, by: convert)
         } catch let error as StoreError where error.leavesFileUsable && !isRecovered(error) {
             // The attempt counter stays after `repeatedFailure`; otherwise a watchdog would end every launch here.
-            if error.code != .repeatedFailure { _ = try settleAttempts(file.fileKey) }
-            return try migrate(file.fileKey, warnings: warnings + [StoreError.putOff(error)])
+            let told = try error.code == .repeatedFailure ? [] : settleAttempts(file.fileKey)
+            return try migrate(
+                file.fileKey,
+                warnings: warnings + told + [StoreError.putOff(error, isDecryption: outcome == .decrypted)])
         }
-        return retiringPreviousKey(changed)
     }
 
     /// Whether the failure is damage that recovery will handle and that cannot wait.
-    private func isRecovered(_ error: StoreError) -> Bool { error.code == .corrupt && options.onDamage == .recover }
+    private func isRecovered(_ error: StoreError) -> Bool {
+        error.code == .corrupt && options.onDamage == .recover && configuration.encryption.isEnabled
+    }
 
     private func retiringPreviousKey(_ opened: Opened) -> Opened {
         guard let warning = keyChange.retirePreviousKey() else { return opened }
@@ -69,12 +75,13 @@ extension StoreOpening {
 }
 
 extension StoreError {
-    /// Returns the report's warning about a failed change of key or format.
-    static func putOff(_ error: StoreError) -> String {
-        "the key or format change is postponed: \(reason(error))"
+    /// Returns the report's warning about a failed decryption or change of key or format.
+    static func putOff(_ error: StoreError, isDecryption: Bool) -> String {
+        "the \(isDecryption ? "decryption" : "key or format change") is postponed: \(reason(error))"
     }
 
-    /// Whether a change of key or format that failed with this error can wait, because the file is unchanged.
+    /// Whether a decryption, or a change of key or format, that failed with this error can wait, because the file is
+    /// unchanged.
     ///
     /// A full disk or an extension of the app that has the file open should lock no user out.
     ///

@@ -181,7 +181,7 @@ package struct StoreOpening {
 
     /// Opens a legacy file as it is; it is encrypted while it is open.
     private func openToEncryptLater() throws -> Opened {
-        let attempts = Attempts(paths: paths, options: options)
+        let attempts = Attempts(paths: paths, options: options, kind: .lastStep)
         try attempts.check()
         // The log is preserved before any connection is closed, because closing the last one would remove it.
         let keeper = try attempts.keepLog()
@@ -192,8 +192,11 @@ package struct StoreOpening {
     }
 
     /// Whether a legacy file is opened as it is after its encryption failed with this error.
+    ///
+    /// An app whose file is encrypted while it is open uses the plaintext file anyway.
     func opensPlaintext(after error: StoreError) -> Bool {
-        error.code == .repeatedFailure && configuration.encryption.onRepeatedFailure == .openPlaintext
+        error.code == .repeatedFailure
+            && (mayEncryptLater || configuration.encryption.onRepeatedFailure == .openPlaintext)
     }
 
     /// Builds a database under a temporary name and publishes it complete, at the current version.
@@ -240,12 +243,12 @@ package struct StoreOpening {
 
     /// Proves what encrypting the file would produce.
     ///
-    /// No failure here prevents the app from using its database. A proof that a watchdog or a crash ends is counted
-    /// like an attempt to upgrade, so that it does not repeat forever.
+    /// No failure here prevents the app from using its database. A proof that a watchdog or a crash ends is counted, so
+    /// that it does not repeat forever.
     ///
     /// - Throws: ``StoreError`` with the code `cancelled` if the launch itself was cancelled.
     private func proveShadow(_ inspector: Inspector) throws -> LaunchReport {
-        let attempts = Attempts(paths: paths, options: options)
+        let attempts = Attempts(paths: paths, options: options, kind: .shadow)
         do {
             try Leftovers.sweep(paths)
             let folder = try paths.openFolder()

@@ -82,7 +82,9 @@ extension StoreOpening {
     ) throws -> (StorePlan.Step, notes: [String]) {
         let preflight = Preflight(
             paths: paths, settings: options.format, keepBackup: false)
-        let attempts = Attempts(paths: paths, options: options)
+        func checkAttempts(_ kind: AttemptRecord.Kind) throws {
+            try Attempts(paths: paths, options: options, kind: kind).check()
+        }
         func told(ofKey hasKey: Bool) -> [String] {
             hasKey ? [] : ["there is no key yet: a key must be provided or created when the database is opened"]
         }
@@ -95,31 +97,26 @@ extension StoreOpening {
             let notes = try told(ofKey: upgrade.hasFileKey())
             try preflight.checkNames()
             return (step, notes)
-        case .decrypt:
-            try preflight.checkNames()
-            try preflight.checkSchema(connection)
-            try attempts.check()
-            return (step, [])
         case .encrypt:
             try preflight.checkNames()
             try preflight.checkSchema(connection)
             let notes = try told(ofKey: upgrade.hasFileKey())
             do {
-                try attempts.check()
+                try checkAttempts(mayEncryptLater ? .lastStep : .conversion)
             } catch let error as StoreError where opensPlaintext(after: error) {
                 return (.openPlaintext, notes + [StoreError.reason(error)])
             }
             return (step, notes)
-        case .rekey:
+        case .rekey, .decrypt:
             guard let file else { return (step, []) }
             do {
-                let notes = try told(ofKey: keyChange.hasNewKey(for: file))
+                let notes = step == .decrypt ? [] : try told(ofKey: keyChange.hasNewKey(for: file))
                 try preflight.checkNames()
                 try preflight.checkSchema(connection)
-                try attempts.check()
+                try checkAttempts(.conversion)
                 return (step, notes)
             } catch let error as StoreError where error.leavesFileUsable {
-                return (.open, [StoreError.putOff(error)])
+                return (.open, [StoreError.putOff(error, isDecryption: step == .decrypt)])
             }
         }
     }

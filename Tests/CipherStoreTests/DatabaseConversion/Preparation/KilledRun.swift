@@ -10,11 +10,14 @@ struct KilledRun {
     private let folder: Folder
 
     /// Leaves a record of a run on the current file.
-    init(_ folder: TemporaryFolder, attempts: Int = 1, wasWriteAheadLog: Bool = false) throws {
+    init(
+        _ folder: TemporaryFolder, _ kind: AttemptRecord.Kind = .conversion, attempts: Int = 1,
+        wasWriteAheadLog: Bool = false
+    ) throws {
         paths = try DatabasePaths(folder.path("app.db"))
         self.folder = try paths.openFolder()
         record = try AttemptRecord(
-            attempts: attempts, wasWriteAheadLog: wasWriteAheadLog,
+            kind, attempts: attempts, wasWriteAheadLog: wasWriteAheadLog,
             original: try self.folder.status("app.db")?.identity.inode)
         try record.write(self.folder, paths)
     }

@@ -1,3 +1,4 @@
+internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherHistory
 internal import CipherSQLite
@@ -102,12 +103,37 @@ struct LaunchReportTests {
     @Test("A shadow proof that is killed again and again is not repeated forever")
     func shadowAttempts() throws {
         let file = try Fixture.file(version: 23)
-        var killed = try KilledRun(file.folder, attempts: 2)
+        var killed = try KilledRun(file.folder, .shadow, attempts: 2)
         let copy = try killed.leaveCopy()
         let opened = try Fixture.open(file.folder, Self.shadowing(maximumAttempts: 2))
         #expect(LaunchReport(opened.report).errorCode == "repeatedFailure")
         #expect(try file.folder.names.contains("app.db-attempt"))
         #expect(try !file.folder.names.contains(copy))
+    }
+
+    @Test("Shadow proofs that were killed too often do not prevent the upgrade")
+    func shadowsAreCountedSeparately() throws {
+        let file = try Fixture.file(version: 23)
+        let attempt = file.folder.url.appending(path: "app.db-attempt")
+        for _ in 0..<2 {
+            let record = SharedValue<Data?>(nil)
+            var options = ConversionOptions()
+            options.progress = {
+                guard $0.stage == .building else { return }
+                record.change { $0 = try? Data(contentsOf: attempt) }
+            }
+            let opened = try StoreOpening(
+                configuration: Self.shadowing(maximumAttempts: 2), directory: file.folder.path(""),
+                provider: TestKeys.provider(), options: options
+            ).run()
+            #expect(LaunchReport(opened.report).outcome == .shadow)
+            // If the launch had been killed during the proof, the record would have remained.
+            try #require(record.value).write(to: attempt)
+        }
+        let opened = try Fixture.open(file.folder, Self.shadowing(maximumAttempts: 2))
+        #expect(LaunchReport(opened.report).errorCode == "repeatedFailure")
+        let enabled = Fixture.configuration(.init(sinceVersion: 24, maximumAttempts: 2))
+        #expect(try Fixture.open(file.folder, enabled).report.outcome == .encrypted)
     }
 
     @Test("When the flag is off again, a launch removes an upgrade's leftovers and restores the journal mode")

@@ -42,6 +42,36 @@ struct OpenStoreEncryptionTroubleTests {
         try await opening.check(store, isEncrypted: true, bodies: ["old"])
     }
 
+    @Test("Killed upgrades of the closed file do not prevent its encryption while it is open")
+    func afterKilledUpgrades() async throws {
+        try opening.writeLegacy()
+        _ = try KilledRun(opening.folder, attempts: 9)
+        let store = try await opening.fixture.open()
+        #expect(store.report.warnings == [])
+        _ = try await store.conversion?.value
+        try await opening.check(store, isEncrypted: true, bodies: ["old"])
+    }
+
+    @Test("After too many killed switches, the store opens the plaintext file without encrypting it, and reports this")
+    func afterKilledSwitches() async throws {
+        try opening.writeLegacy()
+        _ = try KilledRun(opening.folder, .lastStep, attempts: 9)
+        let plan = try await EncryptedStore.plan(
+            opening.fixture.configuration, directory: opening.folder.url, keyProvider: TestKeys.provider())
+        #expect(plan.step == .openPlaintext)
+        let store = try await opening.fixture.open()
+        #expect(store.conversion == nil)
+        #expect(store.report.outcome == .openedPlaintext)
+        #expect(store.report.warnings.count { $0.contains("started 9 times") } == 1)
+        await store.close()
+        // Upgrades of the closed file are counted separately.
+        var next = opening.fixture
+        next.configuration.encryption.when = .beforeOpening
+        let again = try await next.open()
+        #expect(again.report.outcome == .encrypted)
+        await again.close()
+    }
+
     @Test("A suspension waits for an attempt that a handler delays, and afterwards no file is open")
     func suspensionWaits() async throws {
         let (isPostponed, mayGoOn, mayEnd, isReading) = (Gate(), Gate(), Gate(), Gate())
