@@ -97,7 +97,7 @@ struct Conversion {
                 return made.key
             }
         }
-        report.warnings += attempts.end(record, fileKey)
+        report.warnings += attempts.end(record, fileKey).filter { !report.warnings.contains($0) }
         observer.finish()
         report.seconds = (ContinuousClock.now - began).inSeconds
         report.stageSeconds = observer.secondsByName
@@ -177,9 +177,9 @@ struct Conversion {
             if hadLog, (try? FileSystem.size(paths.wal)) ?? 0 == 0 {
                 error = (error as? StoreError)?.afterMergingLog() ?? error
             }
-            let isSwept = (try? Leftovers.sweep(paths))?.isEmpty == true
+            let told = try? Leftovers.sweep(paths)
             // If something cannot be removed or restored, the record stays, and the next launch tries again.
-            if hold?.giveBack() != false, isSwept { try? AttemptRecord.remove(paths) }
+            if hold?.giveBack() != false, let told { try? AttemptRecord.end(paths, leaving: told) }
             throw (error as? DatabaseError).map { Inspector(paths).readFailure($0, during: .conversion) } ?? error
         }
     }

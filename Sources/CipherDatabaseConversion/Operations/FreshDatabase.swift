@@ -51,7 +51,7 @@ package struct FreshDatabase {
             let made = try make(copy)
             var warnings = try left + publish(copy, record.copyName(paths))
             do {
-                try AttemptRecord.remove(paths)
+                try AttemptRecord.end(paths, leaving: left)
             } catch {
                 warnings.append(
                     "\(paths.attemptName) could not be removed (CipherStore will try again at the next launch): "
@@ -59,8 +59,7 @@ package struct FreshDatabase {
             }
             return (made, warnings)
         } catch {
-            let isSwept = (try? Leftovers.sweep(paths))?.isEmpty == true
-            if isSwept { try? AttemptRecord.remove(paths) }
+            if let told = try? Leftovers.sweep(paths) { try? AttemptRecord.end(paths, leaving: told) }
             guard let error = error as? DatabaseError else { throw error }
             throw Inspector(paths).readFailure(error, during: .conversion)
         }

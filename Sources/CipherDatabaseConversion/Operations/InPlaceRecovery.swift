@@ -152,7 +152,9 @@ package struct InPlaceRecovery {
             undo()
             throw error
         }
-        report.warnings += Attempts(paths: paths, options: options).end(made.record, made.fileKey)
+        report.warnings += Attempts(paths: paths, options: options).end(made.record, made.fileKey).filter {
+            !report.warnings.contains($0)
+        }
         observer.finish()
         report.seconds = (ContinuousClock.now - began).inSeconds
         report.stageSeconds = observer.secondsByName
@@ -304,7 +306,7 @@ package struct InPlaceRecovery {
     ///
     /// If something cannot be removed or restored, the record stays, and the next launch tries again.
     private func undo() {
-        guard (try? Leftovers.sweep(paths))?.isEmpty == true else { return }
-        try? AttemptRecord.remove(paths)
+        guard let told = try? Leftovers.sweep(paths) else { return }
+        try? AttemptRecord.end(paths, leaving: told)
     }
 }

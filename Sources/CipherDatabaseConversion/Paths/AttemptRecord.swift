@@ -49,6 +49,8 @@ package struct AttemptRecord: Equatable {
     package var keptAs: Int?
     /// The progress of the copy, if a later launch can continue it.
     var progress: CopyProgress?
+    /// Whether earlier runs left files that may belong to another program; each run reports these files.
+    var hasUnrecognized = false
 
     static let tokenLength = 16
     private static let length = 256
@@ -87,6 +89,20 @@ package struct AttemptRecord: Equatable {
                     || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains($0)
             }
     }
+
+    // MARK: Unrecognized files
+
+    /// Removes the inode numbers from a record that is kept only because of a file that is not removed.
+    ///
+    /// Files that are created later may get these numbers, and the file would then be mistaken for the copy or the
+    /// original.
+    mutating func disclaim() {
+        // No file has this number. Without a number, the record would be that of a database that is being created.
+        (original, copy, progress, hasUnrecognized) = (0, 0, nil, true)
+    }
+
+    /// Whether ``disclaim()`` has removed the inode numbers.
+    var isDisclaimed: Bool { original == 0 }
 
     // MARK: On disk
 
@@ -134,9 +150,14 @@ package struct AttemptRecord: Equatable {
     }
 
     /// Writes the record and syncs it to disk.
+    ///
+    /// A record that is replaced passes on that there are unrecognized files.
     package func write(_ folder: Folder, _ paths: DatabasePaths, owner: FileSystem.Status? = nil) throws {
+        var record = self
         switch try Self.find(folder, paths) {
-        case .record: try folder.sync()
+        case .record(let last):
+            record.hasUnrecognized = hasUnrecognized || last.hasUnrecognized
+            try folder.sync()
         case .stranger: throw Self.nameTaken(paths)
         case .unwritten:
             try folder.removeIfPresent(paths.attemptName)
@@ -146,7 +167,7 @@ package struct AttemptRecord: Equatable {
         guard let descriptor = try folder.openFile(paths.attemptName) else { return try create(folder, paths, owner) }
         defer { close(descriptor) }
         guard case .record = try Self.read(descriptor, paths) else { throw Self.nameTaken(paths) }
-        try write(descriptor, paths)
+        try record.write(descriptor, paths)
     }
 
     private func create(_ folder: Folder, _ paths: DatabasePaths, _ owner: FileSystem.Status?) throws {
@@ -185,6 +206,19 @@ package struct AttemptRecord: Equatable {
         try folder.removeIfPresent(paths.attemptName)
     }
 
+    /// Removes the record after a run; if files were left, keeps it for their names only.
+    ///
+    /// - Parameter told: The warnings about the files that were left.
+    static func end(_ paths: DatabasePaths, leaving told: [String]) throws {
+        guard !told.isEmpty else { return try remove(paths) }
+        let folder = try paths.openFolder()
+        guard case .record(let last) = try find(folder, paths) else { return }
+        var record = last
+        // The run has ended: it is not counted, and there is no journal mode to restore.
+        (record.attempts, record.wasWriteAheadLog) = (0, false)
+        if record != last { try record.write(folder, paths) }
+    }
+
     static func nameTaken(_ paths: DatabasePaths) -> StoreError {
         .inTheWay(
             paths.attempt,
@@ -218,7 +252,7 @@ package struct AttemptRecord: Equatable {
         let text =
             "\(Self.signature)\n\(attempts) \(wasWriteAheadLog ? "wal" : "delete") \(token) "
             + "\(word(original)) \(word(copy)) \(keptAs.map { "kept-\($0)" } ?? "-")\n"
-            + "\(progress?.text ?? "")\n\(kind.rawValue)"
+            + "\(progress?.text ?? "")\n\(kind.rawValue) \(hasUnrecognized ? "unrecognized" : "-")"
         return text + String(repeating: " ", count: max(0, Self.length - 1 - text.utf8.count)) + "\n"
     }
 
@@ -245,7 +279,9 @@ package struct AttemptRecord: Equatable {
             return String(decoding: lines[index].prefix { (32..<127).contains($0) }, as: UTF8.self)
         }
         progress = CopyProgress(text: line(2))
-        kind = Kind(rawValue: String(line(3).prefix { $0 != " " })) ?? .conversion
+        let last = line(3).split(separator: " ").map(String.init)
+        kind = last.first.flatMap(Kind.init) ?? .conversion
+        hasUnrecognized = last.dropFirst().first == "unrecognized"
         attempts = max(0, min(number(0) ?? 1, Self.mostAttempts))
         wasWriteAheadLog = words[1].elementsEqual("wal".utf8)
         token = String(decoding: words[2], as: UTF8.self)

@@ -92,7 +92,7 @@ package struct Attempts {
                     "WAL mode could not be restored (CipherStore will try again at the next launch): \(reason)"
                 ]
             }
-            if told.isEmpty { try AttemptRecord.remove(paths) }
+            try AttemptRecord.end(paths, leaving: told)
         } catch {
             told.append(
                 "temporary files from this run could not be removed (CipherStore will try again at the next launch): "
@@ -132,7 +132,7 @@ package struct Attempts {
         guard try !Leftovers.areInUse(paths) else { return [] }
         if let record = try AttemptRecord.read(paths) { return end(record, key) }
         let told = try Leftovers.sweep(paths)
-        if told.isEmpty { try AttemptRecord.remove(paths) }
+        try AttemptRecord.end(paths, leaving: told)
         return told
     }
 

@@ -20,12 +20,35 @@ package enum Leftovers {
         case .unwritten:
             try folder.removeIfPresent(paths.attemptName)
             return []
-        case .record(let record):
+        case .record(var record):
             if try isBeingMade(record, folder, paths) { throw beingMade(paths) }
             let told = try DamagedOriginal.putBack(record, folder, paths)
             try folder.removeIfPresent(record.unfinishedBackupName(paths))
-            return try told + sweepCopy(record, folder, paths)
+            return try told + sweepCopy(&record, folder, paths) + unrecognized(record, folder, paths)
         }
+    }
+
+    /// Returns warnings about the files that earlier runs left and that may belong to another program.
+    package static func unrecognized(_ paths: DatabasePaths) throws -> [String] {
+        guard try FileSystem.exists(paths.attempt) else { return [] }
+        let folder = try paths.openFolder()
+        guard case .record(let record) = try AttemptRecord.find(folder, paths) else { return [] }
+        return try unrecognized(record, folder, paths)
+    }
+
+    /// The record lists only the files of the latest run, so the folder is searched for all names of their form, but
+    /// only after an unrecognized file was found: searching a folder with many files takes long.
+    private static func unrecognized(
+        _ record: AttemptRecord, _ folder: Folder, _ paths: DatabasePaths
+    ) throws -> [String] {
+        guard record.hasUnrecognized else { return [] }
+        let own = record.isDisclaimed ? nil : record.copyName(paths)
+        return try FileSystem.names(in: paths.folder)
+            .filter { $0 != own && AttemptRecord.database(besideWhich: $0)?.isSameName(as: paths.name) == true }
+            .map {
+                "an interrupted run left behind \(folder.path(of: $0)), which may contain another program's data, or "
+                    + "the database in plaintext: compare this file with the database, and then move or delete it"
+            }
     }
 
     /// Puts back the log or journal of a damaged database, if an in-place recovery was interrupted after it had set
@@ -68,7 +91,7 @@ package enum Leftovers {
     }
 
     private static func sweepCopy(
-        _ record: AttemptRecord, _ folder: Folder, _ paths: DatabasePaths
+        _ record: inout AttemptRecord, _ folder: Folder, _ paths: DatabasePaths
     ) throws -> [String] {
         let name = record.copyName(paths)
         guard let found = try folder.status(name) else { return [] }
@@ -79,11 +102,10 @@ package enum Leftovers {
             found.identity.inode == record.copy || database == record.original
             || found.identity.inode == record.original && database == record.copy
         guard isOurs else {
-            disclaim(record, folder, paths)
-            return [
-                "an interrupted run left behind \(folder.path(of: name)), which may contain another program's data, or "
-                    + "the database in plaintext: compare this file with the database, and then move or delete it"
-            ]
+            let former = record
+            record.disclaim()
+            if record != former { try? record.write(folder, paths) }
+            return []
         }
         if database == record.copy, try !DamagedOriginal.isKept(name, record, folder, paths) {
             return [
@@ -93,16 +115,5 @@ package enum Leftovers {
         }
         try folder.removeIfPresent(name)
         return []
-    }
-
-    /// Removes the inode numbers from a record that is kept only for the name of a file that is not removed.
-    ///
-    /// Files that are created later may get these numbers, and the file would then be mistaken for the copy or the
-    /// original.
-    private static func disclaim(_ record: AttemptRecord, _ folder: Folder, _ paths: DatabasePaths) {
-        var named = record
-        // No file has this number. Without a number, the record would be that of a database that is being created.
-        (named.original, named.copy, named.progress) = (0, 0, nil)
-        if named != record { try? named.write(folder, paths) }
     }
 }

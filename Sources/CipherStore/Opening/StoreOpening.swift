@@ -185,7 +185,7 @@ package struct StoreOpening {
         try attempts.check()
         // The log is preserved before any connection is closed, because closing the last one would remove it.
         let keeper = try attempts.keepLog()
-        var opened = try openPlaintext(warnings: attempts.giveBackJournalMode())
+        var opened = try openPlaintext(warnings: attempts.giveBackJournalMode() + Leftovers.unrecognized(paths))
         opened.isEncryptedLater = true
         opened.logKeeper = keeper
         return opened
@@ -217,8 +217,9 @@ package struct StoreOpening {
 
     /// Opens the file as it is because encryption is off, after the shadow proof if the configuration requests one.
     private func openPlaintextAsConfigured(_ inspector: Inspector) throws -> Opened {
-        let shadow = try configuration.encryption.shadow ? proveShadow(inspector) : nil
-        var opened = try openPlaintext(warnings: shadow == nil ? settleAttempts() : [])
+        guard configuration.encryption.shadow else { return try openPlaintext(warnings: settleAttempts()) }
+        let (shadow, warnings) = try proveShadow(inspector)
+        var opened = try openPlaintext(warnings: warnings)
         opened.report.shadow = shadow
         return opened
     }
@@ -246,11 +247,13 @@ package struct StoreOpening {
     /// No failure here prevents the app from using its database. A proof that a watchdog or a crash ends is counted, so
     /// that it does not repeat forever.
     ///
+    /// - Returns: The report of the proof, and warnings about files that earlier runs left.
     /// - Throws: ``StoreError`` with the code `cancelled` if the launch itself was cancelled.
-    private func proveShadow(_ inspector: Inspector) throws -> LaunchReport {
+    private func proveShadow(_ inspector: Inspector) throws -> (LaunchReport, warnings: [String]) {
         let attempts = Attempts(paths: paths, options: options, kind: .shadow)
+        var warnings: [String] = []
         do {
-            try Leftovers.sweep(paths)
+            warnings = try Leftovers.sweep(paths)
             let folder = try paths.openFolder()
             let status = try Preflight(
                 paths: paths, settings: options.format, keepBackup: false
@@ -260,12 +263,12 @@ package struct StoreOpening {
             let result = Result {
                 try ShadowProof(upgrade: upgrade, inspector: inspector).run { _ = try rehearseEncrypted($0) }
             }
-            _ = attempts.end(record, nil)
-            return LaunchReport(shadow: try result.get())
+            warnings = attempts.end(record, nil)
+            return (LaunchReport(shadow: try result.get()), warnings)
         } catch let error as StoreError where error.code == .cancelled {
             throw error
         } catch {
-            return LaunchReport(shadowError: error)
+            return (LaunchReport(shadowError: error), warnings)
         }
     }
 

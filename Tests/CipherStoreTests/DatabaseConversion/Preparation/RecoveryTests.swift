@@ -231,6 +231,86 @@ struct RecoveryTests {
 
     @Test("In a copy of the folder, the old file of a killed upgrade is reported at each launch until it is gone")
     func copiedFolder() throws {
+        let (copied, name) = try copiedAfterExchange()
+        let old = copied.url.appending(path: name)
+        let before = try Data(contentsOf: old)
+        for _ in 0..<3 {
+            let report = try Fixture.open(copied).report
+            #expect(report.outcome == .opened)
+            #expect(report.warnings.contains { $0.contains(name) && $0.contains("plaintext") })
+            #expect(try Data(contentsOf: old) == before)
+        }
+        try FileManager.default.removeItem(at: old)
+        #expect(try Fixture.open(copied).report.warnings == [])
+        #expect(try copied.names.filter { !["app.db-wal", "app.db-shm"].contains($0) } == ["app.db"])
+    }
+
+    @Test("The old file of a killed upgrade, in a copied folder, is still reported after later conversions")
+    func reportedAfterConversions() throws {
+        let (copied, name) = try copiedAfterExchange()
+        let maximum = Fixture.configuration(.init(sinceVersion: 24, maximumAttempts: 2))
+        for number in UInt8(8)...10 {
+            let rotation = KeyRotation(
+                from: TestKeys.provider { try number == 8 ? TestKeys.raw() : TestKeys.raw(number - 1) },
+                to: TestKeys.provider { try TestKeys.raw(number) })
+            let report = try Fixture.open(copied, maximum, provider: rotation).report
+            #expect(report.outcome == .rekeyed)
+            #expect(report.warnings.count { $0.contains(name) } == 1, "\(report.warnings)")
+            let next = try Fixture.open(copied, maximum) { try TestKeys.raw(number) }.report
+            #expect(next.warnings.count { $0.contains(name) } == 1, "\(next.warnings)")
+        }
+        try FileManager.default.removeItem(atPath: copied.path(name))
+        #expect(try Fixture.open(copied) { try TestKeys.raw(10) }.report.warnings == [])
+        #expect(try copied.names.filter { !["app.db-wal", "app.db-shm"].contains($0) } == ["app.db"])
+    }
+
+    @Test("An unrecognized file is reported by a launch with a shadow proof, and after it")
+    func reportedByShadow() throws {
+        let file = try Fixture.file(version: 23, journal: "DELETE")
+        let name = try besideRestored(file)
+        var shadow = Configuration.Encryption(isEnabled: false, sinceVersion: 24)
+        shadow.shadow = true
+        for _ in 0..<2 {
+            let report = try Fixture.open(file.folder, Fixture.configuration(shadow)).report
+            #expect(report.outcome == .openedPlaintext)
+            #expect(report.warnings.count { $0.contains(name) } == 1, "\(report.warnings)")
+        }
+        let report = try Fixture.open(file.folder).report
+        #expect(report.outcome == .encrypted)
+        #expect(report.warnings.count { $0.contains(name) } == 1, "\(report.warnings)")
+        #expect(try Fixture.open(file.folder).report.warnings.count { $0.contains(name) } == 1)
+    }
+
+    @Test("An unrecognized file is reported by an encryption while the store is open, and after it")
+    func reportedWhileOpen() async throws {
+        let file = try Fixture.file(version: 3, journal: "DELETE", extra: "CREATE TABLE chat(uid TEXT, body TEXT);")
+        let name = try besideRestored(file)
+        var fixture = StoreFixture(file.folder)
+        fixture.configuration.encryption.when = .whileOpen
+        let store = try await fixture.open()
+        let report = try await #require(store.conversion).value
+        #expect(report.warnings.count { $0.contains(name) } == 1, "\(report.warnings)")
+        await store.close()
+        let next = try await fixture.open()
+        #expect(next.report.outcome == .opened)
+        #expect(next.report.warnings.count { $0.contains(name) } == 1, "\(next.report.warnings)")
+        await next.close()
+    }
+
+    /// Leaves the state of ``exchangedWithStranger(_:)`` and puts the original back.
+    ///
+    /// - Returns: The name of the other program's file.
+    private func besideRestored(_ file: LegacyFile) throws -> String {
+        let killed = try exchangedWithStranger(file)
+        try FileManager.default.removeItem(atPath: file.path)
+        try FileManager.default.copyItem(atPath: file.folder.path("former"), toPath: file.path)
+        return killed.copyName
+    }
+
+    /// Copies a folder, with the record, in which an upgrade was killed right after the exchange of the names.
+    ///
+    /// - Returns: The copy of the folder, and the name of the plaintext original in it.
+    private func copiedAfterExchange() throws -> (folder: TemporaryFolder, name: String) {
         let file = try Fixture.file(version: 23, journal: "DELETE")
         let encrypted = try Fixture.file(version: 26, encryptedWith: TestKeys.raw(), journal: "DELETE")
         try FileManager.default.copyItem(atPath: encrypted.path, toPath: file.folder.path("proven"))
@@ -240,17 +320,7 @@ struct RecoveryTests {
         for name in try file.folder.names {
             try FileManager.default.copyItem(atPath: file.folder.path(name), toPath: copied.path(name))
         }
-        let old = copied.url.appending(path: killed.copyName)
-        let before = try Data(contentsOf: old)
-        for _ in 0..<3 {
-            let report = try Fixture.open(copied).report
-            #expect(report.outcome == .opened)
-            #expect(report.warnings.contains { $0.contains(killed.copyName) && $0.contains("plaintext") })
-            #expect(try Data(contentsOf: old) == before)
-        }
-        try FileManager.default.removeItem(at: old)
-        #expect(try Fixture.open(copied).report.warnings == [])
-        #expect(try copied.names.filter { !["app.db-wal", "app.db-shm"].contains($0) } == ["app.db"])
+        return (copied, killed.copyName)
     }
 
     @Test("The record of a file does not apply to another file with that name")
