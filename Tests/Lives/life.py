@@ -150,7 +150,7 @@ class Life:
         self.tokens = itertools.count(1)
         self.names = itertools.count(1)
         self.state = State(evolution)
-        self.attempts = self.begun = 0
+        self.attempts = self.shadows = self.begun = 0
         self.kept_backup = False
         self.persists = False
         self.is_begun = False
@@ -647,6 +647,11 @@ class Life:
             if refusable:
                 made.append(Candidate(state, None, frozenset(refusable)))
 
+        def puts_off() -> None:
+            """What keeps a change of an encrypted file from being made now puts it off."""
+            if full or shared or self.begun >= options.get("maximumAttempts", 5):
+                opens("opened", state.key, state.stamp, refusable=set())
+
         if state.level is None:
             # A plaintext database whose maker was killed before it had tables is there, and is empty.
             outcomes = ["created"] if not self.is_begun else ["created", "openedPlaintext" if not enabled else "encrypted"]
@@ -678,7 +683,7 @@ class Life:
                         opens("encrypted", main, "encrypted", refusable=disk | elsewhere | fails)
                     if self.begun >= options.get("maximumAttempts", 5):
                         if options.get("onRepeatedFailure") == "openPlaintext":
-                            opens("openedPlaintext", None, state.stamp, refusable=disk)
+                            opens("openedPlaintext", None, "plaintext", refusable=disk)
                         else:
                             refusals.add("repeatedFailure")
         else:
@@ -698,15 +703,13 @@ class Life:
             elif not enabled and options.get("whenDisabled") != "decrypt":
                 refusals.add("encryptionDisabled")
             elif not newer and not enabled:
-                worn = {"repeatedFailure"} if self.begun >= options.get("maximumAttempts", 5) else set()
-                opens("decrypted", None, "plaintext", refusable=disk | elsewhere | fails | worn)
+                opens("decrypted", None, "plaintext", refusable=disk | elsewhere | fails)
+                puts_off()
             elif not newer and fits:
                 opens("opened", state.key, state.stamp, refusable=disk | fails)
             elif not newer:
                 opens("rekeyed", main, state.stamp, refusable=disk | elsewhere | fails)
-                # What keeps the change from being made now puts it off.
-                if full or shared or self.begun >= options.get("maximumAttempts", 5):
-                    opens("opened", state.key, state.stamp, refusable=set())
+                puts_off()
         if refusals or disk:
             made.append(Candidate(state, None, frozenset(refusals | disk)))
         if state.user_version is not None and state.is_adopted:
@@ -880,15 +883,17 @@ class Life:
             if run.opened["outcome"] == "encrypted" and release.options.get("keepBackup") and alone:
                 self.check_backup(before)
             if run.opened["outcome"] in (*CONVERTING, "created"):
-                self.attempts = 0
+                self.attempts = self.shadows = 0
             if run.opened["to"] != text(release.version):
                 raise Fault(f"the report says version {run.opened['to']}")
             if release.options.get("shadow") and not release.options["enabled"] and before.level is not None:
                 wanted = "shadow" if before.key is None else None
                 if run.opened.get("shadow") != wanted:
                     self.counts["shadow failed"] += 1
-        elif run.killed and (converts or release.options.get("shadow")):
+        elif run.killed and converts:
             self.attempts += 1
+        elif run.killed and release.options.get("shadow"):
+            self.shadows += 1
 
     def check_files(
         self, releases: list[Release], runs: list[Run], before: dict[str, bytes], full: bool, beside: bool
@@ -900,7 +905,8 @@ class Life:
                 # A spent journal, which this journal mode keeps.
                 allowed.add("app.db-journal")
             allowed |= {name for name in names if BACKUP.fullmatch(name) and (self.kept_backup or name in before)}
-            if full or any(release.options.get("maximumAttempts", 5) <= self.attempts for release in releases):
+            kills = max(self.attempts, self.shadows)
+            if full or any(release.options.get("maximumAttempts", 5) <= kills for release in releases):
                 # What could not be done is tried again by the next launch.
                 allowed.add("app.db-attempt")
             elif all(run.closed for run in runs) and not beside:
