@@ -112,12 +112,12 @@ package final class ReplacedFile {
             // The lease is checked last: by now, it has stopped every process that was about to open the old file.
             guard !file.isWhole else { return warnings }
             file.endLease()
-            KeptFiles.shared.keep(file)
+            KeptFiles.shared.keep(file, identity)
             warnings.append(
                 "another process opened the old file while it was being replaced: that process can neither read nor "
                     + "write the old file, and must be restarted before this process ends")
         case .lock(let file, let reason):
-            KeptFiles.shared.keep(file)
+            KeptFiles.shared.keep(file, identity)
             warnings.append(
                 "it could not be determined whether another process has the old file open (\(reason)): restart any "
                     + "such process before this process ends. The old file is locked only until this process ends; "
@@ -157,29 +157,35 @@ package final class ReplacedFile {
 
 /// The old files that stay locked as long as this process lives.
 ///
-/// Each one uses a descriptor and the disk space of the old file, so the number is limited to half of the descriptors
-/// that the process may have.
-// Unchecked but safe across threads: `files` is accessed only under `lock`, and nothing uses its elements any more.
-final class KeptFiles: @unchecked Sendable {
+/// Each one uses the disk space of the old file and several descriptors: as long as a file is locked, SQLite does not
+/// close the descriptors of its closed connections to that file, because closing one would drop the lock. All of these
+/// descriptors together are limited to half of those that the process may have.
+// Unchecked but safe across threads: `files` is accessed only under `lock`, and nothing uses the kept objects any more.
+package final class KeptFiles: @unchecked Sendable {
     static let shared = KeptFiles()
 
-    private var files: [AnyObject] = []
+    private var files: [(kept: AnyObject, file: OriginalFile)] = []
     private let lock = Lock()
+    private let limit: Int?
 
-    func keep(_ file: AnyObject) {
-        lock.withLock { files.append(file) }
+    /// - Parameter limit: The maximum number of descriptors; `nil` for half of those that the process may have.
+    package init(limit: Int? = nil) { self.limit = limit }
+
+    package func keep(_ object: AnyObject, _ file: OriginalFile) {
+        lock.withLock { files.append((object, file)) }
     }
 
     /// Checks the limit before the next file is converted.
     ///
     /// - Throws: ``StoreError`` with the code `busy` if the limit is reached.
-    func checkRoom(_ path: String) throws {
-        let count = lock.withLock { files.count }
-        guard count >= Int(getdtablesize()) / 2 else { return }
+    package func checkRoom(_ path: String) throws {
+        let files = lock.withLock { self.files.map(\.file) }
+        let count = OriginalFile.countDescriptors(of: files)
+        guard count >= limit ?? Int(getdtablesize()) / 2 else { return }
         throw StoreError(
             .busy, path: path,
-            "this process cannot lock more replaced files: it already keeps \(count) locked, because other processes "
-                + "may have them open",
+            "this process cannot lock more replaced files: it keeps \(files.count) locked, with \(count) file "
+                + "descriptors, because other processes may have them open",
             advice: "convert the remaining files in another process", changed: .nothing)
     }
 }

@@ -11,6 +11,11 @@ extension EncryptedStore {
     /// has that file open. Earlier calls finish first. Every later call fails with `suspended` until ``resume()``; an
     /// observation waits, and then continues with what was committed meanwhile.
     ///
+    /// There is one exception: if this process has replaced the file, for example to encrypt it or to change its key,
+    /// and the system cannot report which other processes had the old file open, as on Apple's systems, the old file
+    /// stays open and locked until this process ends. The old file has no name any more, and the report of the
+    /// conversion contains a warning.
+    ///
     /// A second call waits for the same event. If the store is resumed meanwhile, this returns at once; if the store is
     /// closed meanwhile, this returns once it is closed.
     ///

@@ -31,13 +31,23 @@ package struct OriginalFile {
     /// Returns whether this process has the file open, through any library.
     ///
     /// This method does not open the file itself.
-    package func isOpenHere() -> Bool {
+    package func isOpenHere() -> Bool { Self.descriptors().contains(where: isAt) }
+
+    /// Returns how many descriptors of these files this process has.
+    package static func countDescriptors(of files: [OriginalFile]) -> Int {
+        let identities = Set(files.map(\.identity))
+        return descriptors().count { descriptor in
+            var status = stat()
+            return fstat(descriptor, &status) == 0 && identities.contains(FileIdentity(status))
+        }
+    }
+
+    /// Returns the numbers of this process's descriptors, among others that are not open.
+    private static func descriptors() -> [Int32] {
         #if os(Linux)
-            if let names = try? FileSystem.names(in: "/proc/self/fd") {
-                return names.contains { Int32($0).map(isAt) == true }
-            }
+            if let names = try? FileSystem.names(in: "/proc/self/fd") { return names.compactMap { Int32($0) } }
         #endif
-        return (0..<getdtablesize()).contains(where: isAt)
+        return Array(0..<getdtablesize())
     }
 
     /// Returns the other processes that have the file open, as far as this user is allowed to see them.

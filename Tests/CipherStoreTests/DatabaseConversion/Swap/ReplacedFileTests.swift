@@ -10,6 +10,18 @@ import Testing
 ///
 /// The system does not report them before the swap, or they are opened at that very moment.
 struct ReplacedFileTests {
+    @Test("The limit on replaced files that stay locked counts each of their descriptors")
+    func countsDescriptors() throws {
+        let file = try OpeningFixture.file(version: 23, journal: "DELETE")
+        let original = OriginalFile(file.path, try #require(try FileSystem.status(file.path)))
+        let opened = try (0..<3).map { _ in try DatabaseFile(path: file.path) }
+        defer { for file in opened { file.close() } }
+        let (full, roomy) = (KeptFiles(limit: 3), KeptFiles(limit: 4))
+        for kept in [full, roomy] { kept.keep(opened[0], original) }
+        #expect(try storeError { try full.checkRoom("next.db") }?.code == .busy)
+        #expect(try storeError { try roomy.checkRoom("next.db") } == nil)
+    }
+
     private static let holder = TestProgram.built("CipherLockHolder")
     private static let subject = TestProgram.built("CipherCrashSubject")
     private static let privileges = TestProgram(path: "/usr/bin/setpriv")
