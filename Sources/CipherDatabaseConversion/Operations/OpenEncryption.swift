@@ -89,8 +89,8 @@ package final class OpenEncryption: @unchecked Sendable {
     ///   - resting: A closure that is called repeatedly while no other call waits for this run. It may take a long
     ///     time.
     ///   - holdingWriters: Prevents other connections from committing.
-    /// - Throws: ``StoreError``, with the code `noSpace`, `corrupt` if the database is damaged, `keyChanged` if the next
-    ///   launch would get another key, `cancelled`, or `busy` if another attempt may succeed.
+    /// - Throws: ``StoreError``, with the code `noSpace`, `corrupt` if the database is damaged, `keyChanged` if the
+    ///   next launch would get another key, `cancelled`, or `busy` if another attempt may succeed.
     package func prepare(
         _ cancellation: UpgradeCancellation, resting: @escaping @Sendable () -> Void,
         holdingWriters: @escaping () throws -> any WriterHold

@@ -99,7 +99,7 @@ public struct Configuration: Sendable {
         public var onDamage = OnDamage.rebuildIndexes
         /// When a legacy file is encrypted.
         public var when = EncryptionTime.beforeOpening
-        /// The number of unfinished upgrades, ended by a watchdog or a crash, after which ``onRepeatedFailure`` applies.
+        /// The number of upgrades ended by a watchdog or a crash after which ``onRepeatedFailure`` applies.
         ///
         /// After as many unfinished decryptions or key changes, the encrypted file is opened as it is, with a warning.
         /// Shadow proofs, and the last steps of encryptions while the store is open, are counted separately.

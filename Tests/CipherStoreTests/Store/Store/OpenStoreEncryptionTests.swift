@@ -384,7 +384,7 @@ struct OpenStoreEncryptionTests {
     }
 
     @Test(
-        "A key provider that fails or returns two different keys, even after the copy is made, leaves the plaintext file",
+        "A provider that fails or returns two different keys, even after the copy is made, leaves the plaintext file",
         arguments: [1, 2, 3], [true, false])
     func provider(call: Int, fails: Bool) async throws {
         try opening.writeLegacy()
