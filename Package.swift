@@ -207,7 +207,9 @@ let package = Package(
         ),
         .target(
             name: "CipherStoreTestKit",
-            dependencies: ["CipherErrors", "CipherKeyProviders", "CipherSQLite", "CipherSchemaMigration", "CipherStore"],
+            dependencies: [
+                "CipherErrors", "CipherKeyProviders", "CipherSQLite", "CipherSchemaMigration", "CipherStore",
+            ],
             swiftSettings: strict
         ),
         // A separate product, because it needs Foundation on every platform.

@@ -80,7 +80,7 @@ public struct StoreError: Error, Sendable {
         case upgradeNeeded
         /// The store was called in an unsupported way, such as inside its own closure.
         case misuse
-        /// The caller cancelled.
+        /// The caller canceled.
         case cancelled
         /// The configuration or one of its steps is wrong, whatever the database contains; the detail names the
         /// location.
@@ -167,7 +167,7 @@ extension StoreError {
         case lostDatabase = "the database is lost; another program's file has replaced it"
     }
 
-    /// Creates the error for an operation that the caller cancelled before it changed the database.
+    /// Creates the error for an operation that the caller canceled before it changed the database.
     package static func cancelled(_ path: String) -> StoreError {
         StoreError(.cancelled, path: path, "the operation was canceled", changed: .nothing)
     }

@@ -4,8 +4,8 @@ internal import CipherSystemFiles
 
 /// A provider whose key comes from an async closure of the app, which may query a server, another process or the user.
 ///
-/// The closure runs in its own task while the thread that needs the key waits. The task is cancelled when nothing waits
-/// for it any more: after the `keyTimeout` of the options, and when the opening is cancelled.
+/// The closure runs in its own task while the thread that needs the key waits. The task is canceled when nothing waits
+/// for it any more: after the `keyTimeout` of the options, and when the opening is canceled.
 public struct AsyncKeyProvider: KeyProvider {
     private let body: @Sendable (KeyPurpose, String) async throws -> CipherKey
 
@@ -60,6 +60,6 @@ extension KeyProvider where Self == AsyncKeyProvider {
 
 /// Whether anything still waits for the requested key.
 enum KeyWaiting {
-    /// Cancelled when nothing waits any more; `nil` if that is not known.
+    /// Canceled when nothing waits any more; `nil` if that is not known.
     @TaskLocal static var current: UpgradeCancellation?
 }

@@ -38,13 +38,13 @@ extension Connection {
         return result
     }
 
-    /// Throws if the work for which the connection was lent was cancelled.
+    /// Throws if the work for which the connection was lent was canceled.
     ///
     /// Call this method in closures that work for a long time between two statements. A running statement ends by
     /// itself, and `Task.isCancelled` is of no use inside a closure, which runs outside the task. If the work cannot be
-    /// cancelled, as in the hooks and steps of an opening, the method never throws.
+    /// canceled, as in the hooks and steps of an opening, the method never throws.
     ///
-    /// - Throws: `CancellationError` if the work was cancelled; ``DatabaseError`` with `SQLITE_MISUSE` outside the
+    /// - Throws: `CancellationError` if the work was canceled; ``DatabaseError`` with `SQLITE_MISUSE` outside the
     ///   closure.
     public func checkCancellation() throws {
         try checkThread()

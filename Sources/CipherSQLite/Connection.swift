@@ -63,7 +63,7 @@ public final class Connection {
     var misuseInLoan: String?
     /// Whether the raw handle is lent to a closure.
     var isRawHandleLent = false
-    /// A closure that returns whether the work that uses the connection was cancelled.
+    /// A closure that returns whether the work that uses the connection was canceled.
     package var isCancelled: () -> Bool = { false }
     /// The time when a statement was first blocked by another connection's lock, while that is measured.
     var waitingSince: ContinuousClock.Instant?

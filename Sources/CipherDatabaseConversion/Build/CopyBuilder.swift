@@ -125,7 +125,7 @@ struct CopyBuilder {
         try connection.proveReadable()
         try connection.attachEmpty(
             try sealing ?? copy.layer(), as: "copy",
-            // The page size is SQLCipher's, with reserved space after the content for the HMAC and initialisation
+            // The page size is SQLCipher's, with reserved space after the content for the HMAC and initialization
             // vector.
             pages: sealing.map { _ in (PageSealer.pageSize, PageSealer.reservedSize) })
         if let copyKey, sealing == nil {
@@ -194,7 +194,7 @@ struct CopyBuilder {
 
     /// Reports the copy's growth as the progress.
     ///
-    /// If the upgrade is cancelled, the running statement stops.
+    /// If the upgrade is canceled, the running statement stops.
     private func watch(_ connection: Connection, _ growth: CopyGrowth) {
         let copy = copy
         let observer = observer

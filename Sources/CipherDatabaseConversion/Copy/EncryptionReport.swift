@@ -47,9 +47,10 @@ public struct EncryptionReport: Sendable, Codable, Equatable {
     public var bytesBefore: Int64
     /// The size of the file after the run, in bytes.
     public var bytesAfter: Int64
-    /// The wall-clock time in seconds.
+    /// The wall-clock time in seconds; for a conversion of an open store, that of the last step, in which the file is
+    /// replaced.
     public var seconds: Double
-    /// The wall-clock time of each stage in seconds.
+    /// The wall-clock time of each stage in seconds; for a conversion of an open store, of the stages of the last step.
     public var stageSeconds: [String: Double]
     /// The version of SQLCipher that was used.
     public var cipherVersion: String

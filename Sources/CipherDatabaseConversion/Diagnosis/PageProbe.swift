@@ -10,7 +10,7 @@ internal import CipherSQLiteFormat
 ///
 /// SQLite keeps zeros at bytes 72 to 91 of page 1. In CBC mode, decrypting a block needs only the key and the block
 /// before it. These bytes therefore distinguish the right key from other keys, whatever the page size, HMAC and
-/// initialisation vector are, and even in a file that is truncated within its first page. If that page is damaged, the
+/// initialization vector are, and even in a file that is truncated within its first page. If that page is damaged, the
 /// HMAC of another page, or its shape, decides. Source: NIST SP 800-38A, section 6.2; SQLite, "Database File Format",
 /// section 1.3.
 final class PageProbe {
@@ -125,7 +125,7 @@ final class PageProbe {
     func hasOtherPages(of pageSize: Int) -> Bool { samples[pageSize]?.isEmpty == false }
 
     /// Returns the page size and the number of bytes that SQLCipher reserves at the end of a page, from the header
-    /// decrypted with its initialisation vector.
+    /// decrypted with its initialization vector.
     ///
     /// This is for files without an HMAC, and for a page 1 whose HMAC is wrong.
     ///
@@ -139,7 +139,7 @@ final class PageProbe {
                     guard let page = seal.opened(Array(start[..<pageSize]), from: pageStart, decryption),
                         case let header = FileHeader(bytes: page, fileSize: size),
                         header.geometry?.pageSize == pageSize, page[21..<24].elementsEqual([64, 32, 32]),
-                        // If the header is readable, these fields depend on the initialisation vector.
+                        // If the header is readable, these fields depend on the initialization vector.
                         (1...4).contains(header.schemaFormat), header.textEncoding != nil
                     else { continue }
                     return (pageSize, seal.reserved, pageStart)

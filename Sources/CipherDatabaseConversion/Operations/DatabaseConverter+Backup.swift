@@ -20,7 +20,7 @@ extension DatabaseConverter {
     /// mode, writers wait for the backup, for as long as their lock timeout allows. An open ``EncryptedStore`` makes
     /// its own backups, which never cause its writers to fail.
     ///
-    /// The task can be cancelled until the backup is renamed into place. A cancelled backup leaves nothing.
+    /// The task can be canceled until the backup is renamed into place. A canceled backup leaves nothing.
     ///
     /// - Parameters:
     ///   - database: The database file.
@@ -55,7 +55,7 @@ extension DatabaseConverter {
     /// Use `cancellation` to stop the backup from another thread.
     ///
     /// - Throws: ``StoreError`` with the same codes as the asynchronous method, and `cancelled` if the backup was
-    ///   cancelled in time.
+    ///   canceled in time.
     @available(*, noasync, message: "await backup(of:to:keyProvider:) instead")
     @discardableResult
     public static func backupBlocking(
@@ -92,7 +92,7 @@ extension DatabaseConverter {
     /// A database that cannot be opened is not replaced, because its log may contain data that exists nowhere else.
     /// Move that database elsewhere together with the files beside it, and then restore again.
     ///
-    /// The task can be cancelled until the copy takes the database's place.
+    /// The task can be canceled until the copy takes the database's place.
     ///
     /// - Parameters:
     ///   - database: The database file; it may be missing, and its directory must exist.
@@ -126,7 +126,7 @@ extension DatabaseConverter {
     /// Use `cancellation` to stop the run from another thread.
     ///
     /// - Throws: ``StoreError`` with the same codes as the asynchronous method, and `cancelled` if the run was
-    ///   cancelled in time.
+    ///   canceled in time.
     @available(*, noasync, message: "await restore(_:from:keyProvider:) instead")
     @discardableResult
     public static func restoreBlocking(

@@ -40,7 +40,7 @@ extension DatabaseConverter {
     /// Use `cancellation` to stop the diagnosis from another thread.
     ///
     /// - Throws: ``StoreError`` with the same codes as the asynchronous method, and `cancelled` if the diagnosis was
-    ///   cancelled.
+    ///   canceled.
     @available(*, noasync, message: "await diagnose(_:keyProvider:options:) instead")
     public static func diagnoseBlocking(
         _ database: URL, keyProvider: (any KeyProvider)?, options: DiagnosisOptions = DiagnosisOptions(),

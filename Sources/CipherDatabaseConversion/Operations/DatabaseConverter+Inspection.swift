@@ -40,7 +40,7 @@ extension DatabaseConverter {
     /// Use `cancellation` to stop the proof from another thread.
     ///
     /// - Throws: ``StoreError`` with the same codes as the asynchronous method, and `cancelled` if the proof was
-    ///   cancelled.
+    ///   canceled.
     @available(*, noasync, message: "await shadowProof(of:keyProvider:) instead")
     public static func shadowProofBlocking(
         of database: URL, keyProvider: any KeyProvider, options: ConversionOptions = ConversionOptions(),

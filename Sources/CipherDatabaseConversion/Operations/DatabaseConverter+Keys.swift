@@ -14,7 +14,7 @@ extension DatabaseConverter {
     /// Decrypts an encrypted database in place, which undoes an encryption.
     ///
     /// The file is replaced in one step by its proven plaintext copy. A file that is already plaintext is left as it
-    /// is. The task can be cancelled until the copy takes the original's place. After a cancellation, the rows and the
+    /// is. The task can be canceled until the copy takes the original's place. After a cancellation, the rows and the
     /// journal mode are as they were. A `-wal` may have been merged into the file, and a journal rolled back, as SQLite
     /// does whenever it opens a file; the change counter in the file's header is then different.
     ///
@@ -26,7 +26,7 @@ extension DatabaseConverter {
     ///   - progress: Called with the progress of the run, on the thread that decrypts.
     /// - Returns: A report of what was done; `alreadyPlaintext` if the file was plaintext before.
     /// - Throws: ``StoreError``, with the code `missingFile`, or `keyDoesNotFit` if the file has another key or format;
-    ///   `CancellationError` if the task was cancelled in time.
+    ///   `CancellationError` if the task was canceled in time.
     @discardableResult
     public static func decrypt(
         _ database: URL, keyProvider: any KeyProvider, formats: [CipherSettings] = [CipherSettings()],
@@ -41,7 +41,7 @@ extension DatabaseConverter {
     ///
     /// The cancellation stops the run from another thread.
     ///
-    /// - Throws: ``StoreError``, with the code `cancelled` if the run was cancelled in time.
+    /// - Throws: ``StoreError``, with the code `cancelled` if the run was canceled in time.
     @available(*, noasync, message: "await decrypt(_:keyProvider:) instead")
     @discardableResult
     public static func decryptBlocking(
@@ -82,7 +82,7 @@ extension DatabaseConverter {
     /// - Returns: A report of what was done; `alreadyRekeyed` if the file had the new key and format before.
     /// - Throws: ``StoreError``, with the code `missingFile`, `keyDoesNotFit` if neither key opens the file,
     ///   `keyUnchanged` if both are equal, or `unexpectedPlaintext` if the file is not encrypted; `CancellationError`
-    ///   if the task was cancelled in time.
+    ///   if the task was canceled in time.
     @discardableResult
     public static func changeKey(
         of database: URL, from oldKey: any KeyProvider, to newKey: (any KeyProvider)?,
@@ -98,7 +98,7 @@ extension DatabaseConverter {
     ///
     /// The cancellation stops the run from another thread.
     ///
-    /// - Throws: ``StoreError``, with the code `cancelled` if the run was cancelled in time.
+    /// - Throws: ``StoreError``, with the code `cancelled` if the run was canceled in time.
     @available(*, noasync, message: "await changeKey(of:from:to:) instead")
     @discardableResult
     public static func changeKeyBlocking(

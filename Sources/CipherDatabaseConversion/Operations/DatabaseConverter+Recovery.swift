@@ -56,7 +56,7 @@ extension DatabaseConverter {
     /// The cancellation stops the recovery from another thread.
     ///
     /// - Throws: ``StoreError`` with the same codes as the asynchronous method, and `cancelled` if the recovery was
-    ///   cancelled in time.
+    ///   canceled in time.
     @available(*, noasync, message: "await recover(_:to:keyProvider:) instead")
     @discardableResult
     public static func recoverBlocking(
@@ -131,7 +131,7 @@ extension DatabaseConverter {
     /// The cancellation stops the recovery from another thread.
     ///
     /// - Throws: ``StoreError`` with the same codes as the asynchronous method, and `cancelled` if the recovery was
-    ///   cancelled in time.
+    ///   canceled in time.
     @available(*, noasync, message: "await recover(inPlace:keyProvider:) instead")
     @discardableResult
     public static func recoverBlocking(

@@ -24,7 +24,7 @@ public enum DatabaseConverter {
     /// let key = try keys.key(for: .existing, database: file.path).text  // what the wrapper hands to sqlite3_key
     /// ```
     ///
-    /// The task can be cancelled until the copy takes the original's place. After a cancellation, the rows and the
+    /// The task can be canceled until the copy takes the original's place. After a cancellation, the rows and the
     /// journal mode are as they were. A `-wal` may have been merged into the file, and a journal rolled back, as SQLite
     /// does whenever it opens a file; the change counter in the file's header is then different.
     ///
@@ -36,7 +36,7 @@ public enum DatabaseConverter {
     ///   - progress: Called with the progress of the upgrade, on the thread that encrypts.
     /// - Returns: A report of what was done; `alreadyEncrypted` if the file was encrypted before.
     /// - Throws: ``StoreError``, with the code `keyDoesNotFit` if the file has another key; `CancellationError` if the
-    ///   task was cancelled in time.
+    ///   task was canceled in time.
     @discardableResult
     public static func encrypt(
         _ database: URL, keyProvider: any KeyProvider, options: ConversionOptions = ConversionOptions(),
@@ -51,7 +51,7 @@ public enum DatabaseConverter {
     ///
     /// Use `cancellation` to stop the upgrade from another thread.
     ///
-    /// - Throws: ``StoreError``, with the code `cancelled` if the upgrade was cancelled in time.
+    /// - Throws: ``StoreError``, with the code `cancelled` if the upgrade was canceled in time.
     @available(*, noasync, message: "await encrypt(_:keyProvider:) instead")
     @discardableResult
     public static func encryptBlocking(

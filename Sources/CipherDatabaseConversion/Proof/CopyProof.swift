@@ -410,7 +410,7 @@ private final class ProofProgress: @unchecked Sendable {
 
     func add(_ count: Int64) { lock.withLock { bytes += count } }
 
-    /// Adds to the count, and throws if the worker has been cancelled.
+    /// Adds to the count, and throws if the worker has been canceled.
     func add(_ count: Int64, checking cancellation: UpgradeCancellation) throws {
         add(count)
         if cancellation.isCancelled { throw CancellationError() }

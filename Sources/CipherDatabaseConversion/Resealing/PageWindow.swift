@@ -87,7 +87,7 @@ final class PageWindow: PageSource {
 
 /// A part of the HMAC of a sealed page.
 ///
-/// The HMAC covers the encrypted content, the initialisation vector and the page's number, so a page with the same HMAC
+/// The HMAC covers the encrypted content, the initialization vector and the page's number, so a page with the same HMAC
 /// has the same content. A checkpoint copies pages unchanged.
 /// Source: SQLCipher Design, "Database Encryption and Decryption" and "Per-Page MAC".
 struct PageMark: Equatable {

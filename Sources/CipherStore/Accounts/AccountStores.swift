@@ -27,7 +27,7 @@ public actor AccountStores {
     private struct Entry {
         let id: Int
         let opening: Task<EncryptedStore, any Error>
-        /// The number of calls that wait for the opening and were not cancelled.
+        /// The number of calls that wait for the opening and were not canceled.
         var waiting = 0
     }
 
@@ -140,7 +140,7 @@ public actor AccountStores {
                 forget(entry.id, key)
             } catch let error as CancellationError {
                 forget(entry.id, key)
-                // The last call that waited for that opening was cancelled, and this call began after that.
+                // The last call that waited for that opening was canceled, and this call began after that.
                 if Task.isCancelled { throw error }
             } catch {
                 forget(entry.id, key)
@@ -189,17 +189,17 @@ public actor AccountStores {
         }
     }
 
-    /// Cancels an opening once every call that waits for it has been cancelled.
+    /// Cancels an opening once every call that waits for it has been canceled.
     private func giveUp(_ id: Int, _ key: Key) {
         guard let entry = entries[key], entry.id == id else { return }
         entries[key]?.waiting -= 1
         if entry.waiting == 1 { entry.opening.cancel() }
     }
 
-    /// Returns the number of calls that wait for an opening and were not cancelled.
+    /// Returns the number of calls that wait for an opening and were not canceled.
     package func waiting(for account: String) -> Int { entries[Key(account.utf8)]?.waiting ?? 0 }
 
-    /// Returns whether the opening of an account was cancelled.
+    /// Returns whether the opening of an account was canceled.
     package func isCancelled(_ account: String) -> Bool { entries[Key(account.utf8)]?.opening.isCancelled == true }
 
     private func forget(_ id: Int, _ key: Key) {
@@ -275,7 +275,7 @@ public actor AccountStores {
     /// An opening in progress finishes first. Until ``resumeAll()``, opening another account fails with `suspended`.
     ///
     /// - Parameter limit: The limit of ``EncryptedStore/suspend(interruptingAfter:)``. Openings still in progress at
-    ///   the limit are cancelled, and fail with `suspended`;
+    ///   the limit are canceled, and fail with `suspended`;
     ///   ``EncryptedStore/open(_:directory:keyProvider:options:progress:)`` describes the state after a cancellation.
     public func suspendAll(interruptingAfter limit: Duration? = nil) async {
         isSuspended = true

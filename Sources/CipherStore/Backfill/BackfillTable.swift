@@ -14,7 +14,7 @@ package enum BackfillTable {
         /// The number of rows visited in all runs.
         var done: Int
         package var isFinished: Bool
-        /// The reason that the latest run ended early; `nil` if that run did not end early, or was only cancelled or
+        /// The reason that the latest run ended early; `nil` if that run did not end early, or was only canceled or
         /// killed.
         package var failure: String?
         /// The time of the last change: ISO 8601, in UTC.

@@ -27,7 +27,7 @@ extension EncryptedStore {
     /// ```
     ///
     /// Each batch is a transaction that includes its checkpoint, which is stored in the database. To resume a run that
-    /// was killed, was cancelled or failed, call this again, for instance at every launch; a finished backfill does
+    /// was killed, was canceled or failed, call this again, for instance at every launch; a finished backfill does
     /// nothing. Other reads and writes run between the batches.
     ///
     /// Rows are visited by ascending rowid. Of the rows that are inserted meanwhile, those after the checkpoint are

@@ -44,7 +44,7 @@ extension EncryptedStore {
     ///
     /// Use `cancellation` to end the recovery from another thread.
     ///
-    /// - Throws: ``StoreError`` with the same codes as that method, and `cancelled` if the recovery was cancelled in
+    /// - Throws: ``StoreError`` with the same codes as that method, and `cancelled` if the recovery was canceled in
     ///   time.
     @available(*, noasync, message: "await recover(_:directory:keyProvider:template:options:progress:) instead")
     @discardableResult

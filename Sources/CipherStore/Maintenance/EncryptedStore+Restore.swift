@@ -47,7 +47,7 @@ extension EncryptedStore {
     ///
     /// Use `cancellation` to end the restore from another thread.
     ///
-    /// - Throws: ``StoreError`` with the same codes as that method, and `cancelled` if the restore was cancelled in
+    /// - Throws: ``StoreError`` with the same codes as that method, and `cancelled` if the restore was canceled in
     ///   time.
     @available(*, noasync, message: "await restore(_:directory:from:keyProvider:) instead")
     @discardableResult

@@ -11,7 +11,7 @@ internal import CipherSQLite
 ///
 /// Each value is read from a consistent snapshot of the database. It is read when it is requested, so a slow consumer
 /// receives the latest value and skips the values in between. Several tasks may iterate over the same observation
-/// independently. The observation ends with the first error, when the store is closed, or when the task is cancelled.
+/// independently. The observation ends with the first error, when the store is closed, or when the task is canceled.
 /// While the store is suspended, the observation waits.
 public struct DatabaseObservation<Output: Sendable>: AsyncSequence, Sendable {
     let store: EncryptedStore
@@ -35,7 +35,7 @@ public struct DatabaseObservation<Output: Sendable>: AsyncSequence, Sendable {
             self.changes = changes
         }
 
-        /// Returns the next value as soon as there is one; `nil` after the task was cancelled.
+        /// Returns the next value as soon as there is one; `nil` after the task was canceled.
         ///
         /// - Throws: Any error thrown by the closure; ``DatabaseError``, with `SQLITE_READONLY` if it tries to write;
         ///   ``StoreError``, with the code `closed` after the store was closed.
@@ -84,7 +84,7 @@ public struct TableChanges: AsyncSequence, Sendable {
             self.changes = changes
         }
 
-        /// Returns after the next commit that touches the tables; `nil` after the task was cancelled.
+        /// Returns after the next commit that touches the tables; `nil` after the task was canceled.
         ///
         /// - Throws: ``StoreError``, with the code `misuse` if the database has no such table, and `closed` after the
         ///   store was closed.

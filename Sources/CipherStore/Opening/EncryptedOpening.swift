@@ -86,7 +86,7 @@ extension StoreError {
     /// A full disk or an extension of the app that has the file open should lock no user out.
     ///
     /// The change can also wait if the new key is unavailable or equals the old one. The change is not postponed if the
-    /// provider returned two different keys, or if the change was cancelled.
+    /// provider returned two different keys, or if the change was canceled.
     var leavesFileUsable: Bool {
         if isOfKeyProvider { return true }
         return switch code {

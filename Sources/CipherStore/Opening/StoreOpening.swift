@@ -248,7 +248,7 @@ package struct StoreOpening {
     /// that it does not repeat forever.
     ///
     /// - Returns: The report of the proof, and warnings about files that earlier runs left.
-    /// - Throws: ``StoreError`` with the code `cancelled` if the launch itself was cancelled.
+    /// - Throws: ``StoreError`` with the code `cancelled` if the launch itself was canceled.
     private func proveShadow(_ inspector: Inspector) throws -> (LaunchReport, warnings: [String]) {
         let attempts = Attempts(paths: paths, options: options, kind: .shadow)
         var warnings: [String] = []
@@ -268,6 +268,8 @@ package struct StoreOpening {
         } catch let error as StoreError where error.code == .cancelled {
             throw error
         } catch {
+            // The report for the statistics has only the error's code.
+            warnings.append("the shadow proof failed: \(StoreError.reason(error))")
             return (LaunchReport(shadowError: error), warnings)
         }
     }

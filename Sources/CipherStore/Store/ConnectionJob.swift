@@ -17,7 +17,7 @@ package final class ConnectionJob: @unchecked Sendable {
 
     // `reason` and `ending` are read and written only under `lock`. All other properties except `awaited` never change.
     private let lock = Lock()
-    /// The reason for the cancellation; `nil` if the job was not cancelled.
+    /// The reason for the cancellation; `nil` if the job was not canceled.
     private var reason: (any Error)?
     /// Ends the job's current work.
     private var ending: (@Sendable () -> Void)?
@@ -99,7 +99,7 @@ package final class ConnectionJob: @unchecked Sendable {
 
     var isCancelled: Bool { lock.withLock { reason != nil } }
 
-    /// The error that a cancelled job throws.
+    /// The error that a canceled job throws.
     var cancellation: any Error { lock.withLock { reason } ?? CancellationError() }
 
     /// Ends the job's current work.
@@ -116,7 +116,7 @@ package final class ConnectionJob: @unchecked Sendable {
 
     /// Runs `body`, which a cancellation ends.
     ///
-    /// - Throws: The reason for the cancellation if the job was cancelled before `body` ended, whatever the outcome of
+    /// - Throws: The reason for the cancellation if the job was canceled before `body` ended, whatever the outcome of
     ///   `body`.
     func whileInterruptible<Output>(
         _ connection: Connection, inTransaction: Bool = true, _ body: (Connection) throws -> Output

@@ -105,7 +105,7 @@ package final class ConnectionQueue: @unchecked Sendable {
     private func run<Output: Sendable>(
         _ makeJob: (@escaping Completion<Output>) -> ConnectionJob
     ) async throws -> Output {
-        // The handler of a cancelled task runs concurrently with the job, which could end first.
+        // The handler of a canceled task runs concurrently with the job, which could end first.
         try Task.checkCancellation()
         let cancellation = JobCancellation()
         return try await withTaskCancellationHandler {
@@ -328,7 +328,7 @@ package final class ConnectionQueue: @unchecked Sendable {
 
     /// Runs `body` while no job of this queue runs and no connection is open.
     ///
-    /// If `body` succeeded, its result is returned even if the job was cancelled at its end.
+    /// If `body` succeeded, its result is returned even if the job was canceled at its end.
     private func holdingBack<Output>(
         for job: ConnectionJob, _ limit: Duration?, _ body: (UpgradeCancellation) throws -> Output
     ) throws -> Output {

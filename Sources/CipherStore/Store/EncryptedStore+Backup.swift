@@ -18,7 +18,7 @@ extension EncryptedStore {
     /// briefly, and the log grows meanwhile. If the file is not in WAL mode, writers wait until the backup is finished.
     /// A backup that has begun finishes even if the store is closed.
     ///
-    /// Cancelling the task ends the backup at any time before it is renamed into place; nothing is then left of it.
+    /// Canceling the task ends the backup at any time before it is renamed into place; nothing is then left of it.
     ///
     /// - Parameters:
     ///   - backup: The location of the backup. Its directory must exist, and no file may have its name.
@@ -40,7 +40,7 @@ extension EncryptedStore {
     ///
     /// Use `cancellation` to end the backup from another thread.
     ///
-    /// - Throws: ``StoreError`` with the same codes as that method, `cancelled` if the backup was cancelled in time,
+    /// - Throws: ``StoreError`` with the same codes as that method, `cancelled` if the backup was canceled in time,
     ///   and `misuse` inside a closure of this store.
     @available(*, noasync, message: "await backup(to:keyProvider:progress:) instead")
     @discardableResult

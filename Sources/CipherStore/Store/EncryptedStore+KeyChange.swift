@@ -17,7 +17,7 @@ extension EncryptedStore {
     /// such a rotation is passed here, it is notified when the old key can be dropped. A crash leaves nothing of an
     /// unfinished copy.
     ///
-    /// Cancelling the task or suspending the store ends the change at any time before the copy replaces the file.
+    /// Canceling the task or suspending the store ends the change at any time before the copy replaces the file.
     ///
     /// - Parameters:
     ///   - newKey: The provider of the new key, which may create it; called on another thread.
@@ -52,7 +52,7 @@ extension EncryptedStore {
     ///
     /// Use `cancellation` to end it from another thread.
     ///
-    /// - Throws: ``StoreError`` with the same codes as that method, `cancelled` if the change was cancelled in time,
+    /// - Throws: ``StoreError`` with the same codes as that method, `cancelled` if the change was canceled in time,
     ///   and `misuse` inside a closure of this store.
     @available(*, noasync, message: "await changeKey(to:progress:) instead")
     @discardableResult

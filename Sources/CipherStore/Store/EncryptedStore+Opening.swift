@@ -16,7 +16,7 @@ extension EncryptedStore {
     /// its verified copy. Then the schema is migrated to the configuration's version. Everything runs on a separate
     /// thread.
     ///
-    /// Cancelling the task ends the wait for a key, and ends an encryption upgrade at any time before the copy replaces
+    /// Canceling the task ends the wait for a key, and ends an encryption upgrade at any time before the copy replaces
     /// the original; rows and journal mode are then unchanged. After the copy has replaced the original, the store
     /// opens despite the cancellation. A `-wal` may have been merged into the file and a journal rolled back, as SQLite
     /// does whenever it opens a database; this changes the change counter in the file's header.
@@ -27,7 +27,7 @@ extension EncryptedStore {
     ///   - keyProvider: The provider of the key, called on a separate thread.
     ///   - options: Timeouts, and the number of readers.
     ///   - progress: A closure that receives the progress of an encryption upgrade, on the thread that opens.
-    /// - Throws: ``StoreError``; `CancellationError` if the task was cancelled in time.
+    /// - Throws: ``StoreError``; `CancellationError` if the task was canceled in time.
     public static func open(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options(),
         progress: (@Sendable (UpgradeProgress) -> Void)? = nil
@@ -53,7 +53,7 @@ extension EncryptedStore {
     /// This is for programs that cannot await. An upgrade of a large file takes seconds, so do not call this on the
     /// main thread of an app. Use `cancellation` to end it from another thread.
     ///
-    /// - Throws: ``StoreError``, with the code `cancelled` if the upgrade was cancelled in time.
+    /// - Throws: ``StoreError``, with the code `cancelled` if the upgrade was canceled in time.
     @available(*, noasync, message: "await open(_:directory:keyProvider:options:progress:) instead")
     public static func openBlocking(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options(),

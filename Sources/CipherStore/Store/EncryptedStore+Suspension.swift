@@ -119,7 +119,7 @@ extension EncryptedStore {
     ///   - limit: How long to wait for running reads while other calls wait; `nil` for no limit.
     ///   - body: A closure that may replace the file with another database, and must then change the key that it
     ///     receives to the new database's key. Its cancellation combines the task's with that of a suspension whose
-    ///     limit has passed. If it returns without an error it has succeeded, whether or not it was cancelled.
+    ///     limit has passed. If it returns without an error it has succeeded, whether or not it was canceled.
     /// - Throws: Any error thrown by `body`; ``ReadsGoOn`` after the limit; ``StoreError`` with the code `closed`,
     ///   `suspended`, or `misuse` if closures of several stores wait for each other; `CancellationError`.
     package func withConnectionsClosed<Output: Sendable>(

@@ -10,7 +10,7 @@ extension EncryptedStore {
     /// reads finish; meanwhile the store has no connection, and calls wait. No other process may have the file open. A
     /// store that was opened read-only finds a different file afterwards, and must be opened again.
     ///
-    /// Cancelling the task ends the operation at any time before the copy replaces the file.
+    /// Canceling the task ends the operation at any time before the copy replaces the file.
     ///
     /// - Parameter progress: A closure that receives the progress, on the thread that does the work.
     /// - Returns: A report of what was copied and compared, including the sizes before and after.

@@ -114,7 +114,7 @@ public final class EncryptedStore: Sendable {
     /// Runs `body` on a reader, with a consistent view of the database.
     ///
     /// Up to ``Options/maximumReaders`` reads run at the same time, alongside the writer; further reads wait in order.
-    /// Cancelling the task removes a waiting read, and interrupts the statement of a running one and its wait for a
+    /// Canceling the task removes a waiting read, and interrupts the statement of a running one and its wait for a
     /// lock.
     ///
     /// - Throws: Any error thrown by `body`; ``DatabaseError``, with `SQLITE_READONLY` if `body` tries to write and
@@ -133,7 +133,7 @@ public final class EncryptedStore: Sendable {
     /// Runs `body` on the writer in a transaction, which is on the disk when this returns and is rolled back if `body`
     /// throws.
     ///
-    /// One write runs at a time; further writes wait in order. Cancelling the task removes a waiting write, and
+    /// One write runs at a time; further writes wait in order. Canceling the task removes a waiting write, and
     /// interrupts and rolls back a running one. A commit that has begun is not rolled back, and this returns normally.
     ///
     /// - Throws: Any error thrown by `body`; ``DatabaseError``, with `SQLITE_AUTH` if `body` runs a statement whose
@@ -163,7 +163,7 @@ public final class EncryptedStore: Sendable {
     ///
     /// Each statement outside a transaction is committed on its own, and stays committed even if an error is thrown
     /// later. The connection is closed after `body`, which discards its settings and temporary tables. Other writes
-    /// wait meanwhile. Cancelling the task interrupts the running statement. Afterwards, every observation reads again.
+    /// wait meanwhile. Canceling the task interrupts the running statement. Afterwards, every observation reads again.
     /// Do not run `VACUUM` before a backfill of a table without an INTEGER PRIMARY KEY has finished: it may change the
     /// rowids.
     ///
@@ -219,7 +219,7 @@ public final class EncryptedStore: Sendable {
     ///
     /// A store writes the log into the file on its own when the log has 1,000 pages, and also empties it when the last
     /// connection closes. Call this at other times, such as before an app is suspended or the file is copied. It runs
-    /// between writes, and waits for writes of other processes for up to ``Options/busyTimeout``. Cancelling the task
+    /// between writes, and waits for writes of other processes for up to ``Options/busyTimeout``. Canceling the task
     /// ends the wait. Afterwards, every observation reads again.
     ///
     /// - Returns: Whether the whole log is in the file; `false` if a reader of an older state or another process

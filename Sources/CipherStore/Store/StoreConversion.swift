@@ -12,7 +12,7 @@ internal import CipherSystemFiles
 /// ```
 ///
 /// The encryption begins when the store is opened. It ends when the encrypted copy has replaced the database, when an
-/// error prevents that, or when it is cancelled or the store is closed. In every case the store continues, and the next
+/// error prevents that, or when it is canceled or the store is closed. In every case the store continues, and the next
 /// launch starts again if the database is still plaintext. When the store is suspended, the attempt is abandoned, and a
 /// new one begins after the store is resumed.
 public final class StoreConversion: @unchecked Sendable {
@@ -152,7 +152,7 @@ public final class StoreConversion: @unchecked Sendable {
 
     // MARK: For the store
 
-    /// Runs `body` repeatedly until it succeeds, fails for a reason other than a suspension, or is cancelled.
+    /// Runs `body` repeatedly until it succeeds, fails for a reason other than a suspension, or is canceled.
     func run(_ body: (UpgradeCancellation) throws -> EncryptionReport) {
         job.run { runHere(body) }
     }

@@ -16,7 +16,7 @@ package enum StoreTransaction: Sendable {
     /// Runs `body` in its transaction.
     ///
     /// - Throws: Any error thrown by `body`, ``StoreError`` with the code `misuse` if `body` ended the transaction, and
-    ///   the reason for the cancellation if the job was cancelled.
+    ///   the reason for the cancellation if the job was canceled.
     func run<Output>(
         on connection: Connection, as job: ConnectionJob, _ body: (Connection) throws -> Output
     ) throws -> Output {
@@ -47,7 +47,7 @@ package enum StoreTransaction: Sendable {
                 connection.recordWrites()
             }
             let output = try job.whileInterruptible(connection, body)
-            // A commit is not cancelled, however long it waits.
+            // A commit is not canceled, however long it waits.
             connection.isCancelled = { false }
             guard connection.isInTransaction else { throw transactionEnded(connection) }
             switch self {

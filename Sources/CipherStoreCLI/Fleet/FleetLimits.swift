@@ -71,7 +71,7 @@ final class FleetPace: @unchecked Sendable {
         self.cancellation = cancellation
     }
 
-    /// Waits until a file of this size may start, or the run is cancelled.
+    /// Waits until a file of this size may start, or the run is canceled.
     func wait(for bytes: Int64) {
         UpgradeCancellation.waking(lock, cancellation) {
             let begin = max(free, .now)

@@ -13,7 +13,7 @@ package final class BlockingAnswer<Output: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// Waits for the outcome; returns `nil` if there is no outcome by the deadline, or if the wait is cancelled.
+    /// Waits for the outcome; returns `nil` if there is no outcome by the deadline, or if the wait is canceled.
     package func wait(
         until deadline: ContinuousClock.Instant, or cancellation: UpgradeCancellation? = nil
     ) -> Result<Output, any Error>? {

@@ -17,7 +17,7 @@ struct AsyncKeyProviderTests {
 
     /// An answer that never comes.
     ///
-    /// It records that its task was cancelled.
+    /// It records that its task was canceled.
     private static func never(_ asked: Gate, _ cancelled: Gate) -> AsyncKeyProvider {
         .async { _, _ in
             asked.arrive()
@@ -58,7 +58,7 @@ struct AsyncKeyProviderTests {
         #expect(try folder.names.isEmpty)
     }
 
-    @Test("A key that does not arrive in time is keyStoreUnavailable, and the closure's task is cancelled")
+    @Test("A key that does not arrive in time is keyStoreUnavailable, and the closure's task is canceled")
     func timeout() async throws {
         let (asked, cancelled) = (Gate(), Gate())
         var fixture = StoreFixture(folder)

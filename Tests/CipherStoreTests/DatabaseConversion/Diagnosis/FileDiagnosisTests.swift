@@ -244,7 +244,7 @@ struct FileDiagnosisTests {
         #expect(!none.isComplete)
     }
 
-    @Test("A cancelled search ends")
+    @Test("A canceled search ends")
     func cancellation() throws {
         let file = try PlantedFile(bytes: Self.noise(16_384))
         let cancellation = UpgradeCancellation()

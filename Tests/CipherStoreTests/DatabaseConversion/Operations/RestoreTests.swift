@@ -237,7 +237,7 @@ struct RestoreTests {
         #expect(plaintext.code == .unexpectedPlaintext)
     }
 
-    @Test("A cancelled restore leaves the database unchanged", arguments: [UpgradeStage.building, .proving, .swapping])
+    @Test("A canceled restore leaves the database unchanged", arguments: [UpgradeStage.building, .proving, .swapping])
     func cancelled(stage: UpgradeStage) async throws {
         try make(database, "new")
         try make(backup, "old")

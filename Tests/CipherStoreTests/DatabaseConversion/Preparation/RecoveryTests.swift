@@ -407,7 +407,7 @@ struct RecoveryTests {
     }
 
     @Test(
-        "A run that is cancelled in any stage leaves the file and its journal mode unchanged",
+        "A run that is canceled in any stage leaves the file and its journal mode unchanged",
         arguments: UpgradeStage.allCases.filter { $0 != .migrating }, [true, false])
     func cancel(stage: UpgradeStage, keepBackup: Bool) throws {
         for journal in ["WAL", "DELETE"] {

@@ -22,7 +22,7 @@ struct EncryptedCopy {
         case right
         /// The HMAC is for another page number.
         case wrongNumber
-        /// The initialisation vector differs from the stored one, but the HMAC matches the stored one.
+        /// The initialization vector differs from the stored one, but the HMAC matches the stored one.
         case wrongVector
         /// The key of the HMAC is derived with another salt.
         case wrongSalt

@@ -149,7 +149,7 @@ struct RecordProofTests {
     }
 
     static let bytes = kinds.flatMap { kind in
-        // The content, the initialisation vector, and the HMAC.
+        // The content, the initialization vector, and the HMAC.
         [20, 4_020, 4_090].map { offset in
             Fault("byte \(offset) of \(kind.name) changed") { copy in
                 let number = try #require(try kind.find(copy))

@@ -67,7 +67,7 @@ import Testing
         INSERT INTO k SELECT id, t FROM a;
         """
 
-    @Test("A taken name, a missing folder and a cancelled run leave everything unchanged")
+    @Test("A taken name, a missing folder and a canceled run leave everything unchanged")
     func refusals() throws {
         let fixture = try RecoveryFixture()
         let before = try FolderDigest(fixture.folder.url)

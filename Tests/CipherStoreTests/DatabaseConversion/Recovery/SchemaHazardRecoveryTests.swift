@@ -143,7 +143,7 @@ import Testing
             try connection.value(String.self, "SELECT hex(name) FROM sqlite_sequence") == "74FFFE", "\(report)")
     }
 
-    @Test("A run that is cancelled while it reads leaves nothing")
+    @Test("A run that is canceled while it reads leaves nothing")
     func interrupted() throws {
         let fixture = try RecoveryFixture()
         try fixture.damage([3])

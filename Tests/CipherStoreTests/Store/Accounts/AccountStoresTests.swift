@@ -172,7 +172,7 @@ struct AccountStoresTests {
         await accounts.closeAll()
     }
 
-    @Test("A cancelled opening ends if no other call waits for it, and continues for those that do")
+    @Test("A canceled opening ends if no other call waits for it, and continues for those that do")
     func cancelledOpening() async throws {
         for isShared in [false, true] {
             let account = isShared ? "shared" : "alone"
@@ -353,7 +353,7 @@ struct AccountStoresTests {
         }
         await began.wait()
         let suspended = Task { await accounts.suspendAll(interruptingAfter: .zero) }
-        // The opening is already cancelled, and detects this as soon as its closure continues.
+        // The opening is already canceled, and detects this as soon as its closure continues.
         while await !accounts.isCancelled("ben") { await Task.yield() }
         released.arrive()
         await suspended.value

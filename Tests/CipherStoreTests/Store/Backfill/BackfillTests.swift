@@ -101,7 +101,7 @@ struct BackfillTests {
         #expect(try await state(store) == "finished")
     }
 
-    @Test("A backfill that is cancelled between batches keeps what is done, and is not a failure")
+    @Test("A backfill that is canceled between batches keeps what is done, and is not a failure")
     func cancellation() async throws {
         let store = try await open()
         try await fill(store, 0..<100)
@@ -125,7 +125,7 @@ struct BackfillTests {
         #expect(try await visits(store) == [1: 100])
     }
 
-    @Test("A backfill that is cancelled during a batch rolls the batch back")
+    @Test("A backfill that is canceled during a batch rolls the batch back")
     func cancellationInBatch() async throws {
         let store = try await open()
         try await fill(store, 0..<100)

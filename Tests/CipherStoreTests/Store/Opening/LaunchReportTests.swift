@@ -95,6 +95,7 @@ struct LaunchReportTests {
         }
         #expect(opened.report.outcome == .openedPlaintext)
         #expect(LaunchReport(opened.report).outcome == .shadowFailed)
+        #expect(opened.report.warnings.contains { $0.hasPrefix("the shadow proof failed: ") })
         #expect(LaunchReport(opened.report).errorCode == "keyUnavailable")
         #expect(try Fixture.rows(file, key: nil) == Fixture.allRows)
         #expect(try file.folder.names.allSatisfy { !$0.contains("-upgrade") && !$0.hasSuffix("-attempt") })

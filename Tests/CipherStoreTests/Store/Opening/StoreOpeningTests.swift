@@ -199,7 +199,7 @@ struct StoreOpeningTests {
     // MARK: Cancellation
 
     @Test(
-        "Opening a store leaves the legacy file unchanged if it is cancelled before the swap", .timeLimit(.minutes(20)),
+        "Opening a store leaves the legacy file unchanged if it is canceled before the swap", .timeLimit(.minutes(20)),
         arguments: [UpgradeStage.proving, .migrating, .swapping])
     func cancelled(stage: UpgradeStage) async throws {
         let fixture = StoreFixture(folder)
@@ -224,7 +224,7 @@ struct StoreOpeningTests {
         #expect(try await fixture.open().report.outcome == .encrypted)
     }
 
-    @Test("Opening a store changes nothing if it is cancelled before it begins")
+    @Test("Opening a store changes nothing if it is canceled before it begins")
     func cancelledBeforehand() async throws {
         let fixture = StoreFixture(folder)
         let mayBegin = Gate()

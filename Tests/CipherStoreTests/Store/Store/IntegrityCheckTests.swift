@@ -105,7 +105,7 @@ struct IntegrityCheckTests {
         await again.close()
     }
 
-    @Test("A cancelled check ends, even within a slice")
+    @Test("A canceled check ends, even within a slice")
     func cancelled() async throws {
         let store = try await openFilled()
         let check = Task {

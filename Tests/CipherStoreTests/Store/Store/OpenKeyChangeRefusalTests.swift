@@ -187,7 +187,7 @@ struct OpenKeyChangeRefusalTests {
     // MARK: Ending early
 
     @Test(
-        "If the change is cancelled at any stage, the store continues unchanged",
+        "If the change is canceled at any stage, the store continues unchanged",
         .enabled(if: FileLayer.canSeal(CipherSettings())),
         arguments: [UpgradeStage.building, .quiescing, .proving, .swapping], [true, false])
     func cancelled(stage: UpgradeStage, isFirst: Bool) async throws {
@@ -211,7 +211,7 @@ struct OpenKeyChangeRefusalTests {
     }
 
     @Test(
-        "If the blocking change is cancelled at any stage, the store continues unchanged",
+        "If the blocking change is canceled at any stage, the store continues unchanged",
         .enabled(if: FileLayer.canSeal(CipherSettings())),
         arguments: [UpgradeStage.building, .quiescing, .proving, .swapping])
     func cancelledBlocking(stage: UpgradeStage) async throws {

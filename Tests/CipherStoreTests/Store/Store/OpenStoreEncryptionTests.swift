@@ -336,7 +336,7 @@ struct OpenStoreEncryptionTests {
 
     // MARK: Early ends
 
-    @Test("A cancelled conversion leaves the plaintext file, with which the store continues")
+    @Test("A canceled conversion leaves the plaintext file, with which the store continues")
     func cancelled() async throws {
         let (store, conversion, gate) = try await opening.openHeld()
         conversion.cancel()

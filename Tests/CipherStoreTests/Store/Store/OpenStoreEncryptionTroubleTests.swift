@@ -112,7 +112,7 @@ struct OpenStoreEncryptionTroubleTests {
     }
 
     @Test(
-        "If the conversion is cancelled at any stage, the file is intact and in WAL mode",
+        "If the conversion is canceled at any stage, the file is intact and in WAL mode",
         arguments: UpgradeStage.allCases)
     func cancelledAtStage(stage: UpgradeStage) async throws {
         let (kept, isCancelled) = (SharedValue<StoreConversion?>(nil), Gate())

@@ -289,7 +289,7 @@ struct StoreBackupTests {
     }
 
     @Test(
-        "A cancelled backup leaves nothing, and the store continues",
+        "A canceled backup leaves nothing, and the store continues",
         arguments: [UpgradeStage.building, .proving, .swapping])
     func cancelled(stage: UpgradeStage) async throws {
         let store = try await open()
@@ -316,7 +316,7 @@ struct StoreBackupTests {
         try store.backupBlocking(to: target, progress: progress, cancellation: cancellation)
     }
 
-    @Test("A backup whose task is cancelled while the writer is busy ends at once")
+    @Test("A backup whose task is canceled while the writer is busy ends at once")
     func cancelledTask() async throws {
         let store = try await open()
         let (began, goes) = (Gate(), Gate())

@@ -114,7 +114,7 @@ struct StoreEndTests {
             isWrite ? try await store.write(never) : try await store.read(never)
         }
         waiting.cancel()
-        // The first call has not ended: the cancelled call left the queue without waiting for its turn.
+        // The first call has not ended: the canceled call left the queue without waiting for its turn.
         await #expect(throws: CancellationError.self) { try await waiting.value }
         mayEnd.arrive()
         try await first.value

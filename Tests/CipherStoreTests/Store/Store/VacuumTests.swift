@@ -72,7 +72,7 @@ struct VacuumTests {
         await store.close()
     }
 
-    @Test("A cancelled vacuum leaves the file unchanged, and the store continues")
+    @Test("A canceled vacuum leaves the file unchanged, and the store continues")
     func cancelled() async throws {
         let store = try await openFilled()
         let before = try await rows(store)
