@@ -1,7 +1,7 @@
 extension StoreError {
     /// The access that the user needs.
     package enum Access: String {
-        case search = "search permission (x) for each folder of the path"
+        case search = "search permission (x) on each folder in the path"
         case read = "read access"
         case write = "write access"
         case readAndWrite = "read and write access"

@@ -50,6 +50,6 @@ package struct TimeLimitedKeyProvider: KeyProvider {
         throw StoreError(
             .keyStoreUnavailable, path: database,
             "the key provider did not respond within \(timeout)",
-            advice: "check that the key store responds, and try again", changed: .nothing)
+            advice: "check that the key store is responding, and try again", changed: .nothing)
     }
 }

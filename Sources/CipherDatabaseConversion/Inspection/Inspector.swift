@@ -182,7 +182,7 @@ package struct Inspector {
         }
         return StoreError(
             .keyDoesNotFit, path: paths.database,
-            "the key does not open this file: the file is damaged, or has another key or another cipher format",
+            "the key does not open this file: the file is damaged, or it uses a different key or cipher format",
             advice: "check the key", changed: .nothing)
     }
 

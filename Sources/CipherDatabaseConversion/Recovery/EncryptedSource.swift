@@ -34,7 +34,7 @@ struct EncryptedSource {
         }
         throw StoreError(
             .keyDoesNotFit, path: paths.database,
-            "the key does not open any page of this file: the file has another key or another cipher format, or all of "
+            "the key does not open any page of this file: the file uses a different key or cipher format, or all of "
                 + "its pages are damaged",
             advice: "check the key; if the beginning of the file is lost, pass the raw key followed by the file's "
                 + "salt, as x'…' with 96 hex digits", changed: .nothing)

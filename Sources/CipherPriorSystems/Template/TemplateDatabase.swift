@@ -92,7 +92,7 @@ struct TemplateDatabase {
         guard complaint == "ok" else {
             throw StoreError(
                 .corrupt, path: path, "the template is damaged",
-                advice: "install the app again", changed: .nothing)
+                advice: "reinstall the app", changed: .nothing)
         }
     }
 

@@ -48,7 +48,7 @@ enum FleetLimits {
         }
         guard cs_limit_open_files(Int32(most)) == 0 else {
             throw StoreError(
-                .permission, "the number of open files could not be limited",
+                .permission, "the limit on open files could not be set",
                 advice: "run the command without --max-open")
         }
         return min(jobs, possible)
