@@ -197,6 +197,10 @@ package struct CopyProof {
                 original.path,
                 "rows are out of order or have the same key (integrity_check: \(present.description(of: complaint)))")
         }
+        if !Engine.current.checksKeyOrder, let walk = plan.walks.first(where: { !$0.isOrdered }) {
+            throw StoreError.damaged(
+                original.path, "rows of table \(walk.reading.table) are out of order or have the same key")
+        }
         if !hasRebuiltIndexes {
             damage += complaints.filter(IntegrityComplaints.isAboutIndex).map(present.description)
             guard damage.isEmpty else {

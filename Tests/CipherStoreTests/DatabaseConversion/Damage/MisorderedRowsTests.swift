@@ -26,16 +26,20 @@ struct MisorderedRowsTests {
         }
     }
 
+    // An engine that does not check the order finds other rows in the copy of misordered ones, and reports a failed proof.
     @Test(
-        "A WITHOUT ROWID table with repeated or misordered keys is refused or recovered", arguments: keys,
-        ProofReader.allCases)
+        "A WITHOUT ROWID table with repeated or misordered keys is refused or recovered",
+        arguments: Engine.current.checksKeyOrder ? keys : Array(keys.prefix(1)), ProofReader.allCases)
     func misorderedKeys(schemas: (String, String), proof: ProofReader) throws {
         for onDamage in [OnDamage.refuse, .rebuildIndexes] {
             let file = try Self.misordered(schemas.0, schemas.1)
             let before = try file.digest()
             let error = try #require(try storeError { try file.upgrade(onDamage, proof).run() })
             #expect(error.code == .corrupt)
-            #expect(error.detail.contains("row not in PRIMARY KEY order for w"), "\(error.detail)")
+            let message =
+                Engine.current.checksKeyOrder
+                ? "row not in PRIMARY KEY order for w" : "rows of table w are out of order or have the same key"
+            #expect(error.detail.contains(message), "\(error.detail)")
             #expect(try file.digest() == before)
         }
         let file = try Self.misordered(schemas.0, schemas.1)
