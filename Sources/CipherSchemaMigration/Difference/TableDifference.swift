@@ -73,14 +73,14 @@ struct TableDifference {
         if !comparison.rowsFollow { findings += try check.references(to: parents) }
         findings += capturedStrings(in: survivors, target)
         noteLosses(existing.losses(in: target, indexes: indexKeys), in: target)
-        guard try !addColumns(target, check.decidedChecks) else { return }
+        guard try !addColumns(target) else { return }
         let kept = survivors.filter { $0.type != "index" || !isLost($0) }
         for index in survivors where !kept.contains(index) {
             reasons.append("the index \(index.name) uses a dropped column and is also dropped")
         }
         findings += try check.duplicates(kept)
         findings += try RejectedValues(lint: lint.counting, existing: existing, target: target).findings()
-        rebuild(target, kept, check.decidedChecks)
+        rebuild(target, kept)
     }
 
     /// Compares the unique indexes before and after the changes, because the collation of a column also applies to its
@@ -289,9 +289,7 @@ struct TableDifference {
     // MARK: Operations
 
     /// Appends the missing columns, if nothing else differs and SQLite can append them.
-    ///
-    /// SQLite checks whether all rows satisfy all CHECKs if a new column has a CHECK or the table is strict.
-    private mutating func addColumns(_ target: TableShape, _ satisfiedChecks: Set<[SQLWord]>) throws -> Bool {
+    private mutating func addColumns(_ target: TableShape) throws -> Bool {
         let missing = target.columns.filter { existing.column(SQLName($0.name)) == nil }
         guard !missing.isEmpty, !found.isOutdated, try differsOnly(by: missing, target) else { return false }
         let holdsRows = try state.holdsRows(found.name)
@@ -302,14 +300,10 @@ struct TableDifference {
                     item, to: existing, after: added.compactMap(\.column),
                     isVirtual: column.generation == .virtual, holdsRows: holdsRows)
             else { return false }
-            let statement = "ALTER TABLE \(SQL.quoted(identifier: existing.name)) ADD COLUMN \(item.text)"
-            let isChecked = existing.facts.isStrict || !item.expressions(after: "CHECK").isEmpty
             added.append(
                 Plan.Operation(
                     .addColumn, table: existing.name, column: column.name,
-                    sql: isChecked
-                        ? TableRebuild.ignoringChecks(statement, from: existing, to: target, satisfiedChecks)
-                        : [statement],
+                    sql: ["ALTER TABLE \(SQL.quoted(identifier: existing.name)) ADD COLUMN \(item.text)"],
                     reason: "the column is in the schema but not in the table"))
         }
         operations += added
@@ -347,9 +341,7 @@ struct TableDifference {
         }
     }
 
-    private mutating func rebuild(
-        _ target: TableShape, _ survivors: [DatabaseState.Object], _ satisfiedChecks: Set<[SQLWord]>
-    ) {
+    private mutating func rebuild(_ target: TableShape, _ survivors: [DatabaseState.Object]) {
         let missing = target.columns.filter { existing.column(SQLName($0.name)) == nil }
             .map { "the column \($0.name) is missing" }
         let renamed = found.isOutdated ? ["the table refers to a renamed table or column"] : []
@@ -360,7 +352,7 @@ struct TableDifference {
                 sql: TableRebuild(
                     of: existing, to: target, temporaryName: state.freeName(for: existing),
                     renamedColumns: columnSources,
-                    objects: survivors.map(\.sql), satisfiedChecks: satisfiedChecks
+                    objects: survivors.map(\.sql)
                 ).statements,
                 reason: all.isEmpty
                     ? "the table's constraints differ from those in the schema" : all.joined(separator: "; "),

@@ -21,19 +21,16 @@ package struct TableRebuild {
     package var renamedColumns: [SQLName: String]
     /// The statements that create the table's indexes and triggers again.
     package var objects: [String]
-    /// The new CHECKs that every row satisfies.
-    package var satisfiedChecks: Set<[SQLWord]>
 
     package init(
         of existing: TableShape, to wanted: TableShape, temporaryName: String,
-        renamedColumns: [SQLName: String] = [:], objects: [String] = [], satisfiedChecks: Set<[SQLWord]> = []
+        renamedColumns: [SQLName: String] = [:], objects: [String] = []
     ) {
         self.existing = existing
         self.wanted = wanted
         self.temporaryName = temporaryName
         self.renamedColumns = renamedColumns
         self.objects = objects
-        self.satisfiedChecks = satisfiedChecks
     }
 
     /// The statements of the rebuild, in order, to be run in a transaction with foreign keys off.
@@ -58,17 +55,10 @@ package struct TableRebuild {
             "INSERT INTO \(SQL.quoted(identifier: name)) (\(columns.map(\.target).joined(separator: ", "))) "
             + "SELECT \(columns.map(\.source).joined(separator: ", ")) "
             + "FROM \(SQL.quoted(identifier: existing.name))"
-        return Self.ignoringChecks(copy, from: existing, to: wanted, satisfiedChecks)
-    }
-
-    /// Returns statements that run a statement without enforcing CHECKs, if no CHECK is new except those that every row
-    /// satisfies.
-    static func ignoringChecks(
-        _ statement: String, from existing: TableShape, to wanted: TableShape, _ satisfied: Set<[SQLWord]>
-    ) -> [String] {
-        let old = wanted.facts.checks.intersection(existing.facts.checks)
-        guard !old.isEmpty, wanted.facts.checks.isSubset(of: old.union(satisfied)) else { return [statement] }
-        return ["PRAGMA ignore_check_constraints = ON", statement, "PRAGMA ignore_check_constraints = OFF"]
+        guard !wanted.facts.checks.isEmpty, wanted.facts.checks.isSubset(of: existing.facts.checks) else {
+            return [copy]
+        }
+        return ["PRAGMA ignore_check_constraints = ON", copy, "PRAGMA ignore_check_constraints = OFF"]
     }
 
     private var columns: [(target: String, source: String)] {

@@ -9,19 +9,12 @@ struct ProspectiveRows {
     let target: TableShape
     /// The columns whose future values are known in advance, as parts of a SELECT.
     private var columns: [SQLName: String] = [:]
-    /// The columns whose future values are defaults, which get the column's affinity only when they are stored.
-    private var filled: Set<SQLName> = []
 
     init(_ lint: ValueLint, of found: PresentSchema.Table, as target: TableShape) {
         self.lint = lint
         self.found = found
         self.target = target
-        for column in target.columns {
-            let name = SQLName(column.name)
-            columns[name] = value(of: column)
-            let isNew = found.shape.column(name).map { column.isNotNull && !$0.isNotNull } ?? true
-            if isNew, column.defaultExpression != nil { filled.insert(name) }
-        }
+        for column in target.columns { columns[SQLName(column.name)] = value(of: column) }
     }
 
     /// Counts the rows that satisfy a condition.
@@ -37,15 +30,10 @@ struct ProspectiveRows {
     }
 
     /// Returns whether the SQL names only columns whose future values are known.
-    func knows(_ sql: String) -> Bool { !names(sql) { columns[$0] == nil } }
-
-    /// Returns whether a condition has the same result for these rows as for the rows of the future table.
-    func decides(_ condition: String) -> Bool { !names(condition) { columns[$0] == nil || filled.contains($0) } }
-
-    private func names(_ sql: String, _ isOfKind: (SQLName) -> Bool) -> Bool {
+    func knows(_ sql: String) -> Bool {
         let tokens = SQLTokens(sql).tokens
-        return target.columns.map { SQLName($0.name) }.filter(isOfKind)
-            .contains { name in tokens.contains { $0.isNamed(name) } }
+        return target.columns.map { SQLName($0.name) }.filter { columns[$0] == nil }
+            .allSatisfy { name in !tokens.contains { $0.isNamed(name) } }
     }
 
     private var source: String {

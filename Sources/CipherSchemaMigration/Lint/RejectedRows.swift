@@ -14,20 +14,14 @@ struct RejectedRows {
         self.target = target
     }
 
-    /// Finds rows that would violate a new CHECK.
+    /// Finds rows that would violate a CHECK; if no CHECK is new, a rebuild does not enforce any CHECK.
     func checks() throws -> [Plan.Finding] {
-        try newChecks.filter(rows.knows).flatMap { check in
+        guard !target.facts.checks.isSubset(of: existing.facts.checks) else { return [] }
+        let checks = target.text.items.flatMap { $0.expressions(after: "CHECK") }
+        return try checks.filter(rows.knows).flatMap { check in
             let violations = try rows.count(where: "NOT (\(check))")
             return finding(violations, "\(violations.of("row")) of \(target.name) would violate CHECK (\(check))")
         }
-    }
-
-    /// The new CHECKs that SQLite need not enforce when it copies the rows, because ``checks()`` finds every violation.
-    var decidedChecks: Set<[SQLWord]> { Set(newChecks.filter(rows.decides).map(SQLTokens.normalized)) }
-
-    private var newChecks: [String] {
-        target.text.items.flatMap { $0.expressions(after: "CHECK") }
-            .filter { !existing.facts.checks.contains(SQLTokens.normalized($0)) }
     }
 
     /// Finds values that must be unique in an index but occur in several rows.

@@ -268,32 +268,6 @@ struct PlanLintTests {
         #expect(try fixture.launch(source).applied.isEmpty)
     }
 
-    @Test(
-        "A plan adds a CHECK to a table whose rows violate an old CHECK, and still refuses rows that violate the new one",
-        arguments: [
-            "b INTEGER CHECK (b > 0)", "b INTEGER DEFAULT 1, c TEXT NOT NULL DEFAULT '' CHECK (a <> id)",
-            "b INTEGER, CHECK (a < 0)",
-        ])
-    func addsCheckBesideViolatedCheck(new: String) throws {
-        let old = "id INTEGER PRIMARY KEY, a INTEGER CHECK (a > 0)"
-        func fixture(_ value: Int) throws -> MigrationFixture {
-            try MigrationFixture(
-                .init(isEncrypted: false, journalMode: "DELETE"),
-                """
-                PRAGMA ignore_check_constraints = ON; CREATE TABLE t(\(old)); INSERT INTO t VALUES (1, \(value));
-                """)
-        }
-        let source = WantedSource(statements: ["CREATE TABLE t(\(old), \(new))"])
-        let violating = try fixture(-5)
-        try violating.launch(source)
-        #expect(try violating.rows("SELECT a FROM t") == ["\(Value.integer(-5))"])
-        #expect(try violating.launch(source).applied.isEmpty)
-        let other = WantedSource(statements: ["CREATE TABLE t(\(old), b DEFAULT -1 CHECK (b > 0), CHECK (a < -5))"])
-        let error = try storeError { try fixture(-5).launch(other) }
-        #expect(error?.detail.contains("1 row of t would violate CHECK (a < -5)") == true)
-        #expect(error?.detail.contains("1 row of t would violate CHECK (b > 0)") == true)
-    }
-
     static let largeKeys = [
         ("CREATE TABLE p(id INTEGER PRIMARY KEY, uid TEXT)", "CREATE UNIQUE INDEX p_uid ON p(uid)", "TEXT"),
         ("CREATE TABLE p(id INTEGER, uid TEXT PRIMARY KEY)", nil, "INTEGER"),
