@@ -24,15 +24,8 @@ package struct ColumnState: Sendable, Equatable {
     /// type, NOT NULL, default, primary key.
     package func isDefined(like other: ColumnState) -> Bool {
         SQLTokens.normalized(type) == SQLTokens.normalized(other.type) && isNotNull == other.isNotNull
-            && normalizedDefault == other.normalizedDefault
+            && defaultSQL.map(SQLTokens.normalized) == other.defaultSQL.map(SQLTokens.normalized)
             && primaryKeyPosition == other.primaryKeyPosition && generation == other.generation
-    }
-
-    /// The default in normal form; it cannot contain a name, so a word or a text in double quotes is a string.
-    private var normalizedDefault: String? {
-        defaultSQL.map { sql in
-            NormalizedSQL(SQLTokens(sql, first: 2).tokens.count > 1 ? "DEFAULT (\(sql))" : "DEFAULT \(sql)").text
-        }
     }
 
     /// The definition as SQL.

@@ -1,5 +1,3 @@
-internal import CipherSQLite
-
 /// SQL text as tokens, without white space and comments.
 ///
 /// Source: SQLite's tokenizer. An operator of several characters becomes several symbols, which makes no difference for
@@ -23,36 +21,9 @@ package struct SQLTokens {
     /// case of letters.
     package static func normalized(_ text: String) -> [SQLWord] { SQLTokens(text).tokens.map(\.normalized) }
 
-    /// Returns the words of a table's text or of a part of it, in which a name in double quotes that is not the name of a
-    /// column is a string.
-    ///
-    /// Source: SQLite, "Double-quoted String Literals Are Accepted".
-    package func normalized(_ range: Range<Int>? = nil, columns: Set<SQLName>) -> [SQLWord] {
-        (range ?? tokens.indices).map { index in
-            let token = tokens[index]
-            let isQualifier = index + 1 < tokens.count && tokens[index + 1].isKeyword(".")
-            guard isInDoubleQuotes(token), !isQualifier, !columns.contains(SQLName(token.content)) else {
-                return token.normalized
-            }
-            return SQLWord(bytes: Array(SQL.quoted(text: token.content).utf8))
-        }
-    }
-
     /// Returns whether a token is in double quotes, so that it can be a name or a string.
     package func isInDoubleQuotes(_ token: SQLToken) -> Bool {
         token.kind == .quotedName && bytes[token.range.lowerBound] == UInt8(ascii: "\"")
-    }
-
-    /// Returns whether two texts have the same words, and the same letters in double quotes.
-    package static func areSame(_ left: String, _ right: String) -> Bool {
-        let texts = [SQLTokens(left), SQLTokens(right)]
-        let (left, right) = (texts[0].tokens, texts[1].tokens)
-        return left.count == right.count
-            && zip(left, right).allSatisfy { one, other in
-                one.normalized == other.normalized
-                    && (!texts[0].isInDoubleQuotes(one) || !texts[1].isInDoubleQuotes(other)
-                        || one.content.utf8.elementsEqual(other.content.utf8))
-            }
     }
 
     /// Returns the text with some tokens replaced, each by its index in ``tokens``.

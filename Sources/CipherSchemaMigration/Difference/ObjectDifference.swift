@@ -58,7 +58,7 @@ struct ObjectDifference {
             create(object, "the \(object.type) is in the schema but not in the database")
             return
         }
-        let isSame = SQLTokens.areSame(found.object.sql, object.sql)
+        let isSame = SQLTokens.normalized(found.object.sql) == SQLTokens.normalized(object.sql)
         guard !isSame || found.isOutdated else { return }
         let reason =
             isSame

@@ -101,10 +101,10 @@ extension TableShape {
     // MARK: Other constraints
 
     private func lostChecks(in target: TableShape) -> [Loss] {
-        var new = target.facts.checks.subtracting(facts.checks).map { Set(target.columns(in: $0)) }
+        var new = target.facts.checks.subtracting(facts.checks).map { Set(columns(in: $0)) }
         return text.items.flatMap { item in
             item.expressions(after: "CHECK").compactMap { check in
-                let words = SQLTokens(check).normalized(columns: Set(self.columns.map { SQLName($0.name) }))
+                let words = SQLTokens.normalized(check)
                 let columns = columns(in: words)
                 guard !target.facts.checks.contains(words) else { return nil }
                 // A new CHECK replaces only one of several.

@@ -163,14 +163,11 @@ struct TableTarget {
 extension TableText {
     /// Returns whether both texts are the same except for formatting and the order of constraints.
     fileprivate func isSame(as other: TableText) -> Bool {
-        let names = Set((columns + other.columns).compactMap { $0.column.map(SQLName.init) })
-        func words(_ text: TableText) -> Set<[SQLWord]> {
-            Set(text.items.map { SQLTokens($0.text).normalized(columns: names) })
-        }
-        return items.count == other.items.count
+        items.count == other.items.count
             && [hasOption("strict"), hasOption("without", "rowid")]
                 == [other.hasOption("strict"), other.hasOption("without", "rowid")]
-            && words(self) == words(other)
+            && Set(items.map { SQLTokens.normalized($0.text) })
+                == Set(other.items.map { SQLTokens.normalized($0.text) })
     }
 }
 

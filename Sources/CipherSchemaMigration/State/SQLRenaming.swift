@@ -60,7 +60,7 @@ extension SQLTokens {
     func mayBeString(_ name: SQLName) -> Bool {
         let own = ownName
         return tokens.indices.contains { index in
-            tokens[index].isNamed(name) && isInDoubleQuotes(tokens[index]) && index != own
+            tokens[index].isNamed(name) && bytes[tokens[index].range.lowerBound] == UInt8(ascii: "\"") && index != own
                 && use(of: index) == .either
         }
     }

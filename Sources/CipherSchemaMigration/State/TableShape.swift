@@ -144,8 +144,7 @@ extension TableShape.Facts {
     fileprivate init(of text: TableText, _ sql: String, _ name: String, _ connection: Connection) throws {
         isStrict = text.hasOption("strict")
         isWithoutRowID = text.hasOption("without", "rowid")
-        let columns = Set(text.columns.compactMap { $0.column.map(SQLName.init) })
-        for item in text.items { add(item, columns) }
+        for item in text.items { add(item) }
         // SQLite is only queried for properties that the text can contain, because a schema may have tens of thousands
         // of tables.
         if sql.isLike("%references%") { try readForeignKeys(name, connection) }
@@ -153,7 +152,7 @@ extension TableShape.Facts {
     }
 
     /// Adds facts from the text that SQLite's pragmas do not report.
-    mutating func add(_ item: TableText.Item, _ columns: Set<SQLName>) {
+    mutating func add(_ item: TableText.Item) {
         let all = SQLTokens(item.text)
         let words = all.tokens.map(\.normalized)
         let column = item.column.map(SQLName.init)
@@ -161,10 +160,10 @@ extension TableShape.Facts {
             let rest = words[(index + 1)...]
             switch words[index] {
             case "autoincrement": isAutoincrement = true
-            case "check" where rest.first == "(": checks.insert(group(all, index + 1, columns))
+            case "check" where rest.first == "(": checks.insert(group(all, index + 1))
             case "as" where rest.first == "(":
                 guard let column, all.depth(at: index) == 0 else { break }
-                generated[column] = group(all, index + 1, columns)
+                generated[column] = group(all, index + 1)
             case "collate":
                 guard let column, all.depth(at: index) == 0, let name = rest.first, name != "binary" else { break }
                 collations[column] = [name]
@@ -180,9 +179,9 @@ extension TableShape.Facts {
         }
     }
 
-    private func group(_ all: SQLTokens, _ open: Int, _ columns: Set<SQLName>) -> [SQLWord] {
+    private func group(_ all: SQLTokens, _ open: Int) -> [SQLWord] {
         guard let close = all.closing(open) else { return [] }
-        return all.normalized((open + 1)..<close, columns: columns)
+        return all.tokens[(open + 1)..<close].map(\.normalized)
     }
 
     private mutating func readForeignKeys(_ table: String, _ connection: Connection) throws {
