@@ -1,3 +1,5 @@
+internal import CipherSQLite
+
 /// SQL text as tokens, without white space and comments.
 ///
 /// Source: SQLite's tokenizer. An operator of several characters becomes several symbols, which makes no difference for

@@ -57,7 +57,8 @@ struct TableDifference {
         var plan = TableTarget(wanted, existing, inherits: inherits)
         try keepColumns(in: &plan)
         try changeColumns(in: &plan)
-        let target = try plan.shape(comparison.wanted.scratch, path: state.connection.path)
+        let target = try plan.shape(
+            comparison.wanted.scratch, indexes: survivors.filter { $0.type == "index" }, path: state.connection.path)
         withheld += plan.leftOutConstraints.map { constraint in
             Plan.Withheld(
                 .changeTable, table: existing.name,

@@ -100,6 +100,19 @@ extension TableShape {
 
     // MARK: Other constraints
 
+    /// Returns whether the rows of another table satisfy each CHECK as they did before: no CHECK is new, and none reads a
+    /// column whose values or collation differ.
+    func hasSameChecks(as other: TableShape) -> Bool {
+        facts.checks.isSubset(of: other.facts.checks)
+            && columns(in: facts.checks.joined()).allSatisfy { name in
+                guard let new = column(name), let old = other.column(name) else { return false }
+                return new.affinity(isStrict: facts.isStrict) == old.affinity(isStrict: other.facts.isStrict)
+                    && (old.isNotNull || !new.isNotNull) && new.generation == old.generation
+                    && facts.generated[name] == other.facts.generated[name]
+                    && facts.collations[name] == other.facts.collations[name]
+            }
+    }
+
     private func lostChecks(in target: TableShape) -> [Loss] {
         var new = target.facts.checks.subtracting(facts.checks).map { Set(columns(in: $0)) }
         return text.items.flatMap { item in

@@ -57,11 +57,18 @@ struct TableTarget {
     /// result is the existing table, even if SQLite would not accept that again, for example because a function is not
     /// registered.
     ///
+    /// - Parameter indexes: The indexes that a rebuild would create again.
     /// - Throws: ``StoreError`` with the code `migration` if SQLite does not accept the table without these parts
     ///   either.
-    func shape(_ scratch: ScratchDatabase, path: String) throws -> TableShape {
+    func shape(_ scratch: ScratchDatabase, indexes: [DatabaseState.Object], path: String) throws -> TableShape {
         let whole = text(kept.map(insertable), keptConstraints)
         guard !whole.isSame(as: existing.text) else { return existing }
+        // The file must stay usable if only kept columns would change.
+        if text(kept, keptConstraints).isSame(as: existing.text),
+            try scratch.needsUnregistered(whole, name: existing.name, indexes: indexes)
+        {
+            return existing
+        }
         do {
             return try accepted(whole, scratch) ?? acceptedParts(scratch)
         } catch let error as DatabaseError {

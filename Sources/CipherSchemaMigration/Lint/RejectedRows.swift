@@ -14,9 +14,9 @@ struct RejectedRows {
         self.target = target
     }
 
-    /// Finds rows that would violate a CHECK; if no CHECK is new, a rebuild does not enforce any CHECK.
+    /// Finds rows that would violate a CHECK; if all rows satisfy each CHECK as before, a rebuild does not enforce any.
     func checks() throws -> [Plan.Finding] {
-        guard !target.facts.checks.isSubset(of: existing.facts.checks) else { return [] }
+        guard !target.hasSameChecks(as: existing) else { return [] }
         let checks = target.text.items.flatMap { $0.expressions(after: "CHECK") }
         return try checks.filter(rows.knows).flatMap { check in
             let violations = try rows.count(where: "NOT (\(check))")

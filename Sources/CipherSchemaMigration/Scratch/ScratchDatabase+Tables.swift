@@ -20,6 +20,20 @@ extension ScratchDatabase {
         return result
     }
 
+    /// Returns whether a table or its indexes need a function, collation or tokenizer that is not registered.
+    func needsUnregistered(_ text: TableText, name: String, indexes: [DatabaseState.Object]) throws -> Bool {
+        do {
+            try connection.savepoint {
+                try creating(text, name: name) {
+                    for index in indexes { try connection.execute(SQL(text: index.sql)) }
+                }
+            }
+            return false
+        } catch let error as DatabaseError {
+            return error.unregistered != nil
+        }
+    }
+
     /// Returns SQLite's error for a CREATE TABLE statement; `nil` if SQLite accepts the statement.
     func refusal(of sql: String, name: String) throws -> DatabaseError? {
         do {

@@ -47,6 +47,28 @@ struct KeptColumnTests {
         #expect(try fixture.launch(source).applied.isEmpty)
     }
 
+    @Test(
+        "A table whose kept columns need what the app has not registered is left as it is",
+        arguments: [
+            "CREATE TABLE t(a TEXT, x TEXT NOT NULL CHECK (absent(x)))",
+            "CREATE TABLE t(a TEXT, x TEXT NOT NULL COLLATE absent)",
+            "CREATE TABLE t(a TEXT, x TEXT NOT NULL); CREATE INDEX i ON t(x COLLATE absent)",
+            "CREATE TABLE t(a TEXT, x TEXT NOT NULL, y CHECK (absent(y)))",
+        ])
+    func keepsUnregistered(schema: String) throws {
+        let fixture = try fixture("")
+        try fixture.with { connection in
+            try connection.register(SQLFunction("absent", argumentCount: 1) { _ in .integer(1) })
+            try connection.register(Collation(name: "absent") { _, _ in 0 })
+            try connection.executeScript(text: schema)
+        }
+        let table = try fixture.schema()["t"]
+        let report = try fixture.launch(WantedSource(statements: ["CREATE TABLE t(a TEXT)"]))
+        #expect(report.titles.isEmpty)
+        #expect(report.withheld.first?.kind == .dropColumn)
+        #expect(try fixture.schema()["t"] == table)
+    }
+
     @Test("A kept column that was the primary key loses only the key, and other kept columns lose nothing")
     func losesOnlyKey() throws {
         let email = "email TEXT NOT NULL DEFAULT '' COLLATE NOCASE UNIQUE CHECK (email <> 'x')"

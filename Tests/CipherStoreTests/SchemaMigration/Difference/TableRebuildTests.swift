@@ -178,6 +178,22 @@ struct TableRebuildTests {
         #expect(try fixture.schema()["a_thrice"] != nil)
     }
 
+    @Test(
+        "A rebuild that would make rows violate an unchanged CHECK is refused",
+        arguments: [
+            ("CREATE TABLE t(a TEXT CHECK (a <> 'z'))", "CREATE TABLE t(a TEXT NOT NULL DEFAULT 'z' CHECK (a <> 'z'))"),
+            ("CREATE TABLE t(a TEXT CHECK (a <> 'X'))", "CREATE TABLE t(a TEXT COLLATE NOCASE CHECK (a <> 'X'))"),
+        ])
+    func refusesViolation(present: String, wanted: String) throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"), "\(present); INSERT INTO t VALUES (NULL), ('x')")
+        let before = try fixture.bytes()
+        let error = try storeError { try fixture.launch(WantedSource(statements: [wanted])) }
+        #expect(error?.code == .migration)
+        #expect(error?.detail.contains("1 row of t would violate CHECK") == true, "\(error?.detail ?? "")")
+        #expect(try fixture.bytes() == before)
+    }
+
     @Test("A rebuilt table keeps rows that violated a CHECK before")
     func keepsBrokenChecks() throws {
         let fixture = try MigrationFixture(
