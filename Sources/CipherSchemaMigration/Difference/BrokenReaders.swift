@@ -29,6 +29,10 @@ struct BrokenReaders {
     /// Returns findings about a rebuild that gives the rows other rowids.
     func findings(after target: TableShape, of found: PresentSchema.Table) throws -> [Plan.Finding] {
         let readers = readers(of: SQLName(found.name)).filter(\.readsByRowID)
+        let use = "finds the rows of \(found.name) by rowids"
+        if target.facts.isWithoutRowID, !found.shape.facts.isWithoutRowID {
+            return readers.map { finding($0, use, "removes") }
+        }
         guard !readers.isEmpty, let key = found.shape.newRowIDs(in: target), let alias = found.shape.rowIDAlias,
             let column = found.column(SQLName(key.name))
         else { return [] }
@@ -40,7 +44,7 @@ struct BrokenReaders {
             """)
         guard isChanged == true else { return [] }
         return readers.map {
-            finding($0, "finds the rows of \(found.name) by rowids", "replaces with the values of \(key.name)")
+            finding($0, use, "replaces with the values of \(key.name)")
         }
     }
 
@@ -66,15 +70,17 @@ extension TableShape {
 extension TableState {
     /// Returns whether a virtual table may read rows of another table.
     ///
-    /// A full-text index reads only the table that its option `content` names; any other module may read every table
-    /// that its arguments name.
+    /// A full-text index reads only the table that its option `content` names, and an R-tree none; any other module may
+    /// read every table that its arguments name.
     fileprivate func reads(_ table: SQLName) -> Bool {
         guard isVirtual, let sql else { return false }
         let tokens = SQLTokens(sql).tokens
         guard let using = tokens.firstIndex(where: { $0.isKeyword("USING") }), using + 2 < tokens.count else {
             return false
         }
-        let isFullText = SQLName(tokens[using + 1].content).hasPrefix("fts")
+        let module = SQLName(tokens[using + 1].content)
+        guard ![SQLName("rtree"), SQLName("rtree_i32"), SQLName("geopoly")].contains(module) else { return false }
+        let isFullText = module.hasPrefix("fts")
         return tokens.indices.dropFirst(using + 2).contains { index in
             let isContent =
                 tokens[index - 1].isKeyword("=") && tokens[index - 2].isNamed(SQLName("content")) || !isFullText

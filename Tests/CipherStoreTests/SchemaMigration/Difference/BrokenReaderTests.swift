@@ -33,6 +33,14 @@ struct BrokenReaderTests {
             finding: "the virtual table fts finds the rows of t by rowids, which the migration replaces with the "
                 + "values of id"),
         Change(
+            testDescription: "the rowids are removed",
+            wanted: "CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT) WITHOUT ROWID",
+            finding: "the virtual table fts finds the rows of t by rowids, which the migration removes"),
+        Change(
+            testDescription: "an R-tree has a column of the table's name",
+            index: "CREATE VIRTUAL TABLE r USING rtree(i, t, u)",
+            wanted: "CREATE TABLE u(id INTEGER PRIMARY KEY, title TEXT)", tables: ["u": "t"]),
+        Change(
             testDescription: "a column that only the table has is renamed",
             table: "CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT, n)",
             wanted: "CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT, number)", columns: ["number": "n"]),
