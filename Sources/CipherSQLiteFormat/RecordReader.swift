@@ -75,6 +75,13 @@ package struct RecordReader {
     /// - Throws: ``DamagedPage`` if the header is invalid, or if the values do not end where the payload does.
     package mutating func checkRest(ofPayload length: Int) throws(DamagedPage) {
         while header < headerLength {
+            let byte = payload.byte(header)
+            // Most types take one byte: text, blobs and small integers.
+            if byte < 0x80, byte >= 12 || byte < 5 {
+                header += 1
+                body += byte < 12 ? Int(byte) : Int(byte - 12) / 2
+                continue
+            }
             guard let type = payload.varint(&header), header <= headerLength, let size = Self.length(of: type) else {
                 throw end(.recordHeader)
             }

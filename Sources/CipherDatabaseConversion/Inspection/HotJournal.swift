@@ -12,13 +12,14 @@ struct HotJournal {
     /// Opens the journal of a database; returns `nil` if SQLite would play back nothing.
     ///
     /// A transaction over several databases is committed by removing its super-journal. From then on, SQLite removes
-    /// the journals that name this super-journal and does not play them back.
+    /// the journals that name this super-journal and does not play them back. It also does so if it cannot examine the
+    /// path, which is absolute and may be that of another device's folder.
     init?(_ paths: DatabasePaths) throws {
         guard let file = try SidecarFile(paths.journal), let header = try JournalHeader(file), header.isHot else {
             return nil
         }
         if let name = try JournalHeader.superJournalName(in: file),
-            try FileSystem.size(SystemPath.text(name.prefix { $0 != 0 })) ?? 0 == 0
+            ((try? FileSystem.size(SystemPath.text(name.prefix { $0 != 0 }))) ?? 0) == 0
         {
             return nil
         }

@@ -43,6 +43,9 @@ package struct JournalRollback {
     /// Rolls back the unfinished first transaction of a database, which leaves a file of 0 bytes.
     ///
     /// The caller holds the upgrade lock. Without such a transaction, this does nothing.
+    ///
+    /// - Throws: ``StoreError`` with the code `busy` if the writer is still running and has committed the transaction;
+    ///   `permission` if the file cannot be written.
     static func runFirstTransaction(_ paths: DatabasePaths, busyTimeout: Duration) throws {
         let inspector = Inspector(paths, busyTimeout: busyTimeout)
         guard try inspector.surface() == .empty, try FileSystem.size(paths.database) != 0 else { return }
@@ -50,6 +53,7 @@ package struct JournalRollback {
         let connection = try ConnectionProfile.plain(.readWrite).open(paths.database, busyTimeout: busyTimeout)
         defer { connection.close() }
         try connection.proveReadable()
+        guard try FileSystem.size(paths.database) ?? 0 == 0 else { throw StoreError.madeMeanwhile(paths.database) }
     }
 
     /// Checks that a journal can be rolled back.

@@ -88,7 +88,9 @@ package struct FreshDatabase {
 
     /// Publishes the database under its name and returns warnings.
     private func publish(_ copy: NewFile, _ copyName: String) throws -> [String] {
-        if let status = try copy.folder.status(paths.name), status.isRegular, status.size == 0 {
+        if let status = try copy.folder.status(paths.name) {
+            // The sidecars of a file with content belong to the program that wrote it.
+            guard status.isRegular, status.size == 0 else { throw StoreError.madeMeanwhile(paths.database) }
             return try replaceEmptyFile(status, copy, copyName)
         }
         try removeSidecars()

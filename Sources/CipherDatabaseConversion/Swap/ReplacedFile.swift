@@ -180,6 +180,7 @@ package final class KeptFiles: @unchecked Sendable {
     /// - Throws: ``StoreError`` with the code `busy` if the limit is reached.
     package func checkRoom(_ path: String) throws {
         let files = lock.withLock { self.files.map(\.file) }
+        guard !files.isEmpty else { return }
         let count = OriginalFile.countDescriptors(of: files)
         guard count >= limit ?? Int(getdtablesize()) / 2 else { return }
         throw StoreError(

@@ -220,9 +220,11 @@ struct HotJournalTests {
     @Test("A journal whose super-journal is gone belongs to a committed transaction, which a recovery keeps")
     func committedSuperJournal() throws {
         let commit = try committed(isEncrypted: false)
-        for isGone in [true, false] {
+        // SQLite also ignores the journal if it cannot examine the path, here because of a symbolic link to itself.
+        for (file, isGone) in [("", true), ("loop/", true), ("", false)] {
             let folder = try folder(commit.after, journal: Data())
-            let name = folder.path("other.db-mj1A2B3C9FF")
+            try FileManager.default.createSymbolicLink(atPath: folder.path("loop"), withDestinationPath: "loop")
+            let name = folder.path("\(file)other.db-mj1A2B3C9FF")
             if !isGone { _ = try folder.write(folder.path("app.db-journal") + "\0", to: "other.db-mj1A2B3C9FF") }
             let sum = name.utf8.reduce(UInt32(0)) { $0 &+ UInt32($1) }
             func big32(_ number: UInt32) -> [UInt8] {

@@ -119,6 +119,20 @@ struct OpeningTests {
         #expect(try Fixture.open(folder, Fixture.configuration(.init())).report.outcome == .encrypted)
     }
 
+    @Test("A database that another program creates during a first install keeps its journal")
+    func journalOfOtherProgram() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path("app.db")
+        var configuration = Fixture.configuration()
+        configuration.launch.firstInstall = { _ in
+            try LegacyFile.write(path, script: "CREATE TABLE other(a)")
+            // Until a writer syncs its journal, the journal has no valid header.
+            try Data(count: 4096).write(to: URL(filePath: path + "-journal"))
+        }
+        #expect(try storeError { try Fixture.open(folder, configuration) }?.code == .busy)
+        #expect(try folder.names == ["app.db", "app.db-journal"])
+    }
+
     @Test(
         "With encryption off, an encrypted file is decrypted if configured, and encrypted again later")
     func decrypted() throws {
