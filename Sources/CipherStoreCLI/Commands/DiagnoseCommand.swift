@@ -36,7 +36,7 @@ extension Command {
 enum DiagnoseCommand {
     static let timeLimit = Option(
         "time-limit", value: "SECONDS",
-        "The time limit for the key search, and separately for checking the pages (default: 60 seconds).")
+        "The time limit for each of the two phases, the key search and the page check (default: 60 seconds each).")
     static let derivations = Option(
         "most-derivations", value: "N", "The maximum number of keys to derive from passphrases (default: 1000).")
     static let rounds = Option(
