@@ -25,7 +25,7 @@ import Testing
         (["inspect", "x", "--key", "hidden"], "--key-file, --key-env, --key-credential"),
         (["inspect", "x", "--key=hidden"], "--key-file, --key-env, --key-credential"),
         (["inspect", "x", "-k", "hidden"], "unknown option -k"),
-        (["inspect", "x", "--key", "hidden"], "change it with cipherstore rekey"),
+        (["inspect", "x", "--key", "hidden"], "change the key with cipherstore rekey"),
         (["encrypt", "x", "secret", "--key-file", "a"], "keys are specified with options such as --key-file"),
         (["inspect", "x", "--key", "hidden"], "other users could read the key in the process list"),
         (["inspect", "x", "--password=hidden"], "specify the key with one of these options: --key-file"),

@@ -118,8 +118,8 @@ package enum ArgumentParser {
             return .usage(
                 "there is no option --\(name), because other users could read the key in the process list",
                 advice: "specify the key with one of these options: "
-                    + "\(keys.map { "--\($0)" }.joined(separator: ", ")); if you typed the key of a database, it may be "
-                    + "in the history of your shell: change it with cipherstore rekey")
+                    + "\(keys.map { "--\($0)" }.joined(separator: ", ")); if you typed a database key on the "
+                    + "command line, it may be in your shell history: change the key with cipherstore rekey")
         }
         if meant.count > 1 {
             let names = meant.map { "--\($0)" }.joined(separator: ", ")
