@@ -88,7 +88,7 @@ struct SchemaRenames {
             }
             guard !wanted.contains(SQLName(old)) || hints[SQLName(old)] != nil else {
                 throw failure(
-                    place(new.text), "\(old) would be renamed to \(new.text), but the schema still contains \(old)")
+                    place(new.text), "\(old) would be renamed to \(new.text), but the schema still declares \(old)")
             }
         }
     }

@@ -28,7 +28,7 @@ extension Command {
             "The exit status is 0 if the new database was created, even if rows are lost. With --json, \"complete\" is "
                 + "false if rows may be missing. In a plaintext file, a damaged value can look like a correct one, and "
                 + "recover cannot detect this.",
-            "The key is used to open the damaged database (if that is encrypted) and to encrypt the new one. With "
+            "The key is used to open the damaged database (if it is encrypted) and to encrypt the new one. With "
                 + "--output, one of the --new-key options can specify a different key for the new database.",
         ],
         examples: [

@@ -174,7 +174,7 @@ struct SchemaRenameTests {
             testDescription: "renamedColumns.c: a would be renamed to c, but the schema does not contain c",
             columns: ["t": ["c": "a"]]),
         Fault(
-            testDescription: "renamedColumns.a: b would be renamed to a, but the schema still contains b",
+            testDescription: "renamedColumns.a: b would be renamed to a, but the schema still declares b",
             columns: ["t": ["a": "b"]]),
         Fault(testDescription: "renamedColumns.a: A is renamed to itself", columns: ["t": ["a": "A"]]),
         Fault(
