@@ -80,8 +80,8 @@ extension ConnectionQueue: Awaitable {
                 .misuse, path: path,
                 "closures of several stores called each other's stores, so the calls would never return",
                 advice:
-                    "do not use a store in another store's closure; if this is necessary, always nest the stores in the same "
-                    + "order"
+                    "do not use a store in another store's closure; if this is necessary, always nest the stores in "
+                    + "the same order"
             )
         }
     }
