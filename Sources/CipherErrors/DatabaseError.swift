@@ -79,7 +79,7 @@ public struct DatabaseError: Error, Sendable, Equatable {
     private static let rowID = ResultCode.constraint | (10 << 8)
 
     package static let beyondSteps =
-        "the operation exceeded its step limit, as it does if pages of the file refer to each other in a cycle"
+        "the operation exceeded its step limit, which can happen if pages of the file refer to each other in a cycle"
 
     package static let generic = ResultCode.error
     package static let misuse = ResultCode.misuse

@@ -207,11 +207,11 @@ private final class RowDecoder: Decoder {
     }
 
     func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
-        throw unsupported("a row must be decoded by column names, not as a list")
+        throw unsupported("a row must be decoded by column name, not as a list")
     }
 
     func singleValueContainer() throws -> any SingleValueDecodingContainer {
-        throw unsupported("a row must be decoded by column names; use value(_:_:) or values(_:_:) for a single column")
+        throw unsupported("a row must be decoded by column name; use value(_:_:) or values(_:_:) for a single column")
     }
 
     private func unsupported(_ text: String) -> DecodingError {

@@ -79,7 +79,7 @@ extension Diagnostician {
             let engine = Engine.current
             diagnosis.add(
                 .cipherFormat,
-                "the file has SQLCipher format \(format.compatibility), but format \(given.compatibility) "
+                "the file uses SQLCipher format \(format.compatibility), but format \(given.compatibility) "
                     + "was specified",
                 format.compatibility > engine.defaultCompatibility
                     ? "use SQLCipher \(format.compatibility) or later; the linked version is \(engine.cipherVersion)"

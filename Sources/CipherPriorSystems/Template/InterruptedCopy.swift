@@ -312,7 +312,7 @@ package struct InterruptedCopy {
             let lacking = try tableLacking(open)
             if lacking == nil, try remove() { return "the file \(name), left by an upgrade of the app, was removed" }
             reason =
-                lacking.map { "the file's table \($0) contains rows that the database lacks" }
+                lacking.map { "the table \($0) in the file contains rows that the database lacks" }
                 ?? "another connection has the file open"
         } catch {
             reason = "the file could not be compared with the database: \(StoreError.reason(error))"

@@ -29,7 +29,7 @@ struct BrokenReaders {
     /// Returns findings about a rebuild that gives the rows other rowids.
     func findings(after target: TableShape, of found: PresentSchema.Table) throws -> [Plan.Finding] {
         let readers = readers(of: SQLName(found.name)).filter(\.readsByRowID)
-        let use = "finds the rows of \(found.name) by rowids"
+        let use = "finds the rows of \(found.name) by rowid"
         if target.facts.isWithoutRowID, !found.shape.facts.isWithoutRowID {
             return readers.map { finding($0, use, "removes") }
         }

@@ -23,7 +23,7 @@ extension SchemaTemplate {
         guard name != databaseName else {
             throw node.failure(
                 sentence: "\(node.subject) must not be the database itself",
-                advice: "specify the name of the new file that the app's own upgrade filled")
+                advice: "specify the name of the new file that the app's own upgrade populated")
         }
         return name
     }

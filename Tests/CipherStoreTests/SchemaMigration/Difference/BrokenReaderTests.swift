@@ -30,12 +30,12 @@ struct BrokenReaderTests {
         Change(
             testDescription: "the rowids change", table: "CREATE TABLE t(id INT PRIMARY KEY, title TEXT)",
             wanted: "CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT)",
-            finding: "the virtual table fts finds the rows of t by rowids, which the migration replaces with the "
+            finding: "the virtual table fts finds the rows of t by rowid, which the migration replaces with the "
                 + "values of id"),
         Change(
             testDescription: "the rowids are removed",
             wanted: "CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT) WITHOUT ROWID",
-            finding: "the virtual table fts finds the rows of t by rowids, which the migration removes"),
+            finding: "the virtual table fts finds the rows of t by rowid, which the migration removes"),
         Change(
             testDescription: "an R-tree has a column of the table's name",
             index: "CREATE VIRTUAL TABLE r USING rtree(i, t, u)",

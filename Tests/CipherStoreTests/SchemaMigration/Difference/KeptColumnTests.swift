@@ -47,14 +47,17 @@ struct KeptColumnTests {
         #expect(try fixture.launch(source).applied.isEmpty)
     }
 
+    static let unregistered = [
+        "CREATE TABLE t(a TEXT, x TEXT NOT NULL CHECK (absent(x)))",
+        "CREATE TABLE t(a TEXT, x TEXT NOT NULL COLLATE absent)",
+        "CREATE TABLE t(a TEXT, x TEXT NOT NULL, y CHECK (absent(y)))",
+        "CREATE TABLE t(a TEXT, x TEXT NOT NULL); CREATE INDEX i ON t(x COLLATE absent)",
+    ]
+
+    // SQLite 3.15 cannot change the schema of a database with an index whose collation is not registered.
     @Test(
         "A table whose kept columns need what the app has not registered is left as it is",
-        arguments: [
-            "CREATE TABLE t(a TEXT, x TEXT NOT NULL CHECK (absent(x)))",
-            "CREATE TABLE t(a TEXT, x TEXT NOT NULL COLLATE absent)",
-            "CREATE TABLE t(a TEXT, x TEXT NOT NULL); CREATE INDEX i ON t(x COLLATE absent)",
-            "CREATE TABLE t(a TEXT, x TEXT NOT NULL, y CHECK (absent(y)))",
-        ])
+        arguments: Engine.current.checksTables ? unregistered : Array(unregistered.dropLast()))
     func keepsUnregistered(schema: String) throws {
         let fixture = try fixture("")
         try fixture.with { connection in
