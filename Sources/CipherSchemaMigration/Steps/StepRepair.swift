@@ -171,8 +171,8 @@ struct StepRepair {
             Plan.Operation(
                 .dropIndex, object: item.name.text,
                 sql: ["DROP INDEX \(SQL.quoted(identifier: item.name.text))"],
-                reason: "the index still exists, although one of the steps up to the recorded version \(version) should "
-                    + "have dropped it")
+                reason: "the index still exists, although one of the steps up to the recorded version \(version) "
+                    + "should have dropped it")
         }
     }
 
