@@ -56,7 +56,7 @@ struct ReadableHeaderTests {
             #expect(try await store.checkpoint())
             await store.close()
             #expect(try startsReadable)
-            #expect(try Data(contentsOf: url).range(of: Data("old".utf8)) == nil)
+            #expect(try Data(contentsOf: url).range(of: Data("CREATE TABLE".utf8)) == nil)
         }
         let found = try await DatabaseConverter.inspect(url, keyProvider: salted, formats: [format])
         #expect(found.state == .encrypted)
