@@ -1,4 +1,4 @@
-// An app that ran a script for each of its own versions, with several accounts on one device.
+// An app that ran one script for each app version, with several accounts on one device.
 
 import CipherStore
 import Foundation

@@ -279,7 +279,7 @@ private final class RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol
         return try decode(type, forKey: key)
     }
 
-    /// Returns whether the columns of a structure are all NULL; `nil` if it is not read from columns of its own.
+    /// Returns whether the columns of a structure are all NULL; `nil` if it is read from one column.
     private func group(_ type: Any.Type, _ key: Key) -> (isThere: Bool, isNull: Bool)? {
         guard columns.hasGroups, !(type is any ColumnReadable.Type) else { return nil }
         let group = columns.begin(with: name(key) + ".")

@@ -179,7 +179,7 @@ extension HostileDatabase {
                 .joined()),
     ]
 
-    /// Adds schema entries without pages of their own to a file that contains nothing else.
+    /// Adds schema entries that have no pages to a file that contains nothing else.
     private static func entries(
         _ name: String, _ count: Int, _ type: String, _ definition: String, _ outcome: String
     ) -> HostileDatabase {

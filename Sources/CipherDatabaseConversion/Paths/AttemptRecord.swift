@@ -276,6 +276,7 @@ package struct AttemptRecord: Equatable {
         }
         func line(_ index: Int) -> String {
             guard lines.indices.contains(index) else { return "" }
+            // Only printable ASCII, which is valid UTF-8.
             return String(decoding: lines[index].prefix { (32..<127).contains($0) }, as: UTF8.self)
         }
         progress = CopyProgress(text: line(2))

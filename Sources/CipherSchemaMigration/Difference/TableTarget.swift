@@ -155,6 +155,7 @@ struct TableTarget {
         let value = column.defaultExpression
         let parts = [
             column.type.isEmpty ? nil : column.type,
+            // The word comes from the text of the table, which is Unicode.
             existing.facts.collations[item.name]?.first.map {
                 "COLLATE \(SQL.quoted(identifier: String(decoding: $0.bytes, as: UTF8.self)))"
             },
