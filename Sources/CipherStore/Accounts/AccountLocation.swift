@@ -15,6 +15,9 @@ enum AccountLocation: Sendable {
     /// The app's closure returns the file of each account.
     case custom(@Sendable (String) throws -> URL)
 
+    /// Whether each account's files are in a separate folder.
+    var separatesAccounts: Bool { if case .folders = self { true } else { false } }
+
     /// Returns the folder and the file name of an account.
     func place(of account: String, databaseName: () throws -> String) throws -> (folder: String, databaseName: String) {
         switch self {

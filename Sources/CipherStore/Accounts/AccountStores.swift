@@ -237,7 +237,10 @@ public actor AccountStores {
             guard try FileSystem.exists(folder) else { return }
             try await DetachedThread.run {
                 let paths = try DatabasePaths(folder + "/" + databaseName)
-                let interrupted = try configuration.interruptedCopy(paths, busyTimeout: options.busyTimeout)
+                // In a folder of several accounts, the copy's name may be that of another account's database.
+                let interrupted =
+                    location.separatesAccounts
+                    ? try configuration.interruptedCopy(paths, busyTimeout: options.busyTimeout) : nil
                 try AccountRemoval(paths: paths, interruptedCopy: interrupted?.copy)
                     .run(timeout: options.upgradeTimeout)
                 try location.tidy(folder)

@@ -256,6 +256,25 @@ struct AccountStoresTests {
         #expect(try folder.names == [])
     }
 
+    @Test("Removing an account keeps another account's file that has the name of an unfinished upgrade's copy")
+    func keepsFileOfOtherAccount() async throws {
+        let template = try LegacyFile {
+            try $0.executeScript(text: "CREATE TABLE chat(uid TEXT); PRAGMA user_version = 1")
+        }
+        let directory = folder.url
+        let accounts = AccountStores(
+            Configuration(
+                databaseName: "app.db", version: 1, recordedVersion: .userVersion,
+                schema: .template(SchemaTemplate(file: template.path))),
+            location: { directory.appending(path: "\($0).db") },
+            keyProvider: { account in .closure { _, _ in try Self.key(of: account) } })
+        try await insert("annaTemp", accounts.open("annaTemp"))
+        await accounts.closeAll()
+        try await accounts.remove("anna")
+        #expect(try await users(accounts.open("annaTemp")) == ["annaTemp"])
+        await accounts.closeAll()
+    }
+
     @Test(
         "An account cannot have a file name that is reserved for the files of another database",
         arguments: ["bob-plaintext", "bob-damaged-2", "bob-wal", "bob-attempt", "bob-upgrade-0123456789abcdef"])
