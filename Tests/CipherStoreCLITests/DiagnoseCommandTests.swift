@@ -39,7 +39,7 @@ import Testing
             let fixture = try ToolFixture()
             try test.make(fixture)
             let before = try fixture.snapshot()
-            let arguments = ["diagnose", fixture.database, "--key-file", fixture.key, "--most-rounds", "100"]
+            let arguments = ["diagnose", fixture.database, "--key-file", fixture.key, "--max-rounds", "100"]
             let text = try fixture.run(arguments)
             #expect(text.status == test.status, "\(text.output)\(text.errors)")
             #expect(text.output.contains(test.kind ?? "with the specified key and format"), "\(text.output)")
@@ -70,7 +70,7 @@ import Testing
         #expect(try fixture.run("diagnose", fixture.database, "--key-file", fixture.key).status == 66)
         try fixture.make(encrypted: true)
         #expect(try fixture.run("diagnose", fixture.database).status == 66)
-        #expect(try fixture.run("diagnose", fixture.database, "--most-rounds", "none").status == 64)
+        #expect(try fixture.run("diagnose", fixture.database, "--max-rounds", "none").status == 64)
         #expect(try fixture.run("diagnose", fixture.database, "--key-file", fixture.keys.path("none")).status == 66)
     }
 }

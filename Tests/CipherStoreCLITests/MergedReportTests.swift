@@ -73,7 +73,7 @@ import Testing
         let (status, totals) = try merge(first, second, third)
         #expect(status == 75)
         #expect(totals["missingShards"] as? [Int] == [1])
-        #expect(totals["unendedShards"] as? [Int] == [2, 3])
+        #expect(totals["unfinishedShards"] as? [Int] == [2, 3])
         let rest = try report("4", shard: 1, of: 4, started: 5, [Self.ended(1)])
         let again = try (2...3).map { try report("again-\($0)", shard: $0, of: 4, started: 5, [Self.ended($0)]) }
         #expect(try merge(first, second, third, rest, again[0], again[1]).status == 0)

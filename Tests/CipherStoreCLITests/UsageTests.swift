@@ -46,7 +46,7 @@ import Testing
         (["encrypt", "x", "--key-file", "a", "--lock-timeout", "soon"], "number of seconds"),
         (["encrypt", "x", "--key-file", "a", "--progress", "often"], "auto, always, never"),
         (["encrypt", "x", "--key-file", "a", "--on-damage", "heal"], "refuse, rebuildIndexes"),
-        (["diagnose", "x", "--key-file", "a", "--most-rounds", "0"], "a whole number, 1 or greater"),
+        (["diagnose", "x", "--key-file", "a", "--max-rounds", "0"], "a whole number, 1 or greater"),
         (["encrypt", "x", "--key-file", "a", "--jobs", "2"], "--jobs requires --recursive"),
         (["verify", "x", "--name", "*.db"], "--name requires --recursive"),
         (["verify", "/", "--recursive", "--jobs", "0"], "--jobs must be a number"),

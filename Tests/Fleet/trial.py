@@ -158,7 +158,7 @@ def merged(work, paths, *options):
 
 def lost(work):
     _, totals = merged(work, reports(work))
-    print(",".join(str(shard) for shard in sorted(totals["missingShards"] + totals["unendedShards"])))
+    print(",".join(str(shard) for shard in sorted(totals["missingShards"] + totals["unfinishedShards"])))
 
 
 def path_of(line):
@@ -224,7 +224,7 @@ def judge(work, count):
     truth = {
         "databases": count, "done": done, "unchanged": unchanged, "failed": sum(failed.values()),
         "bytesAfter": size, "shards": SHARDS, "givenTwiceCount": 0, "unreadableLines": cut, "skipped": 0,
-        "missingShards": [], "unendedShards": [], "missing": [], "vanished": [],
+        "missingShards": [], "unfinishedShards": [], "missing": [], "vanished": [],
     }
     for key, value in truth.items():
         expect(totals[key] == value, f"the merged report says {key} {totals[key]}, and it is {value}")

@@ -103,7 +103,7 @@ extension MigrationSteps {
         guard numbering == .consecutive else { return }
         guard let last = version.wholeNumber else {
             throw failure(
-                "the steps are numbered consecutively, but the app's version is \(version)",
+                "the steps have consecutive numbers, but the app's version, \(version), is not a whole number",
                 "name the steps after the app's versions, such as sql_update_1.10.0.plist")
         }
         if let first = ordered.first, first.version < 2 {

@@ -100,7 +100,7 @@ package enum ArgumentParser {
                 let letter = String(UnicodeScalar(UInt8(truncatingIfNeeded: found.letter)))
                 return .usage(
                     "unknown option -\(letter)",
-                    advice: "use a long option such as --help; -h is the only short option")
+                    advice: "use a long option such as --key-file; -h is the only short option")
             }
             let name = SystemPath.text(cString: text).drop { $0 == "-" }.prefix { $0 != "=" }
             return unknown(String(name), options)

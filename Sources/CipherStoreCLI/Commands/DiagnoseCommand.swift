@@ -19,7 +19,7 @@ extension Command {
                 + "passphrase, or a passphrase as a raw key; a newline, a NUL, quotes or a byte order mark was added "
                 + "or removed; the hex digits are in the wrong case; or the key is in the wrong encoding. Every "
                 + "variant of the key is tried with SQLCipher formats 1 to 4, and then with every number of PBKDF2 "
-                + "rounds up to --most-rounds. The right key is recognized for any page size and HMAC algorithm.",
+                + "rounds up to --max-rounds. The right key is recognized for any page size and HMAC algorithm.",
             "Because pages are authenticated, diagnose can tell a wrong key from a damaged page, a truncated file, or "
                 + "the -wal of another file. If no combination of key and format opens the file, the key may be wrong, "
                 + "the file may be encrypted in another way, or the file may not be a database. diagnose cannot tell "
@@ -38,9 +38,9 @@ enum DiagnoseCommand {
         "time-limit", value: "SECONDS",
         "The time limit for each of the two phases, the key search and the page check (default: 60 seconds each).")
     static let derivations = Option(
-        "most-derivations", value: "N", "The maximum number of keys to derive from passphrases (default: 1000).")
+        "max-derivations", value: "N", "The maximum number of keys to derive from passphrases (default: 1000).")
     static let rounds = Option(
-        "most-rounds", value: "N", "The highest number of PBKDF2 rounds to try (default: 1000000).")
+        "max-rounds", value: "N", "The highest number of PBKDF2 rounds to try (default: 1000000).")
 
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let provider = try KeyOptions.key.provider(invocation)

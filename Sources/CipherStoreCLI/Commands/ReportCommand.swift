@@ -85,7 +85,7 @@ enum ReportCommand {
                 + "last file")
         sheet.add("shards", totals.shards > 1 ? "\(totals.shards)" : nil)
         sheet.add("missing", list(totals.missingShards, "shards without a report"))
-        sheet.add("unended", list(totals.unendedShards, "shards that did not finish"))
+        sheet.add("unfinished", list(totals.unfinishedShards, "shards that did not finish"))
         sheet.add(
             "unreported",
             totals.missing.flatMap { count($0.count, "databases are in no report", one: "database is in no report") })

@@ -42,7 +42,7 @@ final class FileDescriptorStream: @unchecked Sendable {
             let isFull = reason == ENOSPC || reason == EFBIG || reason == EDQUOT
             throw CommandFailure(
                 isFull ? .cannotCreate : .inputOutput, isFull ? "noSpace" : "inputOutput",
-                "standard output could not be written to: \(String(cString: strerror(reason)))")
+                "writing to standard output failed: \(String(cString: strerror(reason)))")
         }
     }
 

@@ -145,7 +145,7 @@ struct ShardRuns: Sendable {
     /// run that began last.
     var count: Int {
         let counts = Set(last.keys.map(\.count)).sorted()
-        if let whole = counts.first(where: { count in missing(of: count).isEmpty && unended(of: count).isEmpty }) {
+        if let whole = counts.first(where: { count in missing(of: count).isEmpty && unfinished(of: count).isEmpty }) {
             return whole
         }
         return last.max { $0.value.started < $1.value.started }?.key.count ?? 1
@@ -157,7 +157,7 @@ struct ShardRuns: Sendable {
     }
 
     /// Returns the shards whose last run was killed or ended by a signal.
-    func unended(of count: Int) -> [Int] {
+    func unfinished(of count: Int) -> [Int] {
         (0..<count).filter { last[Key(index: $0, count: count)]?.hasEnded == false }
     }
 

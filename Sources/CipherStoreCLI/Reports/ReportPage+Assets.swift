@@ -14,7 +14,7 @@ extension ReportPage {
         svg .bar { fill: var(--bar); } svg .hit { fill: transparent; }
         table { border-collapse: collapse; width: 100%; }
         th, td { text-align: left; padding: .25rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
-        td { overflow-wrap: anywhere; } td.n, td.ended, td.unended, td.missing { white-space: nowrap; }
+        td { overflow-wrap: anywhere; } td.n, td.ended, td.unfinished, td.missing { white-space: nowrap; }
         td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
         th { background: canvas; position: sticky; top: 0; white-space: nowrap; } th.wide { width: 40%; }
         th[data-key] { cursor: pointer; } th[aria-sort=ascending]::after { content: " \\2191"; }
@@ -22,7 +22,7 @@ extension ReportPage {
         .scroll { max-height: 28rem; overflow: auto; }
         .track { white-space: nowrap; } .track i { display: inline-block; height: .8em; background: var(--bar); }
         .track i.bad { background: var(--bad); }
-        .ended { color: var(--good); } .unended, .missing { color: var(--bad); font-weight: 600; }
+        .ended { color: var(--good); } .unfinished, .missing { color: var(--bad); font-weight: 600; }
         .kinds { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .4rem 1.5rem; }
         input, button { font: inherit; }
         """

@@ -93,10 +93,10 @@ enum ReportPage {
             text +=
                 "<li>Shards without a report (\(number(totals.missingShards.count))): \(list(totals.missingShards))</li>"
         }
-        if !totals.unendedShards.isEmpty {
+        if !totals.unfinishedShards.isEmpty {
             text +=
-                "<li>Shards that did not finish (\(number(totals.unendedShards.count))): "
-                + "\(list(totals.unendedShards))</li>"
+                "<li>Shards that did not finish (\(number(totals.unfinishedShards.count))): "
+                + "\(list(totals.unfinishedShards))</li>"
         }
         if let missing = totals.missing, !missing.isEmpty {
             text += "<li>Databases missing from all reports (\(number(missing.count)))<ul>\(names(missing))</ul></li>"

@@ -26,7 +26,7 @@ struct ReportTotals: Encodable, Sendable {
         fileprivate(set) var done = 0
         fileprivate(set) var failed = 0
         fileprivate(set) var seconds = 0.0
-        /// The state of the shard: `ended`, `unended` or `missing`.
+        /// The state of the shard: `ended`, `unfinished` or `missing`.
         let state: String
     }
 
@@ -52,7 +52,7 @@ struct ReportTotals: Encodable, Sendable {
     private(set) var progress: [Progress] = []
     let shards: Int
     let missingShards: [Int]
-    let unendedShards: [Int]
+    let unfinishedShards: [Int]
     let givenTwice: [MergedReport.GivenTwice]
     let givenTwiceCount: Int
     let unreadableLines: Int
@@ -73,14 +73,14 @@ struct ReportTotals: Encodable, Sendable {
         wallSeconds = max(0, merged.finished - merged.started)
         shards = merged.runs.count
         missingShards = merged.runs.missing(of: shards)
-        unendedShards = merged.runs.unended(of: shards)
+        unfinishedShards = merged.runs.unfinished(of: shards)
         (givenTwice, givenTwiceCount) = (merged.givenTwice, merged.givenTwiceCount)
         unreadableLines = merged.unreadable
         durations = [Int](repeating: 0, count: Histogram.limits.count + 1)
         var progress: [ShardRuns.Key: Progress] = [:]
         let keys = merged.runs.keys + missingShards.map { ShardRuns.Key(index: $0, count: shards) }
         for key in keys {
-            let state = merged.runs.hasEnded(key).map { $0 ? "ended" : "unended" } ?? "missing"
+            let state = merged.runs.hasEnded(key).map { $0 ? "ended" : "unfinished" } ?? "missing"
             progress[key] = Progress(shard: key.index, shards: key.count, state: state)
         }
         for (digest, file) in merged.files {
@@ -128,7 +128,7 @@ struct ReportTotals: Encodable, Sendable {
     }
 
     /// Whether every shard finished, and every file that was searched for is reported.
-    var isWhole: Bool { missingShards.isEmpty && unendedShards.isEmpty && missing?.isEmpty != false }
+    var isWhole: Bool { missingShards.isEmpty && unfinishedShards.isEmpty && missing?.isEmpty != false }
 
     /// The number of failures, as for a fleet; `tryAgain` if there are none, but a shard or a file is missing.
     var status: ExitStatus {
