@@ -365,7 +365,7 @@ extension SQL.Interpolation {
     public mutating func appendInterpolation<Value: RawRepresentable>(_ value: Value?) {}
 
     /// Unavailable, because the values of a list are bound one by one.
-    @available(*, unavailable, message: "write (list: values) in the interpolation, between parentheses: IN (…)")
+    @available(*, unavailable, message: "interpolate (list: values) between the parentheses of IN (…)")
     @_disfavoredOverload
     public mutating func appendInterpolation<Values: Collection>(_ values: Values) {}
 

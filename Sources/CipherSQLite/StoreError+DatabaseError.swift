@@ -133,7 +133,7 @@ private enum FailureCause {
         case .newerSchema(let version):
             failure(
                 .engineTooOld,
-                "SQLite \(Engine.current.sqliteVersion) cannot read the schema, and the file was last written by "
+                "SQLite \(Engine.current.sqliteVersion) cannot read the schema of the file, which was last written by "
                     + "SQLite \(version / 1_000_000).\(version / 1_000 % 1_000).\(version % 1_000)",
                 "link a newer SQLCipher")
         // On a damaged page, old engines find a record with a value beyond SQLite's limit.

@@ -139,8 +139,8 @@ package struct InterruptedCopy {
         guard try leftover != .database && isLog(copy, of: paths) else { return .database }
         return try answered(
             .log,
-            "the database alone, or the database together with \(name)-wal (the log of a copy that may since have been "
-                + "given the database's name)")
+            "the database alone, or the database together with \(name)-wal (the log of a copy that may have been "
+                + "renamed to the database's name)")
     }
 
     private func answered(_ finding: Finding, _ question: String) throws -> Finding {
@@ -168,7 +168,7 @@ package struct InterruptedCopy {
             guard try FileSystem.exists(copy.database) else { return nil }
             return
                 "the app's own upgrade left behind the file \(name); when the database is next opened, CipherStore "
-                + "will remove this file if the database contains all of its rows"
+                + "will remove this file if the database contains all rows of this file"
         }
     }
 

@@ -78,7 +78,7 @@ extension ConnectionQueue: Awaitable {
             job.awaited = nil
             throw StoreError(
                 .misuse, path: path,
-                "closures of several stores called each other's stores, so the calls would never return",
+                "closures in different stores called each other's stores, so the calls would never return",
                 advice:
                     "do not use a store in another store's closure; if this is necessary, always nest the stores in "
                     + "the same order"

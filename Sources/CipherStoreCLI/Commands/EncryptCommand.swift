@@ -22,7 +22,7 @@ extension Command {
             "With --shadow, the copy is built, compared and then removed. This rehearsal shows whether the encryption "
                 + "would succeed, how long it would take, and how large the file would become. Other processes may "
                 + "have the database open during the rehearsal. If one of them writes to it, the exit status is 75. "
-                + "With --config, the copy is also migrated, as cipherstore migrate would do.",
+                + "With --config, the command also migrates the copy, as cipherstore migrate would.",
             "With --on-damage recover, a file with damage outside its indexes is replaced by a database that "
                 + "contains everything that can be recovered. The report lists what is lost. The damaged file is kept "
                 + "as DB-damaged, which is still plaintext.",
@@ -53,8 +53,8 @@ enum EncryptCommand {
         "on-damage", value: "WHAT", kind: .words(OnDamage.allCases.map(\.rawValue)),
         "What to do if the file is damaged. rebuildIndexes (the default) rebuilds damaged indexes if the damage does "
             + "not affect any rows. If an index refers to missing rows, or pages with rows belong to no table, the "
-            + "plaintext original is also kept as DB-plaintext. recover does the same and, if there is other damage, recovers the rows that the file "
-            + "still contains. refuse leaves the file unchanged.")
+            + "plaintext original is also kept as DB-plaintext. recover does what rebuildIndexes does and, if there is "
+            + "other damage, also recovers the rows that the file still contains. refuse leaves the file unchanged.")
 
     static let shadow = Option(
         "shadow", "Build and compare the encrypted copy, then remove it and leave the database unchanged.")

@@ -12,9 +12,9 @@ extension Command {
                 + "written to. A copy of the backup is built next to the database and compared with the backup row by "
                 + "row. Then the copy replaces the database in a single rename. At all times, the file is either "
                 + "the complete old database or the complete new one. After a crash, run the command again.",
-            "The key options specify the key of the database, which keeps its key and format. If there is no database "
-                + "yet, restore creates one with this key. The backup must have the same key, unless one of the "
-                + "--backup-key options specifies another.",
+            "The key options specify the key of the database. The database keeps this key and its format. "
+                + "If there is no database yet, restore creates one with this key. The backup must have the same "
+                + "key, unless one of the --backup-key options specifies another.",
             "restore does not replace a database that the key does not open. To replace such a database, move it to "
                 + "another folder together with its -wal and -journal, and run the command again.",
         ],
