@@ -59,7 +59,7 @@ package final class ReplacedFile {
         case .inUse(let users): throw users.busy(paths.database)
         case .unavailable(let reason):
             throw StoreError.busy(
-                paths.database, "it can no longer be determined whether the database is open elsewhere: \(reason)",
+                paths.database, "CipherStore can no longer determine whether the database is open elsewhere: \(reason)",
                 retry: .now)
         }
     }

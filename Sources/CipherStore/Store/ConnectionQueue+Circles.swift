@@ -80,7 +80,7 @@ extension ConnectionQueue: Awaitable {
                 .misuse, path: path,
                 "closures in different stores called each other's stores, so the calls would never return",
                 advice:
-                    "do not use a store in another store's closure; if this is necessary, always nest the stores in "
+                    "avoid using a store in another store's closure; if you must, always nest the stores in "
                     + "the same order"
             )
         }

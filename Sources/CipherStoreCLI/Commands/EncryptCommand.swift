@@ -52,7 +52,7 @@ enum EncryptCommand {
     static let onDamage = Option(
         "on-damage", value: "WHAT", kind: .words(OnDamage.allCases.map(\.rawValue)),
         "What to do if the file is damaged. rebuildIndexes (the default) rebuilds damaged indexes if the damage does "
-            + "not affect any rows. If an index refers to missing rows, or pages with rows belong to no table, the "
+            + "not affect any rows. If an index refers to missing rows, or a page with rows belongs to no table, the "
             + "plaintext original is also kept as DB-plaintext. recover does what rebuildIndexes does and, if there is "
             + "other damage, also recovers the rows that the file still contains. refuse leaves the file unchanged.")
 

@@ -45,7 +45,7 @@ enum FleetOptions {
         "max-open", value: "N",
         "With --recursive: never have more than N files open. If N is too small for all jobs, fewer jobs run.")
     static let nice = Option(
-        "nice", value: "N", "With --recursive: lower the processor and disk priority by N, from 1 to 19.")
+        "nice", value: "N", "With --recursive: lower the processor and disk priority by N, a number from 1 to 19.")
     static let bytesPerSecond = Option(
         "bytes-per-second", value: "N",
         "With --recursive: process at most N bytes per second on average. N may end with K, M or G.")
