@@ -12,6 +12,6 @@ extension StoreError {
     package static func cipherFormat(_ fault: String, path: String?) -> StoreError {
         StoreError(
             .configuration, path: path, "the cipher format is invalid: \(fault)",
-            advice: "choose another format, or omit it")
+            advice: "choose another format, or omit the format")
     }
 }

@@ -119,7 +119,7 @@ package final class SourceHold {
 
     private static func busy(_ paths: DatabasePaths) -> StoreError {
         .busy(
-            paths.database, "another connection, in this process or another one, is using the database",
+            paths.database, "another connection, in this or another process, is using the database",
             retry: .afterClosing)
     }
 

@@ -186,7 +186,7 @@ package final class KeptFiles: @unchecked Sendable {
         throw StoreError(
             .busy, path: path,
             "this process cannot lock more replaced files: it keeps \(files.count) locked, with \(count) file "
-                + "descriptors, because other processes may have them open",
+                + "descriptors, because other processes may have these files open",
             advice: "convert the remaining files in another process", changed: .nothing)
     }
 }

@@ -45,7 +45,7 @@ struct LeftoverTables {
                     Plan.Withheld(
                         .dropTable, table: leftover.name, rows: try state.rowCount(of: leftover.name),
                         reason:
-                            "an unfinished upgrade left behind the table \(leftover.name), but the configuration does "
+                            "an unfinished upgrade left the table \(leftover.name) behind, but the configuration does "
                             + "not specify which table it belongs to"
                     ))
                 try keepReferences(to: leftover, besides: nil, of: nil)

@@ -168,7 +168,7 @@ package struct InterruptedCopy {
             guard try FileSystem.exists(copy.database) else { return nil }
             return
                 "the app's own upgrade left behind the file \(name); when the database is next opened, CipherStore "
-                + "will remove this file if the database contains all rows of this file"
+                + "will remove this file if all of its rows are in the database"
         }
     }
 

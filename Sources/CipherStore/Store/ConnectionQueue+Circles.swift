@@ -78,7 +78,7 @@ extension ConnectionQueue: Awaitable {
             job.awaited = nil
             throw StoreError(
                 .misuse, path: path,
-                "closures in different stores called each other's stores, so the calls would never return",
+                "closures in different stores would wait for each other forever",
                 advice:
                     "avoid using a store in another store's closure; if you must, always nest the stores in "
                     + "the same order"
