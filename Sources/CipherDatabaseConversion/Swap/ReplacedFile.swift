@@ -185,7 +185,7 @@ package final class KeptFiles: @unchecked Sendable {
         guard count >= limit ?? Int(getdtablesize()) / 2 else { return }
         throw StoreError(
             .busy, path: path,
-            "this process cannot lock more replaced files: it keeps \(files.count) locked, with \(count) file "
+            "this process cannot lock more replaced files: it keeps \(files.count) locked, which uses \(count) file "
                 + "descriptors, because other processes may have these files open",
             advice: "convert the remaining files in another process", changed: .nothing)
     }

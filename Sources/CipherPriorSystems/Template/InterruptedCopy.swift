@@ -134,7 +134,7 @@ package struct InterruptedCopy {
             return try answered(
                 .copy,
                 "the database, which is in WAL mode but has no write-ahead log, or \(name), which contains all rows of "
-                    + "the database and more")
+                    + "the database and additional rows")
         }
         guard try leftover != .database && isLog(copy, of: paths) else { return .database }
         return try answered(

@@ -92,7 +92,7 @@ package struct SchemaMigrator {
             reason: state.records.difference
                 ?? (state.isAdopted
                     ? "the database has version \(state.recorded ?? .zero)"
-                    : "CipherStore has recorded no version yet"))
+                    : "CipherStore has not recorded a version yet"))
     }
 
     /// Refuses a schema whose text is not valid UTF-8: a comparison would read a name in a repaired form, and write the

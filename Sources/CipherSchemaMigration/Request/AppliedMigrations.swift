@@ -47,7 +47,7 @@ extension RecordedVersion.AppliedMigrations {
             return ("identifiers", "the list contains \"\(identifier)\" twice")
         }
         for (name, parts) in merged.sorted(by: { $0.key < $1.key }) {
-            guard !parts.isEmpty else { return ("merged", "\"\(name)\" replaces no migration") }
+            guard !parts.isEmpty else { return ("merged", "\"\(name)\" does not replace any migrations") }
             for part in parts where !known.contains(part) {
                 return ("merged", "\"\(part)\", which \"\(name)\" replaces, is not in identifiers")
             }

@@ -104,7 +104,7 @@ struct AppliedMigrationsTests {
         arguments: [
             ([], [:], "identifiers: the list contains no migrations"),
             (["a", "b", "a"], [:], "identifiers: the list contains \"a\" twice"),
-            (["a"], ["m": []], "merged: \"m\" replaces no migration"),
+            (["a"], ["m": []], "merged: \"m\" does not replace any migrations"),
             (["a"], ["m": ["a", "b"]], "merged: \"b\", which \"m\" replaces, is not in identifiers"),
         ] as [([String], [String: [String]], String)])
     func faults(names: [String], merged: [String: [String]], expected: String) throws {
