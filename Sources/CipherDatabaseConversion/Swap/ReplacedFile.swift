@@ -185,8 +185,8 @@ package final class KeptFiles: @unchecked Sendable {
         guard count >= limit ?? Int(getdtablesize()) / 2 else { return }
         throw StoreError(
             .busy, path: path,
-            "this process cannot lock more replaced files: it keeps \(files.count) locked, which uses \(count) file "
-                + "descriptors, because other processes may have these files open",
+            "this process cannot lock any more replaced files: it already keeps \(files.count) locked, "
+                + "which uses \(count) file descriptors, because other processes may have these files open",
             advice: "convert the remaining files in another process", changed: .nothing)
     }
 }

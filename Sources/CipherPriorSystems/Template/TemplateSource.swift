@@ -48,7 +48,7 @@ package struct TemplateSource: SchemaSource {
             .configuration, path: template.file,
             "the template is \(found < version ? "older" : "newer") than the app: it has version \(found), but "
                 + "dbVersion is \(goal.version)",
-            advice: "ship a template of version \(goal.version)", changed: .nothing)
+            advice: "ship a template with version \(goal.version)", changed: .nothing)
     }
 
     private func wantedSchema(_ content: TemplateDatabase.Content) throws -> WantedSchema {
