@@ -50,7 +50,7 @@ package struct NormalizedSQL {
     /// The keywords that can never be a name without quotes.
     ///
     /// Source: SQLite, "SQLite Keywords", without those that its grammar also accepts as names.
-    private static let reserved: Set<String> = [
+    static let reserved: Set<String> = [
         "add", "all", "alter", "and", "as", "autoincrement", "between", "case", "check", "collate", "commit",
         "constraint", "create", "default", "deferrable", "delete", "distinct", "drop", "else", "escape", "except",
         "exists", "foreign", "from", "group", "having", "in", "index", "insert", "intersect", "into", "is", "isnull",

@@ -27,6 +27,9 @@ package struct SQLToken: Sendable, Equatable {
     /// Returns whether the token is the given name.
     package func isNamed(_ name: SQLName) -> Bool { isName && SQLName(content) == name }
 
+    /// Whether the token is a keyword that can never be a name without quotes.
+    package var isReserved: Bool { kind == .word && NormalizedSQL.reserved.contains(SQLName(content).text) }
+
     // Without quotes, these words are values; in quotes, they are names or strings.
     private static let values = Set(
         ["true", "false", "null", "current_time", "current_date", "current_timestamp"].map(SQLName.init))

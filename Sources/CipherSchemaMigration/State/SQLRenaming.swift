@@ -79,9 +79,30 @@ extension SQLTokens {
         tokens[index].kind == .word && index + 1 < tokens.count && tokens[index + 1].isKeyword("(")
     }
 
-    /// Returns whether a token is the name of a function, an alias, the type of a CAST, or a collation.
+    /// Returns whether a token is a keyword, or the name of a function, an alias, the type of a CAST, or a collation.
     private func isOtherName(_ index: Int) -> Bool {
         isCall(index) || index > 0 && ["AS", "COLLATE"].contains(where: tokens[index - 1].isKeyword)
+            || tokens[index].kind == .word && followsOperand(index)
+    }
+
+    /// Returns whether an operand ends before a word.
+    ///
+    /// The word is then not a name, but a keyword such as DESC, END or LIKE, which SQLite accepts as names elsewhere.
+    private func followsOperand(_ index: Int) -> Bool {
+        var start = index
+        while start > 0, tokens[start - 1].kind != .symbol { start -= 1 }
+        var isOperand = start > 0 && tokens[start - 1].content == ")"
+        for token in tokens[start..<index] {
+            func isKeyword(_ words: String...) -> Bool { words.contains(where: token.isKeyword) }
+            if token.kind != .word {
+                isOperand = true
+            } else if isOperand {
+                isOperand = isKeyword("ASC", "DESC", "END", "ISNULL", "NOTNULL")
+            } else {
+                isOperand = !token.isReserved && !isKeyword("BY", "OF", "LIKE", "GLOB", "MATCH", "REGEXP")
+            }
+        }
+        return isOperand
     }
 
     /// Returns the table that REFERENCES names before the parenthesis that contains a token.

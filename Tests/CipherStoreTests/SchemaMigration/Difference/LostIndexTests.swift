@@ -1,5 +1,6 @@
 internal import CipherErrors
 internal import CipherHistory
+internal import CipherSQLText
 internal import CipherSQLite
 internal import CipherSchemaMigration
 import CipherTestSupport
@@ -280,5 +281,36 @@ struct LostIndexTests {
         #expect(try fixture.schema()["by_name"] != nil)
         #expect(try fixture.schema()["by_tag"] == nil)
         #expect(try fixture.launch(source).applied.isEmpty)
+    }
+
+    static let keywords = [
+        ("desc", "a DESC"), ("asc", "lower(a) ASC"), ("end", "CASE WHEN a > 1 THEN 2 END"),
+        ("precision", "CAST(a AS double precision)"), ("desc", "a COLLATE nocase DESC) WHERE (a NOT NULL"),
+    ]
+
+    @Test("An index is not dropped with a column whose name the index contains only as a keyword", arguments: keywords)
+    func knowsKeywords(column: String, parts: String) throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            "CREATE TABLE t(a TEXT, \(column) TEXT); CREATE INDEX i ON t(\(parts)); INSERT INTO t VALUES ('x', NULL)")
+        let index = try fixture.schema()["i"]
+        let source = WantedSource(statements: ["CREATE TABLE t(a TEXT)"], policy: .allow)
+        #expect(try fixture.launch(source).applied.first?.reason == "the column \(column) is dropped")
+        #expect(try fixture.schema()["i"] == index)
+    }
+
+    @Test("A column whose name is a keyword in an index can replace an empty column")
+    func renamesKeyword() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            """
+            CREATE TABLE t(a TEXT, desc TEXT, text TEXT); INSERT INTO t VALUES ('x', 'y', NULL);
+            CREATE INDEX i ON t(a AND desc, desc DESC);
+            """)
+        var source = WantedSource(statements: ["CREATE TABLE t(a TEXT, text TEXT)"])
+        source.renames.columns[SQLName("t")] = [SQLName("text"): "desc"]
+        try fixture.launch(source)
+        #expect(try fixture.rows("SELECT text FROM t") == ["\(Value.text("y"))"])
+        #expect(try fixture.schema()["i"] == "CREATE INDEX i ON t(a AND \"text\", \"text\" DESC)")
     }
 }
