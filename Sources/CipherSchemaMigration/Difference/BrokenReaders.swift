@@ -28,7 +28,7 @@ struct BrokenReaders {
 
     /// Returns findings about a rebuild that gives the rows other rowids.
     func findings(after target: TableShape, of found: PresentSchema.Table) throws -> [Plan.Finding] {
-        let readers = readers(of: SQLName(found.name)).filter(\.readsByRowID)
+        let readers = readers(of: SQLName(found.name)).filter { $0.readsByRowID(target) }
         let use = "finds the rows of \(found.name) by rowid"
         if target.facts.isWithoutRowID, !found.shape.facts.isWithoutRowID {
             return readers.map { finding($0, use, "removes") }
@@ -88,8 +88,19 @@ extension TableState {
         }
     }
 
-    /// Whether a virtual table that reads rows of another table finds them by their rowids.
-    fileprivate var readsByRowID: Bool { sql.map { !SQLName("content_rowid").isMentioned(in: $0) } ?? true }
+    /// Returns whether a virtual table that reads rows of another table finds them by their rowids, because its option
+    /// `content_rowid` does not name a column.
+    fileprivate func readsByRowID(_ target: TableShape) -> Bool {
+        let tokens = SQLTokens(sql ?? "").tokens
+        let option = tokens.indices.dropLast(2).first {
+            tokens[$0].isNamed(SQLName("content_rowid")) && tokens[$0 + 1].isKeyword("=")
+        }
+        guard let option else { return true }
+        return !target.columns.contains { column in
+            let name = SQLName(column.name)
+            return tokens[option + 2].isNamed(name) || tokens[option + 2].isText(name)
+        }
+    }
 }
 
 extension SQLToken {

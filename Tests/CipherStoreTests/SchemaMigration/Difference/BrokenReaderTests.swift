@@ -37,6 +37,15 @@ struct BrokenReaderTests {
             wanted: "CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT) WITHOUT ROWID",
             finding: "the virtual table fts finds the rows of t by rowid, which the migration removes"),
         Change(
+            testDescription: "the rowids that the index names are removed",
+            index: "CREATE VIRTUAL TABLE fts USING fts5(title, content='t', content_rowid='rowid')",
+            wanted: "CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT) WITHOUT ROWID",
+            finding: "the virtual table fts finds the rows of t by rowid, which the migration removes"),
+        Change(
+            testDescription: "the rowids are removed, but the index finds the rows by a column",
+            index: "CREATE VIRTUAL TABLE fts USING fts5(title, content='t', content_rowid='ID')",
+            wanted: "CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT) WITHOUT ROWID"),
+        Change(
             testDescription: "an R-tree has a column of the table's name",
             index: "CREATE VIRTUAL TABLE r USING rtree(i, t, u)",
             wanted: "CREATE TABLE u(id INTEGER PRIMARY KEY, title TEXT)", tables: ["u": "t"]),
