@@ -72,9 +72,10 @@ struct TableDifference {
         result = target
         findings += try check.checks()
         if !comparison.rowsFollow { findings += try check.references(to: parents) }
-        findings += capturedStrings(in: survivors, target)
+        let meanings = changedMeanings(target)
+        findings += capturedStrings(in: survivors, target) + meanings
         noteLosses(existing.losses(in: target, indexes: indexKeys), in: target)
-        guard try !addColumns(target) else { return }
+        if meanings.isEmpty, try addColumns(target) { return }
         let kept = survivors.filter { $0.type != "index" || !isLost($0) }
         for index in survivors where !kept.contains(index) {
             reasons.append("the index \(index.name) uses a dropped column and is also dropped")
@@ -110,6 +111,30 @@ struct TableDifference {
                     .impossible, table: existing.name, column: column.name,
                     message: "the index \(index.name) contains \"\(column.name)\" as a string, which would become the "
                         + "name of the new column")
+            }
+        }
+    }
+
+    /// Finds unchanged expressions with a name in double quotes that is a string in one of the tables and a column's name
+    /// in the other.
+    ///
+    /// A CHECK would accept other rows, and a generated column would get other values.
+    private func changedMeanings(_ target: TableShape) -> [Plan.Finding] {
+        let unchanged = target.facts.checks.union(target.facts.generated.values)
+        return [("CHECK", Plan.Finding.Severity.removesSchema), ("AS", .impossible)].flatMap { keyword, severity in
+            existing.text.items.flatMap { $0.expressions(after: keyword) }.flatMap { expression -> [Plan.Finding] in
+                let all = SQLTokens(expression)
+                guard unchanged.contains(all.tokens.map(\.normalized)) else { return [] }
+                return all.tokens.filter(all.isInDoubleQuotes).compactMap { token in
+                    let uses = [existing, target].map { table in
+                        table.column(SQLName(token.content)) == nil ? "a string" : "the name of a column"
+                    }
+                    guard uses[0] != uses[1] else { return nil }
+                    return Plan.Finding(
+                        severity, table: existing.name,
+                        message: "\(keyword) (\(expression)) of \(existing.name) contains \"\(token.content)\" as "
+                            + "\(uses[0]), which the migration would make \(uses[1])")
+                }
             }
         }
     }

@@ -103,14 +103,27 @@ extension TableShape {
     /// Returns whether the rows of another table satisfy each CHECK as they did before: no CHECK is new, and none reads a
     /// column whose values or collation differ.
     func hasSameChecks(as other: TableShape) -> Bool {
-        facts.checks.isSubset(of: other.facts.checks)
-            && columns(in: facts.checks.joined()).allSatisfy { name in
-                guard let new = column(name), let old = other.column(name) else { return false }
-                return new.affinity(isStrict: facts.isStrict) == old.affinity(isStrict: other.facts.isStrict)
-                    && (old.isNotNull || !new.isNotNull) && new.generation == old.generation
-                    && facts.generated[name] == other.facts.generated[name]
-                    && facts.collations[name] == other.facts.collations[name]
-            }
+        facts.checks.isSubset(of: other.facts.checks) && hasSameInputs(facts.checks.joined(), as: other)
+    }
+
+    /// Returns whether no column that an expression reads, directly or in generated columns, has other values or another
+    /// collation than in another table.
+    func hasSameInputs(_ words: some Sequence<SQLWord>, as other: TableShape) -> Bool {
+        // A name in double quotes is a string in the table that lacks this column.
+        var inputs = columns(in: words) + other.columns(in: words)
+        var position = 0
+        while position < inputs.count {
+            let more = columns(in: facts.generated[inputs[position]] ?? [])
+            inputs += more.filter { !inputs.contains($0) }
+            position += 1
+        }
+        return inputs.allSatisfy { name in
+            guard let new = column(name), let old = other.column(name) else { return false }
+            return new.affinity(isStrict: facts.isStrict) == old.affinity(isStrict: other.facts.isStrict)
+                && (old.isNotNull || !new.isNotNull) && new.generation == old.generation
+                && facts.generated[name] == other.facts.generated[name]
+                && facts.collations[name] == other.facts.collations[name]
+        }
     }
 
     private func lostChecks(in target: TableShape) -> [Loss] {
@@ -176,7 +189,10 @@ extension TableShape {
 
     private func columns(in words: some Sequence<SQLWord>) -> [SQLName] {
         let words = Set(words)
-        return columns.map { SQLName($0.name) }.filter { words.contains(SQLWord(bytes: $0.folded)) }
+        // The word of a quoted name that would be a value without the quotes begins with a quote.
+        return columns.map { SQLName($0.name) }.filter { name in
+            [[], Array("\"".utf8)].contains { words.contains(SQLWord(bytes: $0 + name.folded)) }
+        }
     }
 
     private func list(_ columns: [SQLName]) -> String {
