@@ -10,11 +10,11 @@ struct ProspectiveRows {
     /// The columns whose future values are known in advance, as parts of a SELECT.
     private var columns: [SQLName: String] = [:]
 
-    init(_ lint: ValueLint, of found: PresentSchema.Table, as target: TableShape) {
+    init(_ lint: ValueLint, of found: PresentSchema.Table, as target: TableShape) throws {
         self.lint = lint
         self.found = found
         self.target = target
-        for column in target.columns { columns[SQLName(column.name)] = value(of: column) }
+        for column in target.columns { columns[SQLName(column.name)] = try value(of: column) }
     }
 
     /// Counts the rows that satisfy a condition.
@@ -45,26 +45,55 @@ struct ProspectiveRows {
 
     /// Returns the SQL of a column's future value; `nil` if the value changes with the column's type or is computed
     /// again, so that it is known only after the change.
-    private func value(of column: ColumnState) -> String? {
+    private func value(of column: ColumnState) throws -> String? {
         let name = SQLName(column.name)
-        let alias = SQL.quoted(identifier: column.name)
-        guard let old = found.shape.column(name) else {
-            let isOpen = column.generation != nil || target.isRowID(column)
-            return isOpen ? nil : "\(column.defaultExpression ?? "NULL") AS \(alias)"
-        }
-        let (strict, wasStrict) = (target.facts.isStrict, found.shape.facts.isStrict)
-        let keepsAffinity = old.affinity(isStrict: wasStrict) == column.affinity(isStrict: strict)
-        let isAlike = column.generation == nil && old.generation == nil && keepsAffinity
-        guard isAlike || (keepsAffinity && target.defines(name, like: found.shape)), let present = found.column(name)
-        else { return nil }
-        var value = SQL.quoted(column: present)
-        if column.isNotNull, !old.isNotNull, let filling = column.defaultExpression {
-            value = "coalesce(\(value), \(filling))"
-        }
+        // SQLite does not accept these as the name of a column of a subquery.
+        guard ![SQLName("true"), SQLName("false")].contains(name) else { return nil }
+        let old = found.shape.column(name)
+        guard var value = try old.map({ try keptValue(of: column, $0) }) ?? newValue(of: column) else { return nil }
+        // Only a column alone has a collation.
+        let isColumn = value == found.column(name).map(SQL.quoted(column:))
         let collation = target.facts.collations[name]
-        if collation != found.shape.facts.collations[name] {
+        if collation != found.shape.facts.collations[name] || collation != nil && !isColumn {
             value += " COLLATE " + (collation?.first.map { String(decoding: $0.bytes, as: UTF8.self) } ?? "binary")
         }
-        return "\(value) AS \(alias)"
+        return "\(value) AS \(SQL.quoted(identifier: column.name))"
+    }
+
+    private func newValue(of column: ColumnState) throws -> String? {
+        column.generation != nil || target.isRowID(column) ? nil : try value(ofDefault: column)
+    }
+
+    private func keptValue(of column: ColumnState, _ old: ColumnState) throws -> String? {
+        let name = SQLName(column.name)
+        let (strict, wasStrict) = (target.facts.isStrict, found.shape.facts.isStrict)
+        let keepsAffinity = old.affinity(isStrict: wasStrict) == column.affinity(isStrict: strict)
+        let isStored = column.generation == nil && old.generation == nil
+        let isAlike =
+            isStored
+            || target.defines(name, like: found.shape)
+                && target.hasSameInputs(target.facts.generated[name] ?? [], as: found.shape)
+        guard keepsAffinity, isAlike, let present = found.column(name).map(SQL.quoted(column:)) else { return nil }
+        guard column.isNotNull, !old.isNotNull, column.defaultExpression != nil else { return present }
+        // A query as an expression has the affinity of a column, which `coalesce` does not have.
+        return try value(ofDefault: column).map {
+            "(SELECT coalesce(\(present), \($0)) UNION ALL SELECT \(present) LIMIT 1)"
+        }
+    }
+
+    /// Returns the SQL of a column's default as the column stores and compares it; `nil` if a CAST would not convert the
+    /// default in the same way.
+    private func value(ofDefault column: ColumnState) throws -> String? {
+        let value = column.defaultExpression ?? "NULL"
+        let types =
+            switch column.affinity(isStrict: target.facts.isStrict) {
+            case .none: [String]()
+            case .text: ["TEXT"]
+            case .real: ["REAL"]
+            case .integer, .numeric: ["INTEGER", "NUMERIC"]
+            }
+        guard !types.isEmpty else { return value }
+        // The comparison converts the default as the column does.
+        return try types.map { "CAST(\(value) AS \($0))" }.first { try lint.isTrue("\($0) IS \(value)") }
     }
 }

@@ -8,20 +8,25 @@ struct RejectedRows {
     let existing: TableShape
     let target: TableShape
 
-    init(_ lint: ValueLint, _ found: PresentSchema.Table, _ target: TableShape) {
-        rows = ProspectiveRows(lint, of: found, as: target)
+    init(_ lint: ValueLint, _ found: PresentSchema.Table, _ target: TableShape) throws {
+        rows = try ProspectiveRows(lint, of: found, as: target)
         existing = found.shape
         self.target = target
     }
 
     /// Finds rows that would violate a CHECK; if all rows satisfy each CHECK as before, a rebuild does not enforce any.
     func checks() throws -> [Plan.Finding] {
-        guard !target.hasSameChecks(as: existing) else { return [] }
-        let checks = target.text.items.flatMap { $0.expressions(after: "CHECK") }
-        return try checks.filter(rows.knows).flatMap { check in
+        try changedChecks.filter(rows.knows).flatMap { check in
             let violations = try rows.count(where: "NOT (\(check))")
             return finding(violations, "\(violations.of("row")) of \(target.name) would violate CHECK (\(check))")
         }
+    }
+
+    /// Whether it is known in advance which rows would violate a CHECK.
+    var knowsChecks: Bool { changedChecks.allSatisfy(rows.knows) }
+
+    private var changedChecks: [String] {
+        target.hasSameChecks(as: existing) ? [] : target.text.items.flatMap { $0.expressions(after: "CHECK") }
     }
 
     /// Finds values that must be unique in an index but occur in several rows.

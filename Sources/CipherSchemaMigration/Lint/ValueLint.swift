@@ -29,6 +29,16 @@ struct ValueLint {
     /// Counts the rows of a FROM clause.
     func count(_ rows: String) throws -> Count { try counter.count(rows) }
 
+    /// Returns whether a condition that reads no columns is true; `false` also if SQLite cannot evaluate the condition.
+    func isTrue(_ condition: String) throws -> Bool {
+        do {
+            return try !count("(SELECT 1 WHERE \(condition))").isZero
+        } catch is DatabaseError {
+            // For example, a function is not registered.
+            return false
+        }
+    }
+
     func rows() throws -> Count { try count(where: "1") }
 
     /// Counts the values that would be lost with a column; a generated column stores no values.

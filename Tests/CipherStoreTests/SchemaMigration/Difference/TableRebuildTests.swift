@@ -194,6 +194,24 @@ struct TableRebuildTests {
         #expect(try fixture.bytes() == before)
     }
 
+    static let violations =
+        [("\"true\" INTEGER CHECK (\"true\" < 5)", "\"true\" INTEGER NOT NULL DEFAULT 5 CHECK (\"true\" < 5)")]
+        + (Engine.current.hasGeneratedColumns
+            ? [("a INT, \(generated)", "a INT NOT NULL DEFAULT 0, \(generated)")] : [])
+    private static let generated = "g INT AS (a + 1), h INT AS (g * 2) CHECK (h <> 2)"
+
+    @Test("A rebuild that is the first to show that a row would violate a CHECK changes nothing", arguments: violations)
+    func undoesViolation(present: String, wanted: String) throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE t(\(present)); INSERT INTO t DEFAULT VALUES"
+        )
+        let before = try fixture.bytes()
+        let error = try storeError { try fixture.launch(WantedSource(statements: ["CREATE TABLE t(\(wanted))"])) }
+        #expect(error?.code == .migration)
+        #expect(error?.detail.contains("failed during rebuildTable t") == true)
+        #expect(try fixture.bytes() == before)
+    }
+
     @Test("A rebuilt table keeps rows that violated a CHECK before")
     func keepsBrokenChecks() throws {
         let fixture = try MigrationFixture(

@@ -218,6 +218,54 @@ struct PlanLintTests {
         #expect(try fixture.rows("SELECT a FROM t") == ["none", "x"].map { "\(Value.text($0))" })
     }
 
+    static let converted = [
+        ("b INTEGER NOT NULL DEFAULT '0' CHECK (b IN (0, 1))", nil),
+        ("b TEXT NOT NULL DEFAULT 0 CHECK (b IN ('0', '1'))", nil),
+        ("b REAL NOT NULL DEFAULT '1.5' CHECK (b = 1.5)", nil),
+        ("b INTEGER DEFAULT 1e2 CHECK (typeof(b) = 'integer')", nil),
+        ("b DECIMAL DEFAULT '1.5' CHECK (b > 1 AND b < '2')", nil),
+        ("b INTEGER DEFAULT 'x' CHECK (typeof(b) = 'text')", nil),
+        ("b TEXT COLLATE NOCASE DEFAULT 'X' CHECK (b IN ('x', 'y'))", nil),
+        ("b INTEGER NOT NULL DEFAULT '0'", "CREATE UNIQUE INDEX i ON t(a) WHERE b <> 0"),
+        ("b INTEGER DEFAULT 'x'", "CREATE UNIQUE INDEX i ON t(a) WHERE b < 1"),
+    ]
+
+    @Test("A plan converts the default of a new column as the column does", arguments: converted)
+    func convertsDefaults(column: String, index: String?) throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('x'), ('x')")
+        let source = WantedSource(statements: ["CREATE TABLE t(a TEXT, \(column))", index].compactMap { $0 })
+        let report = try fixture.launch(source)
+        #expect(report.findings.isEmpty)
+        #expect(try fixture.rows("SELECT b FROM t").count == 2)
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
+
+    static let filled = [
+        ("TEXT COLLATE NOCASE", "'x'", "CHECK (a IN ('x', 'y'))"), ("TEXT", "0", "CHECK (a IN (0, 'X'))"),
+        ("INTEGER", "'1'", "CHECK (a IN ('1', 'X'))"), ("REAL", "1", "CHECK (typeof(a) IN ('real', 'text', 'null'))"),
+    ]
+
+    @Test("A plan compares filled values as their column does", arguments: filled)
+    func comparesFilled(type: String, value: String, check: String) throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            "CREATE TABLE t(a \(type) \(check)); INSERT INTO t VALUES ('X'), (NULL)")
+        try fixture.launch(WantedSource(statements: ["CREATE TABLE t(a \(type) NOT NULL DEFAULT \(value) \(check))"]))
+        #expect(try fixture.rows("SELECT a FROM t WHERE a IS NULL").isEmpty)
+    }
+
+    @Test("Rows that violate the CHECK of a new column prevent the migration if its default is not known in advance")
+    func enforcesUnknownDefaults() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('x')")
+        let before = try fixture.bytes()
+        let wanted = "CREATE TABLE t(a TEXT, b INTEGER DEFAULT 'x' CHECK (typeof(b) <> 'text'))"
+        #expect(try storeError { try fixture.launch(WantedSource(statements: [wanted])) }?.code == .migration)
+        #expect(try fixture.bytes() == before)
+    }
+
     static let keyChanges = [
         ("CREATE TABLE t(a TEXT PRIMARY KEY, b TEXT, c)", "CREATE TABLE t(a TEXT, b INTEGER PRIMARY KEY, c)"),
         ("CREATE TABLE t(a TEXT PRIMARY KEY, b TEXT, c)", "CREATE TABLE t(a TEXT, b INTEGER, c, PRIMARY KEY (b, a))"),
