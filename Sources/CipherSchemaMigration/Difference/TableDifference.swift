@@ -71,7 +71,7 @@ struct TableDifference {
         guard found.isOutdated || !target.isSame(as: existing) else { return }
         result = target
         findings += try check.checks()
-        if !comparison.rowsFollow { findings += try check.references(to: parents) }
+        if !comparison.rowsFollow { findings += try check.references(to: parents, in: comparison.wanted) }
         let meanings = changedMeanings(target)
         findings += capturedStrings(in: survivors, target) + meanings
         noteLosses(existing.losses(in: target, indexes: indexKeys), in: target)

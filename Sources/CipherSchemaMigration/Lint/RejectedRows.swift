@@ -40,10 +40,15 @@ struct RejectedRows {
 
     /// Finds rows whose new foreign keys would reference missing rows.
     ///
-    /// A row that violates a foreign key of the same columns already may continue to violate it.
+    /// A row that violates a foreign key of the same columns already may continue to violate it. A foreign key to a column
+    /// that the schema changes is checked only after the migration.
     ///
-    /// - Parameter parents: The existing tables.
-    func references(to parents: [SQLName: PresentSchema.Table]) throws -> [Plan.Finding] {
+    /// - Parameters:
+    ///   - parents: The existing tables.
+    ///   - wanted: The schema.
+    func references(
+        to parents: [SQLName: PresentSchema.Table], in wanted: WantedSchema
+    ) throws -> [Plan.Finding] {
         let parentsBefore = Set(existing.facts.foreignKeys.map(\.parent))
         let childrenBefore = Set(existing.facts.foreignKeys.map { Set($0.children) })
         let new = target.facts.foreignKeys.filter {
@@ -51,7 +56,9 @@ struct RejectedRows {
         }
         return try new.flatMap { key -> [Plan.Finding] in
             let parent = parents[key.parent]
-            guard let reference = reference(by: key, to: parent) else { return [] }
+            guard let reference = reference(by: key, to: parent, becoming: wanted.table(key.parent.text)) else {
+                return []
+            }
             let dangling = try rows.count(joining: reference.join, where: reference.condition)
             return finding(
                 dangling,
@@ -66,7 +73,7 @@ struct RejectedRows {
     /// does neither in a subquery if the two columns have different types. The parent's affinity and collation apply,
     /// as in ``ViolatedForeignKey``.
     private func reference(
-        by key: TableShape.ForeignKey, to parent: PresentSchema.Table?
+        by key: TableShape.ForeignKey, to parent: PresentSchema.Table?, becoming wanted: TableShape?
     ) -> (join: String, condition: String)? {
         let primary = parent?.shape.columns.primaryKey ?? []
         var isSet: [String] = []
@@ -80,7 +87,8 @@ struct RejectedRows {
             guard let parent else { continue }
             let named = pair.last ?? nil
             let other = named ?? (primary.indices.contains(index) ? SQLName(primary[index].name) : nil)
-            guard let other, let found = parent.column(other) else { return nil }
+            guard let other, let found = parent.column(other), wanted?.defines(other, like: parent.shape) ?? true
+            else { return nil }
             matches.append(("cipherstore_parent.\(SQL.quoted(identifier: found))", "+\(value)"))
         }
         let all = isSet.joined(separator: " AND ")

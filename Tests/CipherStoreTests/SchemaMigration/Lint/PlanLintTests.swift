@@ -266,6 +266,36 @@ struct PlanLintTests {
         #expect(try fixture.bytes() == before)
     }
 
+    static let changedParents = [
+        ("p(id INTEGER PRIMARY KEY, uid TEXT)", "p(id INTEGER, uid TEXT PRIMARY KEY)", "p"),
+        (
+            "p(id INTEGER PRIMARY KEY, uid TEXT UNIQUE)", "p(id INTEGER PRIMARY KEY, uid TEXT COLLATE NOCASE UNIQUE)",
+            "p(uid)"
+        ),
+        (
+            "p(id INTEGER PRIMARY KEY, uid TEXT)", "p(id INTEGER PRIMARY KEY, uid TEXT NOT NULL DEFAULT 'b' UNIQUE)",
+            "p(uid)"
+        ),
+    ]
+
+    @Test("A new foreign key is checked against its parent as the migration leaves it", arguments: changedParents)
+    func checksChangedParent(present: String, wanted: String, reference: String) throws {
+        let (value, key) = wanted.contains("NOT NULL") ? ("NULL", "b") : ("'a'", wanted.contains("NOCASE") ? "A" : "a")
+        func fixture(_ key: String) throws -> MigrationFixture {
+            try MigrationFixture(
+                .init(isEncrypted: false, journalMode: "DELETE"),
+                """
+                CREATE TABLE \(present); INSERT INTO p VALUES (1, \(value));
+                CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('\(key)');
+                """)
+        }
+        let source = WantedSource(
+            statements: ["CREATE TABLE \(wanted)", "CREATE TABLE t(a TEXT REFERENCES \(reference))"], policy: .allow)
+        #expect(try fixture(key).launch(source).titles.contains("rebuildTable t"))
+        let error = try storeError { try fixture("missing").launch(source) }
+        #expect(error?.detail.contains("1 row of t") == true)
+    }
+
     static let keyChanges = [
         ("CREATE TABLE t(a TEXT PRIMARY KEY, b TEXT, c)", "CREATE TABLE t(a TEXT, b INTEGER PRIMARY KEY, c)"),
         ("CREATE TABLE t(a TEXT PRIMARY KEY, b TEXT, c)", "CREATE TABLE t(a TEXT, b INTEGER, c, PRIMARY KEY (b, a))"),
