@@ -90,6 +90,8 @@ extension ColumnState {
         guard let first = tokens.first, !(tokens.count == 1 && first.isKeyword("NULL")) else { return nil }
         let keywords = ["TRUE", "FALSE", "CURRENT_TIME", "CURRENT_DATE", "CURRENT_TIMESTAMP"]
         let isText = tokens.count == 1 && first.isName && !keywords.contains { first.isKeyword($0) }
-        return isText ? SQL.quoted(text: first.content) : "(\(defaultSQL))"
+        // The parenthesis must not become part of a comment at the end.
+        let hasComment = tokens.last.map { $0.range.upperBound < defaultSQL.utf8.count } ?? false
+        return isText ? SQL.quoted(text: first.content) : "(\(defaultSQL)\(hasComment ? "\n" : ""))"
     }
 }

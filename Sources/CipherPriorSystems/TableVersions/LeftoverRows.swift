@@ -84,7 +84,7 @@ struct LeftoverRows {
         let name = SQL.quoted(column: column.name)
         return try !exists(
             "SELECT 1 FROM main.\(SQL.quoted(identifier: table.name)) WHERE \(name) IS NOT "
-                + "(\(column.defaultSQL ?? "NULL"))"
+                + "\(column.defaultExpression ?? "NULL")"
         )
     }
 

@@ -296,6 +296,18 @@ struct PlanLintTests {
         #expect(error?.detail.contains("1 row of t") == true)
     }
 
+    @Test("A default that ends with a comment fills NULLs and new columns")
+    func fillsCommentedDefaults() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE t(a INTEGER); INSERT INTO t VALUES (NULL)")
+        let wanted =
+            "CREATE TABLE t(a INTEGER NOT NULL DEFAULT (1 -- one\n), b INTEGER DEFAULT (2 -- two\n) CHECK (b > 1))"
+        let source = WantedSource(statements: [wanted])
+        try fixture.launch(source)
+        #expect(try fixture.rows("SELECT a, b FROM t") == ["\(Value.integer(1))|\(Value.integer(2))"])
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
+
     static let keyChanges = [
         ("CREATE TABLE t(a TEXT PRIMARY KEY, b TEXT, c)", "CREATE TABLE t(a TEXT, b INTEGER PRIMARY KEY, c)"),
         ("CREATE TABLE t(a TEXT PRIMARY KEY, b TEXT, c)", "CREATE TABLE t(a TEXT, b INTEGER, c, PRIMARY KEY (b, a))"),
