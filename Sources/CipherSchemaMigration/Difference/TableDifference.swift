@@ -297,6 +297,13 @@ struct TableDifference {
                 Plan.Withheld(
                     .changeColumn, table: existing.name, column: old?.name ?? column.name, reason: reason))
         }
+        while let (column, needed) = target.withholdDependent() {
+            kept.insert(column)
+            withheld.append(
+                Plan.Withheld(
+                    .changeColumn, table: existing.name, column: wanted.column(column)?.name,
+                    reason: "the column needs the column \(needed.text), which is not added"))
+        }
         return kept
     }
 

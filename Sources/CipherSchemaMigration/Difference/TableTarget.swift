@@ -40,6 +40,17 @@ struct TableTarget {
     /// Leaves out a column that does not exist yet.
     mutating func leaveOut(_ column: SQLName) { leftOut.insert(column) }
 
+    /// Withholds a declared column that needs a column that is left out, and returns both; `nil` if there is none.
+    mutating func withholdDependent() -> (column: SQLName, needed: SQLName)? {
+        for item in wanted.text.columns where !leftOut.contains(item.name) && changed[item.name] == nil {
+            let needed = leftOut.sorted().first { item.uses($0, of: SQLName(wanted.name)) }
+            guard let needed else { continue }
+            if existing.column(item.name) == nil { leaveOut(item.name) } else { keepDefinition(of: item.name) }
+            return (item.name, needed)
+        }
+        return nil
+    }
+
     /// Drops a column.
     mutating func lose(_ column: SQLName) { lost.append(column) }
 

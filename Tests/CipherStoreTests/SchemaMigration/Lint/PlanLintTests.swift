@@ -358,6 +358,26 @@ struct PlanLintTests {
         #expect(try fixture.launch(source).applied.isEmpty)
     }
 
+    static let needy = ["b TEXT CHECK (b <> seq)"] + (Engine.current.hasGeneratedColumns ? ["g AS (seq + 1)"] : [])
+
+    @Test("A plan withholds a column that needs a column of a withheld primary key", arguments: needy, [true, false])
+    func withholdsNeedyColumns(column: String, isPresent: Bool) throws {
+        let present = isPresent ? ", \(column.prefix(1)) TEXT" : ""
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            "CREATE TABLE t(k TEXT PRIMARY KEY\(present), v TEXT); INSERT INTO t(k) VALUES ('007')")
+        let source = WantedSource(statements: [
+            "CREATE TABLE t(k INTEGER, seq INTEGER DEFAULT 0, v INTEGER, \(column), PRIMARY KEY (k, seq))"
+        ])
+        let report = try fixture.launch(source)
+        #expect(report.titles == ["rebuildTable t"])
+        #expect(
+            report.withheld.first { $0.column == "\(column.prefix(1))" }?.reason
+                == "the column needs the column seq, which is not added")
+        #expect(try fixture.rows("SELECT k, v FROM t").count == 1)
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
+
     static let largeKeys = [
         ("CREATE TABLE p(id INTEGER PRIMARY KEY, uid TEXT)", "CREATE UNIQUE INDEX p_uid ON p(uid)", "TEXT"),
         ("CREATE TABLE p(id INTEGER, uid TEXT PRIMARY KEY)", nil, "INTEGER"),
