@@ -158,6 +158,7 @@ struct Conversion {
         _ ownership: SoleOwnership, _ body: (SourceHold) throws -> Result
     ) throws -> Result {
         var hold: SourceHold?
+        let earlier = try AttemptRecord.read(paths)
         let hadLog = try FileSystem.size(paths.wal) ?? 0 > 0
         do {
             try record.write(folder, paths, owner: status)
@@ -177,9 +178,10 @@ struct Conversion {
             if hadLog, (try? FileSystem.size(paths.wal)) ?? 0 == 0 {
                 error = (error as? StoreError)?.afterMergingLog() ?? error
             }
-            let told = try? Leftovers.sweep(paths)
-            // If something cannot be removed or restored, the record stays, and the next launch tries again.
-            if hold?.giveBack() != false, let told { try? AttemptRecord.end(paths, leaving: told) }
+            // A run that could not open the file leaves WAL mode to the next launch, as an interrupted run does.
+            let isRestored = hold?.giveBack() ?? (earlier?.wasWriteAheadLog != true)
+            Attempts(paths: paths, options: options).abandon(record, isRestored: isRestored)
+            if hold != nil, !isRestored { error = (error as? StoreError)?.afterLeavingWriteAheadLog() ?? error }
             throw (error as? DatabaseError).map { Inspector(paths).readFailure($0, during: .conversion) } ?? error
         }
     }
@@ -244,6 +246,13 @@ extension StoreError {
         guard code == .corrupt || code == .proofFailed else { return self }
         var error = self
         if change == .nothing { error.change = .mergedLog }
+        return error
+    }
+
+    /// Returns the error for a file whose WAL mode could not be restored.
+    fileprivate func afterLeavingWriteAheadLog() -> StoreError {
+        var error = self
+        if change == .nothing { error.change = .noRow }
         return error
     }
 }

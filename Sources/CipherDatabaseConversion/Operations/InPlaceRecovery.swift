@@ -149,7 +149,7 @@ package struct InPlaceRecovery {
         do {
             try observer.locating { try swap(made, status, original, ownership, observer, &report) }
         } catch {
-            undo()
+            undo(made.record, made.earlier)
             throw error
         }
         report.warnings += Attempts(paths: paths, options: options).end(made.record, made.fileKey).filter {
@@ -169,6 +169,8 @@ package struct InPlaceRecovery {
         let copy: NewFile
         let fileKey: FileKey
         let record: AttemptRecord
+        /// The record of an interrupted run.
+        let earlier: AttemptRecord?
         let kept: DamagedOriginal
         /// A write lock on the damaged file.
         ///
@@ -194,6 +196,7 @@ package struct InPlaceRecovery {
         let keys = try recovery.keys()
         defer { keys.cancel() }
         let isWriteAheadLog = try opened.damaged.header?.isWriteAheadLog ?? FileSystem.exists(paths.wal)
+        let earlier = try AttemptRecord.read(paths)
         var record = try Attempts(paths: paths, options: options).next(
             status.identity, isWriteAheadLog: isWriteAheadLog)
         do {
@@ -216,10 +219,10 @@ package struct InPlaceRecovery {
             report.bytesAfter = recovered.bytesAfter
             report.recovery = recovered
             return Made(
-                copy: copy, fileKey: fileKey, record: record, kept: kept, lock: lock, state: state, marks: opened.marks,
-                wasPlaintext: found.wasPlaintext)
+                copy: copy, fileKey: fileKey, record: record, earlier: earlier, kept: kept, lock: lock, state: state,
+                marks: opened.marks, wasPlaintext: found.wasPlaintext)
         } catch {
-            undo()
+            undo(record, earlier)
             throw error
         }
     }
@@ -304,9 +307,8 @@ package struct InPlaceRecovery {
 
     /// Leaves the damaged file as it was.
     ///
-    /// If something cannot be removed or restored, the record stays, and the next launch tries again.
-    private func undo() {
-        guard let told = try? Leftovers.sweep(paths) else { return }
-        try? AttemptRecord.end(paths, leaving: told)
+    /// If an earlier run left WAL mode, the record stays, because only a conversion or an opening restores the mode.
+    private func undo(_ record: AttemptRecord, _ earlier: AttemptRecord?) {
+        Attempts(paths: paths, options: options).abandon(record, isRestored: earlier?.wasWriteAheadLog != true)
     }
 }

@@ -11,11 +11,12 @@ package import CipherSystemFiles
 
 /// The number of unfinished conversions of a file, the files that they created, and the state to restore.
 ///
-/// The record is written before the first change, and removed whenever a run ends while its process is alive. The
-/// record remains only if the process is killed. It has three purposes: a launch that a watchdog kills each time is not
-/// repeated forever; a database that was in WAL mode returns to WAL mode even if the launch that left that mode was
-/// killed; and the next run knows which files CipherStore created. The names of those files have a random part that is
-/// recorded before they are created, so no other file is ever mistaken for one of them.
+/// The record is written before the first change, and removed when a run ends while its process is alive. If such a run
+/// cannot remove its files or restore WAL mode, the record stays, but the run is not counted. The record has three
+/// purposes: a launch that a watchdog kills each time is not repeated forever; a database that was in WAL mode returns
+/// to WAL mode even if the launch that left that mode was killed; and the next run knows which files CipherStore
+/// created. The names of those files have a random part that is recorded before they are created, so no other file is
+/// ever mistaken for one of them.
 ///
 /// The record itself is created without any permissions, which are set once it is written. A file that has no
 /// permissions and is no larger than a record is the only kind of file that is removed without being listed in a
@@ -217,6 +218,15 @@ package struct AttemptRecord: Equatable {
         // The run has ended: it is not counted, and there is no journal mode to restore.
         (record.attempts, record.wasWriteAheadLog) = (0, false)
         if record != last { try record.write(folder, paths) }
+    }
+
+    /// Does not count a run that ended while its process was alive, although its record stays.
+    func takeBackCount(_ paths: DatabasePaths) throws {
+        let folder = try paths.openFolder()
+        guard case .record(var last) = try Self.find(folder, paths), last.token == token, last.attempts == attempts
+        else { return }
+        last.attempts = max(0, attempts - 1)
+        try last.write(folder, paths)
     }
 
     static func nameTaken(_ paths: DatabasePaths) -> StoreError {

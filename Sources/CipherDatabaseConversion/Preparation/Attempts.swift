@@ -81,33 +81,55 @@ package struct Attempts {
     /// - Parameter key: The key of the file; `nil` for a plaintext one.
     /// - Returns: Warnings for the report.
     package func end(_ record: AttemptRecord, _ key: FileKey?) -> [String] {
+        let (told, hasEnded) = cleanUp(after: record, key)
+        if !hasEnded { try? record.takeBackCount(paths) }
+        return told
+    }
+
+    private func cleanUp(after record: AttemptRecord, _ key: FileKey?) -> (told: [String], hasEnded: Bool) {
         var told: [String] = []
         do {
             told += try Leftovers.sweep(paths)
-            try removeSpentJournal(key)
-            if record.wasWriteAheadLog,
-                let reason = Self.restoreWriteAheadLog(paths, key, busyTimeout: options.busyTimeout)
-            {
-                return told + [
-                    "WAL mode could not be restored (CipherStore will try again at the next launch): \(reason)"
-                ]
+            if !record.wasWriteAheadLog {
+                try Self.removeSpentJournal(paths, key, busyTimeout: options.busyTimeout)
+            } else if let reason = Self.restoreWriteAheadLog(paths, key, busyTimeout: options.busyTimeout) {
+                told.append(
+                    "WAL mode could not be restored (CipherStore will try again at the next launch): \(reason)")
+                return (told, false)
             }
             try AttemptRecord.end(paths, leaving: told)
+            return (told, true)
         } catch {
             told.append(
                 "temporary files from this run could not be removed (CipherStore will try again at the next launch): "
                     + "\(error)")
+            return (told, false)
         }
-        return told
+    }
+
+    /// Removes the temporary files of a run that did not convert the file, and the record unless something is left to
+    /// restore or remove.
+    ///
+    /// - Parameter isRestored: Whether the file has the journal mode that the app had.
+    func abandon(_ record: AttemptRecord, isRestored: Bool) {
+        do {
+            let told = try Leftovers.sweep(paths)
+            if isRestored { return try AttemptRecord.end(paths, leaving: told) }
+        } catch {
+            // The next launch tries again.
+        }
+        try? record.takeBackCount(paths)
     }
 
     /// Removes the journal of a change of the journal mode that was killed before it had written anything to the file.
     ///
     /// SQLite finds that this journal is not hot and leaves it in place. In WAL mode, which uses no journal, the
     /// journal would stay forever.
-    private func removeSpentJournal(_ key: FileKey?) throws {
+    private static func removeSpentJournal(
+        _ paths: DatabasePaths, _ key: FileKey?, busyTimeout: Duration
+    ) throws {
         guard try FileSystem.exists(paths.journal) else { return }
-        let connection = try Self.connection(paths, key, busyTimeout: options.busyTimeout)
+        let connection = try connection(paths, key, busyTimeout: busyTimeout)
         defer { connection.close() }
         let isWriteAheadLog = try connection.transaction(.deferred) {
             // Reading takes a read lock, under which no other connection can leave WAL mode, and rolls back a journal
@@ -130,13 +152,13 @@ package struct Attempts {
     /// - Parameter key: The key of the file; `nil` for a plaintext one.
     package func settle(_ key: FileKey?) throws -> [String] {
         guard try !Leftovers.areInUse(paths) else { return [] }
-        if let record = try AttemptRecord.read(paths) { return end(record, key) }
+        if let record = try AttemptRecord.read(paths) { return cleanUp(after: record, key).told }
         let told = try Leftovers.sweep(paths)
         try AttemptRecord.end(paths, leaving: told)
         return told
     }
 
-    /// Puts a file into WAL mode.
+    /// Puts a file into WAL mode, and removes a spent journal.
     ///
     /// Returns the reason if that failed.
     package static func restoreWriteAheadLog(
@@ -148,6 +170,7 @@ package struct Attempts {
             return try connection.value(String.self, sql)
         }
         do {
+            try removeSpentJournal(paths, key, busyTimeout: busyTimeout)
             _ = try journalMode("PRAGMA journal_mode = WAL")
             // SQLite returns `wal` even if the header could not be written. Only a new connection shows the real mode.
             let mode = try journalMode("PRAGMA journal_mode") ?? "none"

@@ -407,6 +407,48 @@ struct RecoveryTests {
     }
 
     @Test(
+        "A run that another process's read ends is not counted as killed, and a later run restores WAL mode",
+        arguments: [UpgradeStage.quiescing, .building])
+    func notCountedWhileRead(stage: UpgradeStage) throws {
+        // In the first stage, an earlier run that was killed had left WAL mode; in the second, this run leaves it.
+        let file = try Fixture.file(version: 23, journal: stage == .quiescing ? "DELETE" : "WAL")
+        if stage == .quiescing { _ = try KilledRun(file.folder, wasWriteAheadLog: true) }
+        for _ in 0..<3 {
+            let error = try storeError { try upgrade(file, whileReadFrom: stage) }
+            #expect(error?.code == .busy, "\(String(describing: error))")
+            #expect(error?.change == (stage == .quiescing ? .nothing : .noRow))
+            #expect(try file.folder.names == ["app.db", "app.db-attempt"])
+        }
+        #expect(try upgrade(file) { $0.maximumAttempts = 2 }.outcome == .encrypted)
+        #expect(try file.read(key: TestKeys.raw()) { try $0.value(String.self, "PRAGMA journal_mode") } == "wal")
+        #expect(try file.folder.names.filter { $0.hasPrefix("app.db-attempt") } == [])
+    }
+
+    /// Upgrades a file that another process opens and reads from a stage until the run has ended.
+    private func upgrade(_ file: LegacyFile, whileReadFrom stage: UpgradeStage) throws {
+        let (gate, reader) = (Gate(), Started())
+        defer { _ = try? reader.process?.wait() }
+        _ = try upgrade(file) { [path = file.path] options in
+            options.maximumAttempts = 2
+            options.progress = { progress in
+                guard progress.stage == stage else { return }
+                gate.arrive()
+                // The first stage is reported again after the check that no other process has the file open.
+                guard gate.count == (stage == .quiescing ? 2 : 1) else { return }
+                do {
+                    let started = try TestProgram.built("CipherLockHolder").start(["sql", path])
+                    reader.process = started
+                    #expect(try started.line() == "ready")
+                    #expect(try started.ask("BEGIN") == "ok")
+                    #expect(try started.ask("SELECT count(*) > 0 FROM sqlite_master") == "ok 1")
+                } catch {
+                    Issue.record(error)
+                }
+            }
+        }
+    }
+
+    @Test(
         "A run that is canceled in any stage leaves the file and its journal mode unchanged",
         arguments: UpgradeStage.allCases.filter { $0 != .migrating }, [true, false])
     func cancel(stage: UpgradeStage, keepBackup: Bool) throws {

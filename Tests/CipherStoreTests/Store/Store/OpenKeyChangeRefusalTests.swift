@@ -294,9 +294,3 @@ struct OpenKeyChangeRefusalTests {
         try await checkUnchanged(store)
     }
 }
-
-/// A process that a closure on another thread starts.
-private final class Started: @unchecked Sendable {
-    // Written before the call that starts the process returns, and read after the call.
-    var process: TestProgram.Running?
-}

@@ -138,3 +138,9 @@ func code(
 ) async throws -> StoreError.Code {
     try await failure(StoreError.self, body, sourceLocation: sourceLocation).code
 }
+
+/// A process that a closure on another thread starts.
+final class Started: @unchecked Sendable {
+    // Written before the call that starts the process returns, and read after the call.
+    var process: TestProgram.Running?
+}
