@@ -55,7 +55,8 @@ package struct Inspector {
     /// it, between two reads.
     ///
     /// - Throws: ``StoreError`` with the code `notAFile`, `permission`, `corrupt` if the content of a sidecar would
-    ///   make SQLite harm this file or another one, or `busy` if the file keeps changing.
+    ///   make SQLite harm this file or another one, `needsRecovery` if an interrupted recovery has set a sidecar aside,
+    ///   or `busy` if the file keeps changing.
     package func surface() throws -> Surface {
         for number in 1...FileSystem.looks {
             let before = try paths.status()
@@ -72,6 +73,7 @@ package struct Inspector {
 
     private func look() throws -> Surface {
         try checkSidecarNames()
+        try Leftovers.checkSidecars(paths)
         guard let status = try paths.status() else {
             return try SidecarScan.holdsPages(paths) ? .staleSidecar : .missing
         }
@@ -148,7 +150,13 @@ package struct Inspector {
     package func inspect(provider: (any KeyProvider)?, formats: [CipherSettings]) throws -> Inspection {
         // List the sidecars before the file is opened: while it is open, a reader's own -wal and -shm may be beside it.
         let sidecars = try sidecars()
-        switch try surface() {
+        let surface: Surface
+        do {
+            surface = try self.surface()
+        } catch let error as StoreError where error.code == .needsRecovery {
+            return try result(.needsRecovery, sidecars)
+        }
+        switch surface {
         case .missing: return try result(.missing, sidecars)
         case .empty: return try result(FileSystem.size(paths.database) == 0 ? .empty : .needsRecovery, sidecars)
         case .staleSidecar: return try result(.staleSidecar, sidecars)

@@ -48,6 +48,8 @@ package struct AttemptRecord: Equatable {
     /// The number of the name ``DatabasePaths/damagedName(_:)`` under which a damaged original is kept; `nil` if none
     /// is.
     package var keptAs: Int?
+    /// The time of the last change to a damaged original, as text; `nil` if none is kept.
+    var keptModified: String?
     /// The progress of the copy, if a later launch can continue it.
     var progress: CopyProgress?
     /// Whether earlier runs left files that may belong to another program; each run reports these files.
@@ -262,7 +264,8 @@ package struct AttemptRecord: Equatable {
         let text =
             "\(Self.signature)\n\(attempts) \(wasWriteAheadLog ? "wal" : "delete") \(token) "
             + "\(word(original)) \(word(copy)) \(keptAs.map { "kept-\($0)" } ?? "-")\n"
-            + "\(progress?.text ?? "")\n\(kind.rawValue) \(hasUnrecognized ? "unrecognized" : "-")"
+            + "\(progress?.text ?? "")\n\(kind.rawValue) \(hasUnrecognized ? "unrecognized" : "-") "
+            + (keptModified ?? "")
         return text + String(repeating: " ", count: max(0, Self.length - 1 - text.utf8.count)) + "\n"
     }
 
@@ -293,6 +296,7 @@ package struct AttemptRecord: Equatable {
         let last = line(3).split(separator: " ").map(String.init)
         kind = last.first.flatMap(Kind.init) ?? .conversion
         hasUnrecognized = last.dropFirst().first == "unrecognized"
+        keptModified = last.dropFirst(2).first
         attempts = max(0, min(number(0) ?? 1, Self.mostAttempts))
         wasWriteAheadLog = words[1].elementsEqual("wal".utf8)
         token = String(decoding: words[2], as: UTF8.self)

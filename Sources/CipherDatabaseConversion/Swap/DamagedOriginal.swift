@@ -1,4 +1,5 @@
 internal import CipherErrors
+internal import CipherSQLite
 package import CipherSystemFiles
 
 /// The damaged file that a recovered one replaces, kept next to the recovered file with its log or journal.
@@ -35,6 +36,7 @@ package struct DamagedOriginal {
             let kept = DamagedOriginal(paths: paths, folder: folder, number: number, inode: original.inode)
             if try kept.isFree() {
                 record.keptAs = number
+                record.keptModified = try folder.status(paths.name).map(Self.modified)
                 try record.write(folder, paths)
                 if try kept.link() {
                     try folder.sync()
@@ -104,17 +106,33 @@ package struct DamagedOriginal {
 
     /// Puts back the log and journal of a damaged file that still has the database's name, and removes its second name.
     ///
-    /// - Returns: Warnings about files that could not be put back because another program's file has their name.
-    static func putBack(_ record: AttemptRecord, _ folder: Folder, _ paths: DatabasePaths) throws -> [String] {
-        guard let number = record.keptAs, let inode = record.original,
-            try folder.status(paths.name)?.identity.inode == inode
-        else { return [] }
-        return try DamagedOriginal(paths: paths, folder: folder, number: number, inode: inode).putBack()
+    /// - Returns: The path of a file that could not be put back, and the reason; `nil` if there is none.
+    /// - Throws: ``StoreError`` with the code `busy` if another connection uses the database without its log.
+    static func putBack(
+        _ record: AttemptRecord, _ folder: Folder, _ paths: DatabasePaths
+    ) throws -> (path: String, reason: String)? {
+        guard let kept = try unreplaced(record, folder, paths) else { return nil }
+        return try kept.putBack(record)
     }
 
-    private func putBack() throws -> [String] {
-        // Without the second name, nothing was moved.
-        guard try folder.status(name)?.identity.inode == inode else { return [] }
+    /// Returns the path of a log or journal that must be put back.
+    static func sidecarSetAside(_ record: AttemptRecord, _ folder: Folder, _ paths: DatabasePaths) throws -> String? {
+        guard let kept = try unreplaced(record, folder, paths) else { return nil }
+        return try sidecars.first { try folder.status(kept.name + $0) != nil }.map { kept.path + $0 }
+    }
+
+    /// Returns the damaged file if it has both its kept name and the database's name.
+    ///
+    /// Without the kept name, nothing was moved.
+    private static func unreplaced(
+        _ record: AttemptRecord, _ folder: Folder, _ paths: DatabasePaths
+    ) throws -> DamagedOriginal? {
+        guard let number = record.keptAs, let inode = record.original else { return nil }
+        let kept = DamagedOriginal(paths: paths, folder: folder, number: number, inode: inode)
+        return try [paths.name, kept.name].allSatisfy { try folder.status($0)?.identity.inode == inode } ? kept : nil
+    }
+
+    private func putBack(_ record: AttemptRecord) throws -> (path: String, reason: String)? {
         var isMoved = false
         for ending in Self.sidecars {
             guard let own = try folder.status(name + ending) else { continue }
@@ -123,18 +141,38 @@ package struct DamagedOriginal {
                 try folder.removeIfPresent(name + ending)
                 continue
             }
+            // SQLite would overwrite newer pages with older ones.
+            if let modified = record.keptModified, try folder.status(paths.name).map(Self.modified) != modified {
+                return (path + ending, "the database has changed since then")
+            }
+            try removeEmptyLog()
             guard try folder.renameIfFree(name + ending, to: paths.name + ending) else {
-                return [
-                    "\(path + ending) belongs to \(paths.database), but another program has created the file "
-                        + "\(paths.database + ending): compare the two files, and replace the second one with the "
-                        + "first one"
-                ]
+                return (path + ending, "another program has created the file \(paths.database + ending)")
             }
             isMoved = true
         }
         if isMoved { try folder.sync() }
         try folder.removeIfPresent(name)
         try folder.sync()
-        return []
+        return nil
+    }
+
+    /// Removes the empty log that a reader leaves when it is killed.
+    private func removeEmptyLog() throws {
+        func isEmpty() throws -> Bool { try folder.status(paths.name + "-wal")?.size == 0 }
+        guard try isEmpty() else { return }
+        let isUnused: Void? = try DatabaseFile(path: paths.database, access: .readWrite).whileUnused {
+            guard try isEmpty() else { return }
+            try folder.removeIfPresent(paths.name + "-wal")
+            try folder.removeIfPresent(paths.name + "-shm")
+        }
+        guard isUnused != nil else {
+            throw StoreError.busy(
+                paths.database, "another connection is using the database without its log", retry: .afterClosing)
+        }
+    }
+
+    private static func modified(_ status: FileSystem.Status) -> String {
+        status.modified.map(String.init).joined(separator: ".")
     }
 }

@@ -144,6 +144,63 @@ extension InPlaceRecoveryTests {
         #expect(try Damaged.rows(damaged.path, key: nil) == Damaged.allRows)
     }
 
+    @Test("An empty log that a killed reader left does not prevent that the log is restored")
+    func putBackOverEmptyLog() throws {
+        let damaged = try Damaged()
+        let log = try damaged.bytes("app.db-wal")
+        let paths = try setAside(damaged)
+        for ending in ["-wal", "-shm"] { try damaged.folder.write("", to: "app.db" + ending) }
+        try Leftovers.putBackSidecars(paths)
+        #expect(try damaged.bytes("app.db-wal") == log)
+        #expect(try damaged.folder.names == ["app.db", "app.db-attempt", "app.db-wal"])
+    }
+
+    @Test("A log that was set aside is never restored over newer changes", arguments: [true, false])
+    func newerChanges(areInLog: Bool) throws {
+        let damaged = try Damaged()
+        _ = try setAside(damaged)
+        if areInLog {
+            try damaged.folder.write("a log of another program", to: "app.db-wal")
+        } else {
+            let file = try FileHandle(forUpdating: URL(filePath: damaged.path))
+            let start = try #require(try file.read(upToCount: 16))
+            try file.seek(toOffset: 0)
+            try file.write(contentsOf: start)
+            try file.close()
+        }
+        let before = try damaged.digest()
+        let runs: [() throws -> Void] = [
+            { _ = try damaged.upgrade().run() }, { _ = try damaged.recovery().runLocked() },
+        ]
+        for run in runs + runs {
+            let error = try #require(try storeError { try run() })
+            #expect(error.code == .staleSidecar && error.detail.contains("app.db-damaged-wal"), "\(error)")
+            #expect(try damaged.digest() == before)
+        }
+    }
+
+    @Test("A database whose log was set aside is not read without the log")
+    func readWithoutLog() throws {
+        let damaged = try Damaged()
+        let paths = try setAside(damaged)
+        let error = try storeError {
+            try DatabaseReader(Inspector(paths)).read(provider: TestKeys.provider(), formats: []) { _, _ in }
+        }
+        #expect(error?.code == .needsRecovery, "\(String(describing: error))")
+        #expect(error?.detail.contains("app.db-damaged-wal") == true)
+    }
+
+    /// Leaves the state after a kill between setting the log aside and the swap.
+    private func setAside(_ damaged: Damaged) throws -> DatabasePaths {
+        let paths = try DatabasePaths(damaged.path)
+        let folder = try paths.openFolder()
+        let status = try #require(try folder.status(paths.name))
+        var record = try AttemptRecord(attempts: 1, wasWriteAheadLog: true, original: status.identity.inode)
+        try DamagedOriginal.keep(paths, folder, status.identity, &record).takeSidecars()
+        #expect(try damaged.folder.names == ["app.db", "app.db-attempt", "app.db-damaged", "app.db-damaged-wal"])
+        return paths
+    }
+
     @Test("A damaged file that lost its kept name in a power loss gets it back before its other name is removed")
     func nameLost() throws {
         let damaged = try Damaged()
