@@ -93,7 +93,8 @@ package struct FreshDatabase {
             guard status.isRegular, status.size == 0 else { throw StoreError.madeMeanwhile(paths.database) }
             return try replaceEmptyFile(status, copy, copyName)
         }
-        try removeSidecars()
+        try checkSidecars()
+        try paths.removeSidecarsOfMissing()
         guard try copy.hasName(copyName), try copy.folder.renameIfFree(copyName, to: paths.name),
             (try? copy.hasName(paths.name)) != false
         else { throw StoreError.madeMeanwhile(paths.database) }
@@ -108,12 +109,15 @@ package struct FreshDatabase {
         }
     }
 
-    /// Removes the sidecars of an earlier file.
+    /// Checks that the sidecars of an earlier file, which are about to be removed, contain no pages.
     ///
-    /// The inspection found no pages in them, but even a journal without pages would make SQLite truncate the database
-    /// to the length in the journal's header.
-    private func removeSidecars() throws {
+    /// Even a journal without pages would make SQLite truncate the database to the length in the journal's header.
+    private func checkSidecars() throws {
         guard try !SidecarScan.holdsPages(paths) else { throw Inspector(paths).staleSidecar() }
+    }
+
+    private func removeSidecars() throws {
+        try checkSidecars()
         for path in [paths.wal, paths.sharedMemory, paths.journal] { try FileSystem.removeIfPresent(path) }
     }
 

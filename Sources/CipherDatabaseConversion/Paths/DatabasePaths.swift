@@ -42,6 +42,16 @@ package struct DatabasePaths: Sendable {
 
     // CipherStore's names. The name of the copy has a random part, which ``AttemptRecord`` contains.
     /// The path of the record, which has the number of unfinished conversions, their files, and the journal mode to
+    /// Removes the sidecars of a database that is missing.
+    ///
+    /// They are listed before the database is looked for: another program may create the database and its log at any
+    /// time.
+    package func removeSidecarsOfMissing() throws {
+        let stray = try [wal, sharedMemory, journal].filter { try FileSystem.exists($0) }
+        guard try !stray.isEmpty && FileSystem.status(database, followLinks: false) == nil else { return }
+        for path in stray { try FileSystem.removeIfPresent(path) }
+    }
+
     /// restore.
     var attempt: String { database + "-attempt" }
 

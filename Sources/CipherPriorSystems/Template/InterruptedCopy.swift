@@ -282,7 +282,7 @@ package struct InterruptedCopy {
     package func takeLog() throws -> String {
         let log = FileSystem.split(copy.wal).name
         let isDone: Bool? = try DatabaseFile(path: paths.database, access: .readWrite).whileUnused {
-            try removeSidecars()
+            try paths.removeSidecarsOfMissing()
             let folder = try paths.openFolder()
             guard try folder.renameIfFree(log, to: FileSystem.split(paths.wal).name) else { return false }
             try FileSystem.removeIfPresent(copy.sharedMemory)

@@ -115,6 +115,19 @@ struct RecoveryTests {
         #expect(try Fixture.open(folder).report.outcome == .opened)
     }
 
+    @Test("The sidecars of a database that another program creates before they are removed are kept")
+    func sidecarsOfNewDatabase() throws {
+        let folder = try TemporaryFolder()
+        let paths = try DatabasePaths(folder.path("app.db"))
+        for name in ["app.db-wal", "app.db-shm", "app.db-journal"] { try folder.write("", to: name) }
+        try folder.write("", to: "app.db")
+        try paths.removeSidecarsOfMissing()
+        #expect(try folder.names == ["app.db", "app.db-journal", "app.db-shm", "app.db-wal"])
+        try FileManager.default.removeItem(atPath: folder.path("app.db"))
+        try paths.removeSidecarsOfMissing()
+        #expect(try folder.names == [])
+    }
+
     @Test("A first page torn by a power loss is restored from the journal, and only under the right key")
     func tornFirstPage() throws {
         let file = try Fixture.file(version: 23, encryptedWith: TestKeys.raw(), journal: "DELETE")
