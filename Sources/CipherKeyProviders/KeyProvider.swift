@@ -36,7 +36,8 @@ public protocol KeyProvider: Sendable {
     /// Called when the database has the key of ``key(for:database:)`` and this change is on the disk.
     ///
     /// The previous key may then be dropped, unless other databases use it. This is called at each opening while there
-    /// is a previous key, so that work that a crash prevented is done at the next opening. Does nothing by default.
+    /// is a previous key, so that work that a crash prevented is done at the next opening. It is not called while an
+    /// encrypted damaged original is kept next to the database. Does nothing by default.
     func previousKeyIsObsolete(database: String) throws
 }
 

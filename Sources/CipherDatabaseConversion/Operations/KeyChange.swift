@@ -70,6 +70,9 @@ package struct KeyChange {
     /// the old file, which needs the old key. The provider is not notified if both keys are equal, because it would
     /// then delete the only key.
     ///
+    /// The provider is not notified either while an encrypted damaged original is kept, which only the previous key may
+    /// open.
+    ///
     /// - Returns: A warning if this failed. In that case nothing is lost: the next opening notifies the provider again.
     package func retirePreviousKey() -> String? {
         do {
@@ -78,6 +81,11 @@ package struct KeyChange {
                 return
                     "the previous key was not discarded, because it equals the new key: use a different new key in the "
                     + "rotation, or end the rotation"
+            }
+            if let kept = try paths.encryptedDamagedOriginal() {
+                return
+                    "the previous key was not discarded, because \(kept) may be encrypted with it: once nothing is "
+                    + "missing from the database, delete that file, and open the database again"
             }
             guard try FileSystem.syncFolder(of: paths.database) else { return nil }
             try provider.previousKeyIsObsolete(database: paths.database)

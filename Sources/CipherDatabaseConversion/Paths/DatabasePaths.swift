@@ -1,4 +1,6 @@
 internal import CipherErrors
+internal import CipherSQLite
+internal import CipherSQLiteFormat
 package import CipherSystemFiles
 
 /// The names around one database.
@@ -40,8 +42,6 @@ package struct DatabasePaths: Sendable {
         try FileSystem.exists(wal) || FileSystem.exists(journal) || FileSystem.exists(sharedMemory)
     }
 
-    // CipherStore's names. The name of the copy has a random part, which ``AttemptRecord`` contains.
-    /// The path of the record, which has the number of unfinished conversions, their files, and the journal mode to
     /// Removes the sidecars of a database that is missing.
     ///
     /// They are listed before the database is looked for: another program may create the database and its log at any
@@ -52,6 +52,8 @@ package struct DatabasePaths: Sendable {
         for path in stray { try FileSystem.removeIfPresent(path) }
     }
 
+    // CipherStore's names. The name of the copy has a random part, which ``AttemptRecord`` contains.
+    /// The path of the record, which has the number of unfinished conversions, their files, and the journal mode to
     /// restore.
     var attempt: String { database + "-attempt" }
 
@@ -85,9 +87,16 @@ package struct DatabasePaths: Sendable {
 
     /// Returns the damaged originals that are kept beside the database, each with the log and journal that it had.
     package func damagedOriginals() throws -> [String] {
-        try kept(damagedName(1)).flatMap { original in
+        try damagedDatabases().flatMap { original in
             try [original] + ["-wal", "-shm", "-journal"].map { original + $0 }.filter { try FileSystem.exists($0) }
         }
+    }
+
+    private func damagedDatabases() throws -> [String] { try kept(damagedName(1)) }
+
+    /// Returns a damaged original that is not known to be plaintext; `nil` if none is kept.
+    func encryptedDamagedOriginal() throws -> String? {
+        try damagedDatabases().first { (try? FileHeader(DatabaseFile(path: $0)).isPlaintext) != true }
     }
 
     /// Returns the files beside the database whose names are those of a conversion's files, with any token.

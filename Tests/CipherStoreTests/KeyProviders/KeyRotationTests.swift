@@ -68,6 +68,24 @@ struct KeyRotationTests {
         return error?.code
     }
 
+    @Test("The old key is not reported as obsolete while an encrypted damaged original is kept")
+    func damagedOriginalIsKept() throws {
+        let file = try Fixture.file(version: 24, encryptedWith: Self.old(), journal: "DELETE")
+        let kept = file.folder.path("app.db-damaged")
+        try FileManager.default.copyItem(atPath: file.path, toPath: kept)
+        let log = Log()
+        for outcome in [OpenReport.Outcome.rekeyed, .opened] {
+            let report = try open(file, rotation(log)).report
+            #expect(report.outcome == outcome)
+            #expect(report.warnings.count == 1 && report.warnings[0].contains("app.db-damaged"), "\(report.warnings)")
+        }
+        #expect(log.count("done") == 0)
+        try FileManager.default.removeItem(atPath: kept)
+        try file.folder.write("SQLite format 3\0" + String(repeating: "\0", count: 496), to: "app.db-damaged")
+        #expect(try open(file, rotation(log)).report.warnings == [])
+        #expect(log.count("done") == 1)
+    }
+
     @Test("The file gets the new key with all its rows, and the provider is notified once the file is on the disk")
     func rotates() throws {
         let file = try Fixture.file(version: 24, encryptedWith: Self.old())
