@@ -158,9 +158,10 @@ package enum FileSystem {
         guard errno == EEXIST else { throw failure("be created", path, of: "folder") }
     }
 
-    /// Removes a folder if it is empty.
+    /// Removes a folder if it is empty; leaves a link to a folder.
     package static func removeFolderIfEmpty(_ path: String) throws {
-        guard path.withSystemPath({ rmdir($0) }) != 0, ![ENOENT, ENOTEMPTY, EEXIST].contains(errno) else { return }
+        guard path.withSystemPath({ rmdir($0) }) != 0, ![ENOENT, ENOTEMPTY, EEXIST, ENOTDIR].contains(errno)
+        else { return }
         throw failure("be removed", path, of: "folder")
     }
 
