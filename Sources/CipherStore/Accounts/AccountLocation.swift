@@ -20,6 +20,26 @@ enum AccountLocation: Sendable {
 
     /// Returns the folder and the file name of an account.
     func place(of account: String, databaseName: () throws -> String) throws -> (folder: String, databaseName: String) {
+        let place = try givenPlace(of: account, databaseName)
+        let path = place.folder + "/" + place.databaseName
+        if try FileSystem.status(path, followLinks: false)?.isSymbolicLink == true {
+            try Self.checkReserved(FileSystem.resolve(path))
+        }
+        return place
+    }
+
+    private static func checkReserved(_ path: String) throws {
+        let name = FileSystem.split(path).name
+        guard let other = DatabasePaths.database(besideWhich: name) else { return }
+        throw StoreError(
+            .misuse, path: path,
+            "the account's database would have a file name that is reserved for a file that belongs to \(other)",
+            advice: "use a file name that does not end with \(name.dropFirst(other.count))")
+    }
+
+    private func givenPlace(
+        of account: String, _ databaseName: () throws -> String
+    ) throws -> (folder: String, databaseName: String) {
         switch self {
         case .folders(let directory):
             let folder = directory.appending(path: try AccountFolder.name(of: account), directoryHint: .notDirectory)
@@ -34,12 +54,7 @@ enum AccountLocation: Sendable {
                     "the location returned for an account is not the file URL of a database",
                     advice: "return a file URL that ends with the database's file name")
             }
-            if let other = DatabasePaths.database(besideWhich: name) {
-                throw StoreError(
-                    .misuse, path: path,
-                    "the file name returned for an account is reserved for a file that belongs to \(other)",
-                    advice: "return a file name that does not end with \(name.dropFirst(other.count))")
-            }
+            try Self.checkReserved(folder + "/" + name)
             return (folder, name)
         }
     }

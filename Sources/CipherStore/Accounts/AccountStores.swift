@@ -70,8 +70,8 @@ public actor AccountStores {
     /// - Parameters:
     ///   - configuration: The configuration of each database; its `databaseName` is ignored.
     ///   - location: A closure that returns the database file of an account, different for each account. The file's
-    ///     folder must exist, and its name must not be reserved for a file of another database, such as
-    ///     `app.db-plaintext`.
+    ///     folder must exist, and neither its name nor, for a link, the name of its target may be reserved for a file
+    ///     of another database, such as `app.db-plaintext`.
     ///   - options: Timeouts, and the number of readers of each store.
     ///   - keyProvider: A closure that returns the key provider of an account.
     public init(
