@@ -27,11 +27,15 @@ package struct InterruptedCopy {
     private let version: RecordedVersion
     private let template: String
     private let leftover: SchemaTemplate.Leftover?
+    /// Whether the copy's name may be that of another account's database.
+    package let isAmbiguous: Bool
 
     /// Creates a description of the copy of a template.
+    ///
+    /// - Parameter sharesFolder: Whether the databases of other accounts may be in the same folder.
     package init(
-        _ template: SchemaTemplate, _ paths: DatabasePaths, recordedVersion: RecordedVersion, extensions: SQLExtensions,
-        busyTimeout: Duration
+        _ template: SchemaTemplate, _ paths: DatabasePaths, sharesFolder: Bool = false,
+        recordedVersion: RecordedVersion, extensions: SQLExtensions, busyTimeout: Duration
     ) throws {
         self.paths = paths
         copy = DatabasePaths(template.temporaryName(of: paths.name), beside: paths)
@@ -41,6 +45,7 @@ package struct InterruptedCopy {
         version = recordedVersion
         self.template = template.file
         leftover = template.leftover
+        isAmbiguous = sharesFolder && template.leftover != .copy
     }
 
     /// The file that is current.
@@ -61,8 +66,8 @@ package struct InterruptedCopy {
         guard !isLink else { return .database }
         switch surface {
         case .opaque: return .database
-        case .missing, .empty: return try copyHoldsTables() ? .copy : .database
-        case .staleSidecar: return try isLogOfDeletedDatabase() && copyHoldsTables() ? .copy : .database
+        case .missing, .empty: return try findingBesideNoTables()
+        case .staleSidecar: return try isLogOfDeletedDatabase() ? findingBesideNoTables() : .database
         case .plaintext: return try findingBesideDatabase()
         }
     }
@@ -94,6 +99,28 @@ package struct InterruptedCopy {
                 return (try file.read(at: 0, count: FileHeader.length), try file.size())
             }, opening: { $0 }
         ).isOther()
+    }
+
+    /// Determines which file is current if there is no database with tables.
+    private func findingBesideNoTables() throws -> Finding {
+        guard isAmbiguous else { return try copyHoldsTables() ? .copy : .database }
+        guard try leftover == nil && mayBeCopy() else { return .database }
+        return try answered(
+            .copy, "the database, which has no tables, or \(name), which may also be another account's database")
+    }
+
+    /// Returns whether the file with the copy's name may be the copy.
+    ///
+    /// The copy has tables, is plaintext, and was never opened as a store.
+    package func mayBeCopy() throws -> Bool {
+        guard !isLink else { return false }
+        let inspector = Inspector(copy, extensions: extensions, busyTimeout: busyTimeout)
+        switch try inspector.surface() {
+        case .missing, .empty, .opaque: return false
+        case .staleSidecar: return true
+        case .plaintext:
+            return try inspector.readingPlaintext { try Self.holdsTables($0) && !HistoryTable.exists($0) } ?? true
+        }
     }
 
     /// Returns whether the copy contains tables.
@@ -129,7 +156,7 @@ package struct InterruptedCopy {
         guard let facts, !facts.isKnown, try inspector.header().isWriteAheadLog, try !SidecarScan.holdsPages(paths)
         else { return .database }
         if try FileSystem.exists(copy.database) {
-            if !facts.holdsTables { return try copyHoldsTables() ? .copy : .database }
+            if !facts.holdsTables { return try findingBesideNoTables() }
             guard try leftover != .database && isAhead() else { return .database }
             return try answered(
                 .copy,
@@ -165,7 +192,7 @@ package struct InterruptedCopy {
                 "the app's own upgrade was interrupted; when the database is next opened, CipherStore will use "
                 + "\(name)-wal as the write-ahead log of the database"
         case .database:
-            guard try FileSystem.exists(copy.database) else { return nil }
+            guard try !isAmbiguous && FileSystem.exists(copy.database) else { return nil }
             return
                 "the app's own upgrade left behind the file \(name); when the database is next opened, CipherStore "
                 + "will remove this file if all of its rows are in the database"
@@ -244,7 +271,7 @@ package struct InterruptedCopy {
             let isDurable = (try? folder.sync()) == true
             warnings = old.end(overwriting: isDurable && status.links == 1)
         } else {
-            try removeSidecars()
+            try paths.removeSidecarsOfMissing()
             guard try folder.renameIfFree(copy.name, to: paths.name) else {
                 throw StoreError.madeMeanwhile(paths.database)
             }
@@ -282,7 +309,7 @@ package struct InterruptedCopy {
     package func takeLog() throws -> String {
         let log = FileSystem.split(copy.wal).name
         let isDone: Bool? = try DatabaseFile(path: paths.database, access: .readWrite).whileUnused {
-            try paths.removeSidecarsOfMissing()
+            try removeSidecars()
             let folder = try paths.openFolder()
             guard try folder.renameIfFree(log, to: FileSystem.split(paths.wal).name) else { return false }
             try FileSystem.removeIfPresent(copy.sharedMemory)
@@ -297,7 +324,8 @@ package struct InterruptedCopy {
 
     /// Removes the copy beside an upgraded database; otherwise the copy would stay behind in plaintext.
     ///
-    /// The copy is removed only if the database is shown to have all its rows.
+    /// The copy is removed only if the database is shown to have all its rows, and if it cannot be another account's
+    /// database.
     ///
     /// - Parameter open: Opens the upgraded database for reading and writing.
     /// - Returns: A note for the report; `nil` if there is nothing to report.
@@ -309,6 +337,7 @@ package struct InterruptedCopy {
         }
         let reason: String
         do {
+            guard !isAmbiguous else { return try mayBeCopy() ? ambiguityNote : nil }
             let lacking = try tableLacking(open)
             if lacking == nil, try remove() { return "the file \(name), left by an upgrade of the app, was removed" }
             reason =
@@ -318,6 +347,11 @@ package struct InterruptedCopy {
             reason = "the file could not be compared with the database: \(StoreError.reason(error))"
         }
         return "\(copy.database), left by an upgrade of the app, is in plaintext and was not removed: \(reason)"
+    }
+
+    private var ambiguityNote: String {
+        "\(copy.database) is in plaintext and was not removed: it may be left by an upgrade of the app, or be another "
+            + "account's database"
     }
 
     /// Returns a table of the copy with rows that the database lacks.

@@ -158,6 +158,7 @@ public actor AccountStores {
         let id = lastID
         var configuration = configuration
         configuration.databaseName = databaseName
+        configuration.sharesFolder = !location.separatesAccounts
         let entry = Entry(
             id: id,
             opening: Task { [configuration, options] in
@@ -230,20 +231,28 @@ public actor AccountStores {
     /// The key stays with its provider; removing it is up to the app. After a crash, call this again.
     ///
     /// - Throws: ``StoreError`` with the code `busy` if another process has the file open, or `misuse` if the account's
-    ///   file name is reserved for a file of another database; any error of the app's own closures.
+    ///   file name is reserved for a file of another database; `nameTaken`, after the removal, if a plaintext file whose
+    ///   path is in the error may be the copy of an interrupted upgrade of this account, or another account's database;
+    ///   any error of the app's own closures.
     public func remove(_ account: String) async throws {
         let (folder, databaseName) = try location.place(of: account, databaseName: configuration.checkedName)
         let removal = await end(account) { [location, options, configuration] in
             guard try FileSystem.exists(folder) else { return }
             try await DetachedThread.run {
                 let paths = try DatabasePaths(folder + "/" + databaseName)
-                // In a folder of several accounts, the copy's name may be that of another account's database.
-                let interrupted =
-                    location.separatesAccounts
-                    ? try configuration.interruptedCopy(paths, busyTimeout: options.busyTimeout) : nil
-                try AccountRemoval(paths: paths, interruptedCopy: interrupted?.copy)
-                    .run(timeout: options.upgradeTimeout)
+                var configuration = configuration
+                configuration.sharesFolder = !location.separatesAccounts
+                let interrupted = try configuration.interruptedCopy(paths, busyTimeout: options.busyTimeout)
+                try AccountRemoval(
+                    paths: paths, interruptedCopy: interrupted?.isAmbiguous == false ? interrupted?.copy : nil
+                ).run(timeout: options.upgradeTimeout)
                 try location.tidy(folder)
+                guard let interrupted, try interrupted.isAmbiguous && interrupted.mayBeCopy() else { return }
+                throw StoreError(
+                    .nameTaken, path: interrupted.copy.database,
+                    "the account's database was removed, but this file may contain the account's rows in plaintext: "
+                        + "the app's own upgrade may have left it; it may also be another account's database",
+                    advice: "delete this file if it belongs to the removed account")
             }
         }
         try await removal.value

@@ -29,7 +29,8 @@ extension Configuration {
     func interruptedCopy(_ paths: DatabasePaths, busyTimeout: Duration) throws -> InterruptedCopy? {
         guard case .template(let template) = schema else { return nil }
         return try InterruptedCopy(
-            template, paths, recordedVersion: recordedVersion, extensions: extensions, busyTimeout: busyTimeout)
+            template, paths, sharesFolder: sharesFolder, recordedVersion: recordedVersion, extensions: extensions,
+            busyTimeout: busyTimeout)
     }
 }
 

@@ -39,6 +39,8 @@ public struct Configuration: Sendable {
     /// They are available on every connection of a store, and wherever its file is converted, migrated, planned or
     /// checked. A schema may call only those that are innocuous.
     public var functions: [SQLFunction] = []
+    /// Whether the databases of other accounts may be in the same folder.
+    var sharesFolder = false
     /// The app's own tokenizers that its full-text tables use.
     ///
     /// They are available wherever ``functions`` are.

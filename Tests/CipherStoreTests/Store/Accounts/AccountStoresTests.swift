@@ -241,9 +241,7 @@ struct AccountStoresTests {
 
     @Test("Removing an account removes the copy that the app's own unfinished upgrade left")
     func removesInterruptedCopy() async throws {
-        let template = try LegacyFile {
-            try $0.executeScript(text: "CREATE TABLE chat(uid TEXT); PRAGMA user_version = 1")
-        }
+        let template = try template()
         let accounts = AccountStores(
             Configuration(
                 databaseName: "app.db", version: 1, recordedVersion: .userVersion,
@@ -256,23 +254,112 @@ struct AccountStoresTests {
         #expect(try folder.names == [])
     }
 
-    @Test("Removing an account keeps another account's file that has the name of an unfinished upgrade's copy")
-    func keepsFileOfOtherAccount() async throws {
-        let template = try LegacyFile {
-            try $0.executeScript(text: "CREATE TABLE chat(uid TEXT); PRAGMA user_version = 1")
-        }
+    /// Accounts whose databases are in one folder, and whose upgrades by the app itself copied a template.
+    private func accountsInOneFolder(
+        _ template: LegacyFile, leftover: SchemaTemplate.Leftover? = nil
+    ) -> AccountStores {
         let directory = folder.url
-        let accounts = AccountStores(
+        return AccountStores(
             Configuration(
                 databaseName: "app.db", version: 1, recordedVersion: .userVersion,
-                schema: .template(SchemaTemplate(file: template.path))),
+                schema: .template(SchemaTemplate(file: template.path, leftover: leftover))),
             location: { directory.appending(path: "\($0).db") },
             keyProvider: { account in .closure { _, _ in try Self.key(of: account) } })
-        try await insert("annaTemp", accounts.open("annaTemp"))
+    }
+
+    private func template() throws -> LegacyFile {
+        try LegacyFile { try $0.executeScript(text: "CREATE TABLE chat(uid TEXT); PRAGMA user_version = 1") }
+    }
+
+    /// A legacy plaintext database in the folder of all accounts.
+    private func writeLegacyInOneFolder(_ account: String) throws {
+        try LegacyFile.write(
+            folder.path("\(account).db"),
+            script: "CREATE TABLE chat(uid TEXT); INSERT INTO chat VALUES ('a row'); PRAGMA user_version = 1")
+    }
+
+    @Test("An account without a database does not get another account's file that has the name of its copy")
+    func doesNotUseFileOfOtherAccount() async throws {
+        let template = try template()
+        try writeLegacyInOneFolder("annaTemp")
+        let accounts = accountsInOneFolder(template)
+        let error = try await failure(StoreError.self) { try await accounts.open("anna") }
+        #expect(error.code == .migration && error.detail.contains("annaTemp.db"), "\(error)")
+        #expect(error.advice.contains("template.leftover"), "\(error)")
+        #expect(try folder.names == ["annaTemp.db"])
+        let deciding = accountsInOneFolder(template, leftover: .database)
+        #expect(try await users(deciding.open("anna")).isEmpty)
+        #expect(try await users(deciding.open("annaTemp")) == ["a row"])
+        await deciding.closeAll()
+        #expect(try await accounts.open("anna").report.warnings == [])
+        await accounts.closeAll()
+    }
+
+    @Test("With template.leftover, an account without a database gets the copy that the app's own upgrade left")
+    func usesDeclaredCopy() async throws {
+        let template = try template()
+        try writeLegacyInOneFolder("annaTemp")
+        let accounts = accountsInOneFolder(template, leftover: .copy)
+        #expect(try await users(accounts.open("anna")) == ["a row"])
+        await accounts.closeAll()
+        #expect(try !folder.names.contains("annaTemp.db"))
+        try writeLegacyInOneFolder("annaTemp")
+        try await accounts.remove("anna")
+        #expect(try folder.names == [])
+    }
+
+    @Test("Another account's file that has the name of an account's copy is kept, although the account has its rows")
+    func doesNotRemoveFileOfOtherAccount() async throws {
+        let template = try template()
+        for account in ["anna", "annaTemp"] { try writeLegacyInOneFolder(account) }
+        let accounts = accountsInOneFolder(template)
+        let warnings = try await accounts.open("anna").report.warnings
+        #expect(warnings.contains { $0.contains("annaTemp.db") }, "\(warnings)")
+        #expect(try await users(accounts.open("annaTemp")) == ["a row"])
+        await accounts.closeAll()
+    }
+
+    @Test("The removal of an account reports a file that may be the account's copy or another account's database")
+    func removalReportsAmbiguousFile() async throws {
+        let template = try template()
+        for account in ["anna", "annaTemp"] { try writeLegacyInOneFolder(account) }
+        let accounts = accountsInOneFolder(template)
+        let error = try await failure(StoreError.self) { try await accounts.remove("anna") }
+        #expect(error.code == .nameTaken && error.path?.hasSuffix("annaTemp.db") == true, "\(error)")
+        #expect(try folder.names == ["annaTemp.db"])
+        #expect(try await users(accounts.open("annaTemp")) == ["a row"])
         await accounts.closeAll()
         try await accounts.remove("anna")
-        #expect(try await users(accounts.open("annaTemp")) == ["annaTemp"])
+        #expect(try await users(accounts.open("annaTemp")) == ["a row"])
         await accounts.closeAll()
+    }
+
+    @Test("An account's file that is a link to a file reserved for another database is refused")
+    func linkToReservedName() async throws {
+        let directory = folder.url
+        let accounts = AccountStores(
+            configuration, location: { directory.appending(path: $0) },
+            keyProvider: { account in .closure { _, _ in try Self.key(of: "any") } })
+        try folder.write("", to: "bob-plaintext")
+        try FileManager.default.createSymbolicLink(
+            atPath: folder.path("anna"), withDestinationPath: folder.path("bob-plaintext"))
+        #expect(try await failure(StoreError.self) { try await accounts.open("anna") }.code == .misuse)
+        #expect(try await failure(StoreError.self) { try await accounts.remove("anna") }.code == .misuse)
+        #expect(try folder.names == ["anna", "bob-plaintext"])
+    }
+
+    @Test("An account whose folder is a link can be removed repeatedly")
+    func removalThroughFolderLink() async throws {
+        let real = try TemporaryFolder()
+        try FileManager.default.createSymbolicLink(
+            atPath: folder.path("anna"), withDestinationPath: real.url.path(percentEncoded: false))
+        let accounts = accounts()
+        try await insert("anna", accounts.open("anna"))
+        for _ in 0..<2 {
+            try await accounts.remove("anna")
+            #expect(try real.names == [])
+        }
+        #expect(try folder.names == ["anna"])
     }
 
     @Test(
