@@ -28,6 +28,14 @@ package protocol PageClaims: AnyObject {
     ///
     /// - Returns: Whether the page was not recorded before.
     func claim(_ page: UInt32, for use: PageUse) -> Bool
+
+    /// Records that a b-tree page, which has just been claimed, does not fill its cell content area
+    /// (``TreePage/fillsContentArea``).
+    func noteUnfilled(_ page: UInt32)
+}
+
+extension PageClaims {
+    package func noteUnfilled(_ page: UInt32) {}
 }
 
 /// A set of pages of which only the used parts take memory: 4 KB for every 32,768 pages.
@@ -36,14 +44,19 @@ package final class PageSet: PageClaims {
     private var parts: [UInt32: [UInt64]] = [:]
     /// The number of pages in the set.
     package private(set) var count = 0
+    /// Whether every b-tree page in the set fills its cell content area.
+    package private(set) var isFilled = true
 
     package init() {}
+
+    package func noteUnfilled(_ page: UInt32) { isFilled = false }
 
     /// Adds the pages of another set.
     ///
     /// - Returns: Whether the two sets had no page in common.
     @discardableResult package func formUnion(_ other: PageSet) -> Bool {
         var areDisjoint = true
+        isFilled = isFilled && other.isFilled
         for (index, part) in other.parts {
             var mine = parts[index, default: [UInt64](repeating: 0, count: Self.wordsInPart)]
             for word in part.indices {

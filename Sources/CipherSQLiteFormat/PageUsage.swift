@@ -10,6 +10,8 @@ package final class PageUsage: PageClaims {
     package static let mostDamage = 10_000
     /// Uses of pages that already had another use, up to ``mostDamage`` of them.
     package private(set) var repeatedUses: [(page: UInt32, use: PageUse)] = []
+    /// The b-tree pages that do not fill their cell content areas.
+    package private(set) var unfilledPages: [UInt32] = []
 
     /// The use and the root of each page, from page 1; 0 if nothing leads to the page.
     private var uses: [UInt64]
@@ -66,6 +68,8 @@ package final class PageUsage: PageClaims {
         uses[Int(page) - 1] = Self.code(use)
         return true
     }
+
+    package func noteUnfilled(_ page: UInt32) { unfilledPages.append(page) }
 
     private static func code(_ use: PageUse) -> UInt64 {
         switch use {

@@ -103,6 +103,7 @@ package struct TreeCursor<Source: PageSource>: ~Copyable {
         guard page.cellCount > 0 || levels.isEmpty && (page.kind.isLeaf || number == 1) else {
             throw DamagedPage(number, .cellCount)
         }
+        if !page.fillsContentArea { claims.noteUnfilled(number) }
         guard page.kind.isLeaf else {
             // The previous leaf may have been in the same memory.
             leaf = TreePage(emptyWith: source.geometry)

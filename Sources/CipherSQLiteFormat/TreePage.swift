@@ -102,6 +102,42 @@ package struct TreePage {
             page: number, index: index, child: child, rowid: rowid, length: length, local: bytes.part(offset, local),
             overflow: local < length ? bytes.big32(end) : 0)
     }
+
+    /// Returns the range of a cell's bytes on the page.
+    package func extent(of cell: TreeCell) -> Range<Int> {
+        let start = bytes.big16(pointers + 2 * cell.index)
+        var end = start + 4
+        if let local = cell.local.baseAddress, let base = bytes.baseAddress {
+            end = max(end, local - base + cell.local.count + (cell.local.count < cell.length ? 4 : 0))
+        }
+        return start..<end
+    }
+
+    /// Whether the cells, the free blocks and the fragments exactly fill the cell content area, as on every page that
+    /// SQLite writes.
+    ///
+    /// If the header counts too few cells, for example, SQLite reads the page without an error, but does not find the
+    /// other cells.
+    /// Source: SQLite, "Database File Format", section 1.6, and `sqlite3BtreeIntegrityCheck` in its `btree.c`.
+    package var fillsContentArea: Bool {
+        let header = pointers - (kind.isLeaf ? 8 : 12)
+        let content = bytes.big16(header + 5) == 0 ? 65_536 : bytes.big16(header + 5)
+        guard content <= bytes.count, content >= pointers + 2 * cellCount else { return false }
+        var filled = Int(bytes.byte(header + 7))
+        var block = bytes.big16(header + 1)
+        while block != 0 {
+            guard block + 4 <= bytes.count else { return false }
+            let (next, size) = (bytes.big16(block), bytes.big16(block + 2))
+            guard size >= 4, block + size <= bytes.count, next == 0 || next > block + size else { return false }
+            filled += size
+            block = next
+        }
+        for index in 0..<cellCount {
+            guard let cell = try? cell(at: index) else { return false }
+            filled += extent(of: cell).count
+        }
+        return filled == bytes.count - content
+    }
 }
 
 /// A cell of a b-tree page: a row of a table, or a key of an index or of a table WITHOUT ROWID.

@@ -1,4 +1,5 @@
 internal import CipherErrors
+internal import CipherRecovery
 internal import CipherSQLiteFormat
 
 /// Pages that may hold rows of a table, although SQLite does not find the rows there.
@@ -6,7 +7,8 @@ internal import CipherSQLiteFormat
 /// SQLite reads such a database without an error, so a copy has only the rows that SQLite finds. Source: SQLite, "PRAGMA
 /// integrity_check".
 enum HiddenRows {
-    /// Searches for a page that two tables or two rows use, and for pages with rows that nothing leads to.
+    /// Searches for a page that two tables or two rows use, for pages of tables or the schema that hold more or less
+    /// than the cells that SQLite finds, and for pages with rows that nothing leads to.
     ///
     /// A table's b-tree page that an index or the free list also contains still holds its rows. Pages without a use may
     /// be free pages that a damaged free list has lost, so they count only if there are more of them than the header
@@ -33,9 +35,10 @@ enum HiddenRows {
         })?.page {
             return ["page \(page) of a table is also used elsewhere: rows may be missing or wrong"]
         }
+        let unfilled = unfilledPages(usage, tables, header.textEncoding ?? .utf8)
         let free = usage.freeList.map { $0.trunks.count + $0.leaves.count } ?? 0
         let unused = usage.lostPages.filter { $0 <= header.claimedPages ?? .max }
-        guard unused.count > Int(header.freePages) - free else { return [] }
+        guard unused.count > Int(header.freePages) - free else { return unfilled }
         // The pages of a WITHOUT ROWID table are of the same kind as those of an index.
         let hasKeyedTables = !tables.allSatisfy(\.isRowIDTable)
         let hidden = try unused.filter { number in
@@ -45,12 +48,28 @@ enum HiddenRows {
             if usage.schema.isEmpty { return true }
             return page.cellCount > 0 && (page.kind == .tableLeaf || hasKeyedTables && !page.kind.isTable)
         }
-        guard let first = hidden.first else { return [] }
+        guard let first = hidden.first else { return unfilled }
         let count = hidden.count == 1 ? "1 page looks" : "\(hidden.count) pages look"
         let finding = "\(count) like part of a table, but no table contains \(hidden.count == 1 ? "it" : "them")"
         guard !usage.schema.isEmpty else {
             throw StoreError.damaged(path, "the schema has no entries: \(finding) (page \(first))")
         }
-        return ["\(finding) (page \(first)): rows may be missing"]
+        return unfilled + ["\(finding) (page \(first)): rows may be missing"]
+    }
+
+    /// Returns a finding for the schema and for each table with pages that do not fill their content areas.
+    private static func unfilledPages(_ usage: PageUsage, _ tables: [SchemaEntry], _ encoding: TextEncoding) -> [String]
+    {
+        let pages = Dictionary(grouping: usage.unfilledPages) { usage[$0]?.root ?? 0 }
+        let trees: [(root: UInt32, name: String, content: String)] =
+            [(1, "the schema", "tables, views or triggers")]
+            + tables.map { ($0.rootPage, "table \(SchemaText($0, encoding).name)", "rows") }
+        return trees.compactMap { root, name, content in
+            guard let pages = pages[root], let first = pages.first else { return nil }
+            let others = pages.count - 1
+            let rest = others == 0 ? "" : ", and on \(others) other page\(others == 1 ? "" : "s") of it,"
+            return "the rows and the free space on page \(first) of \(name)\(rest) do not add up to the content of the "
+                + "page: \(content) may be missing or wrong"
+        }
     }
 }

@@ -13,7 +13,8 @@ public enum OnDamage: String, Sendable, CaseIterable {
     /// If an index has entries for rows that are not in its table, the table may have lost those rows. In that case, an
     /// encryption keeps the plaintext original as a backup, whose name is in ``EncryptionReport/backup``, and warns; a
     /// conversion of an encrypted file is refused with `corrupt`. The same applies if pages that look like part of a
-    /// table are in none, or if two tables or rows share a page.
+    /// table are in none, if two tables or rows share a page, or if a page of a table or the schema contains bytes that
+    /// are neither rows nor free space.
     ///
     /// If a damaged UNIQUE index has let duplicate rows in, the database is refused, and the error names the index and
     /// the number of keys. If rows cannot be read, or a WITHOUT ROWID table has duplicate keys, the database is refused
@@ -21,8 +22,8 @@ public enum OnDamage: String, Sendable, CaseIterable {
     case rebuildIndexes
     /// Does the same as ``rebuildIndexes``, and recovers the database if that is not enough. The damaged file is kept
     /// beside the new one as `NAME-damaged`, with the `-wal` or `-journal` that it had. A new database takes its place,
-    /// with every row that the damaged file still contains. If pages that look like part of a table are in none, or two
-    /// tables or rows share a page, the database is recovered, too.
+    /// with every row that the damaged file still contains. In the cases listed for ``rebuildIndexes`` in which pages
+    /// may contain such rows, the database is recovered, too.
     ///
     /// Encryption and opening do this; other conversions behave as with ``rebuildIndexes``. The report lists what is
     /// lost. If the key opens no page of the file, the error is that of a wrong key. The error has the code `corrupt`

@@ -49,7 +49,8 @@ package struct CopyProof {
         var healed: [String] = []
         /// The other faults of the original that the copy does not have: the rows that SQLite reads may be wrong.
         var doubts: [String] = []
-        /// Whether each page of the original is known to have exactly one use.
+        /// Whether each page of the original is known to have exactly one use, and each b-tree page to fill its cell
+        /// content area.
         var accountsForOriginal = false
         /// The names of the indexes that had such faults.
         var healedIndexes: Set<String> = []

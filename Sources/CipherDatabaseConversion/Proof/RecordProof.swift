@@ -158,7 +158,8 @@ final class RecordProof: @unchecked Sendable {
         try checkClaims(pair)
     }
 
-    /// Returns whether each page of the original is known to have exactly one use.
+    /// Returns whether each page of the original is known to have exactly one use, and each b-tree page to fill its cell
+    /// content area.
     ///
     /// All workers must have finished. Every tree that was compared has been read completely, so this reads only the
     /// free list.
@@ -176,7 +177,7 @@ final class RecordProof: @unchecked Sendable {
         } catch is DamagedPage {
             return false
         }
-        return originalClaims.count == Int(pages.pageCount)
+        return originalClaims.isFilled && originalClaims.count == Int(pages.pageCount)
     }
 
     /// Proves that each page of the copy is in one b-tree only.

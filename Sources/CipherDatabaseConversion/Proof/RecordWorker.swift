@@ -373,6 +373,8 @@ private final class PartClaims: PageClaims {
     func claim(_ page: UInt32, for use: PageUse) -> Bool {
         if case .overflow = use { overflow.claim(page, for: use) } else { shared.claim(page, for: use) }
     }
+
+    func noteUnfilled(_ page: UInt32) { shared.noteUnfilled(page) }
 }
 
 /// Selects one item in a hundred at random.

@@ -32,7 +32,7 @@ struct PageContent {
                 isWhole = false
                 continue
             }
-            read.append((cell, Self.extent(of: cell, tree, page)))
+            read.append((cell, tree.extent(of: cell)))
         }
         let overlapping = Self.overlapping(read.map(\.extent))
         let misplaced = tree.kind.isTable ? Self.misplaced(read.map(\.cell.rowid)) : []
@@ -43,7 +43,7 @@ struct PageContent {
                 cells.append(entry.cell)
             }
         }
-        isWhole = isWhole && doubtful.isEmpty && Self.fillsSpace(read.map(\.extent), tree, page)
+        isWhole = isWhole && doubtful.isEmpty && tree.fillsContentArea
     }
 
     /// Returns whether a page other than page 1 is a b-tree page without contradictions.
@@ -53,24 +53,6 @@ struct PageContent {
         let pages = FilePages(RepeatedPage(bytes: bytes), geometry, pageCount: 2)
         guard let held = try? HeldPage(2, in: pages), let content = PageContent(held, geometry) else { return false }
         return content.isWhole
-    }
-
-    private static func header(_ page: HeldPage) -> Int { page.number == 1 ? 100 : 0 }
-
-    /// Returns the range of a cell on its page.
-    private static func extent(of cell: TreeCell, _ tree: TreePage, _ page: HeldPage) -> Range<Int> {
-        let pointers = header(page) + (tree.kind.isLeaf ? 8 : 12)
-        let start = page.bytes.big16(pointers + 2 * cell.index)
-        var end = start + 4
-        if let local = cell.local.baseAddress, let base = page.bytes.baseAddress {
-            end = max(end, local - base + cell.local.count + (cell.overflow > 0 ? 4 : 0))
-        }
-        if tree.kind == .tableInterior {
-            var offset = start + 4
-            _ = page.bytes.varint(&offset)
-            end = max(end, offset)
-        }
-        return start..<end
     }
 
     private static func overlapping(_ extents: [Range<Int>]) -> Set<Int> {
@@ -106,25 +88,6 @@ struct PageContent {
             next = previous[position]
         }
         return others
-    }
-
-    private static func fillsSpace(_ extents: [Range<Int>], _ tree: TreePage, _ page: HeldPage) -> Bool {
-        let start = header(page)
-        let usable = tree.bytes.count
-        let content = page.bytes.big16(start + 5) == 0 ? 65_536 : page.bytes.big16(start + 5)
-        guard content <= usable, content >= start + (tree.kind.isLeaf ? 8 : 12) + 2 * tree.cellCount else {
-            return false
-        }
-        var filled = extents.reduce(Int(page.bytes.byte(start + 7))) { $0 + $1.count }
-        var block = page.bytes.big16(start + 1)
-        while block != 0 {
-            guard block + 4 <= usable else { return false }
-            let (next, size) = (page.bytes.big16(block), page.bytes.big16(block + 2))
-            guard size >= 4, block + size <= usable, next == 0 || next > block + size else { return false }
-            filled += size
-            block = next
-        }
-        return filled == usable - content
     }
 }
 

@@ -1,5 +1,5 @@
 package import CipherSQLite
-internal import CipherSQLiteFormat
+package import CipherSQLiteFormat
 
 /// A schema entry as UTF-8 text.
 package struct SchemaText: Sendable {
@@ -31,7 +31,7 @@ package struct SchemaText: Sendable {
         SchemaText(type: type, name: name, table: table, root: root, sql: sql, isGiven: true)
     }
 
-    init(_ entry: SchemaEntry, _ encoding: TextEncoding) {
+    package init(_ entry: SchemaEntry, _ encoding: TextEncoding) {
         func bytes(_ text: [UInt8]) -> [UInt8] { encoding == .utf8 ? text : Array(encoding.text(text).utf8) }
         self.init(
             type: String(decoding: bytes(entry.type), as: UTF8.self), name: SchemaName(bytes: bytes(entry.name)),

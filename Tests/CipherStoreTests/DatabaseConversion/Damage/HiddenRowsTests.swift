@@ -46,6 +46,17 @@ struct HiddenRowsTests {
                 page.set32(overflows[1], page.big32(overflows[0]))
             }
         },
+        Damage(testDescription: "a leaf whose header counts too few cells") { bytes, roots in
+            var leaf: UInt32 = 0
+            try changePage(roots["b"], of: &bytes) { leaf = $0.big32($0.cells[2]) }
+            try changePage(Int(leaf), of: &bytes) { $0[4] -= 3 }
+        },
+        Damage(testDescription: "a root page of a table WITHOUT ROWID whose header counts no cell") { bytes, roots in
+            try changePage(roots["keyed"], of: &bytes) { $0[4] = 0 }
+        },
+        Damage(testDescription: "a page of the schema whose header counts too few cells") { bytes, _ in
+            bytes[104] -= 1
+        },
     ]
 
     private static func changePage(
@@ -66,10 +77,13 @@ struct HiddenRowsTests {
                     PRAGMA page_size = \(pageSize); PRAGMA auto_vacuum = \(autoVacuum);
                     CREATE TABLE a(id INTEGER PRIMARY KEY, x); CREATE TABLE b(id INTEGER PRIMARY KEY, x);
                     CREATE TABLE long(id INTEGER PRIMARY KEY, x);
+                    CREATE TABLE keyed(k PRIMARY KEY) WITHOUT ROWID;
+                    CREATE TRIGGER last AFTER INSERT ON a BEGIN DELETE FROM a WHERE id < 0; END;
                     WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400)
                     INSERT INTO a SELECT i, printf('a %090d', i) FROM n;
                     INSERT INTO b SELECT id, replace(x, 'a', 'b') FROM a;
                     INSERT INTO long VALUES (1, zeroblob(3200)), (2, randomblob(3200));
+                    INSERT INTO keyed VALUES ('a'), ('b');
                     """)
         }
         var roots: [String: Int] = [:]
@@ -85,7 +99,7 @@ struct HiddenRowsTests {
     }
 
     private static func isFinding(_ text: String) -> Bool {
-        text.contains("rows may be missing") && !text.contains("no row depends")
+        text.contains(" may be missing") && !text.contains("no row depends")
     }
 
     @Test(
@@ -151,8 +165,8 @@ struct HiddenRowsTests {
     // MARK: Cells
 
     /// A database with a row whose cell extends into the cell of another row.
-    private static func overlappingCells() throws -> LegacyFile {
-        try file(autoVacuum: 1) { bytes, roots in
+    private static func overlappingCells(autoVacuum: Int = 1) throws -> LegacyFile {
+        try file(autoVacuum: autoVacuum) { bytes, roots in
             var leaf: UInt32 = 0
             try changePage(roots["a"], of: &bytes) { leaf = $0.big32($0.cells[0]) }
             try changePage(Int(leaf), of: &bytes) { page in
@@ -172,11 +186,15 @@ struct HiddenRowsTests {
         #expect(
             report.warnings.contains { $0.contains("some of its rows may be wrong") && $0.contains("Multiple uses") },
             "\(report.warnings)")
+        // Without auto-vacuum, SQLite's own check does not read the original.
+        let unchecked = try Self.overlappingCells(autoVacuum: 0)
+        let kept = try unchecked.upgrade(.rebuildIndexes).run()
+        #expect(kept.warnings.contains(where: Self.isFinding) && kept.backup != nil, "\(kept.warnings)")
         let refused = try Self.overlappingCells()
         let before = try refused.digest()
         let error = try #require(try storeError { try refused.upgrade(.refuse).run() })
         #expect(error.code == .corrupt)
-        #expect(error.detail.contains("some of its rows may be wrong"), "\(error.detail)")
+        #expect(Self.isFinding(error.detail), "\(error.detail)")
         #expect(try refused.digest() == before)
     }
 }
