@@ -60,7 +60,7 @@ package struct StructureCheck<Source: PageSource> {
 }
 
 extension SchemaEntry {
-    package var isTable: Bool { type.elementsEqual("table".utf8) }
+    package var isTable: Bool { Self.ascii(type).elementsEqual("table".utf8) }
 
     @usableFromInline var isVirtualTable: Bool { isTable && rootPage == 0 }
 
@@ -68,8 +68,12 @@ extension SchemaEntry {
     @usableFromInline package var isRowIDTable: Bool {
         guard isTable else { return false }
         // Only options such as WITHOUT ROWID follow the columns.
-        let options = sql.flatMap { sql in sql.lastIndex(of: UInt8(ascii: ")")).map { sql[$0...] } } ?? []
+        let sql = sql.map(Self.ascii) ?? []
+        let options = sql.lastIndex(of: UInt8(ascii: ")")).map { sql[$0...] } ?? []
         let words = options.split { $0 < 48 }.map { $0.map { $0 | 32 } }
         return !(words.contains(Array("without".utf8)) && words.contains(Array("rowid".utf8)))
     }
+
+    /// Returns text with its ASCII characters as single bytes, in UTF-16 as well.
+    private static func ascii(_ text: [UInt8]) -> [UInt8] { text.filter { $0 != 0 } }
 }

@@ -69,12 +69,13 @@ struct HiddenRowsTests {
     }
 
     private static func file(
-        autoVacuum: Int = 0, _ change: (inout [UInt8], _ roots: [String: Int]) throws -> Void
+        autoVacuum: Int = 0, encoding: String = "UTF-8",
+        _ change: (inout [UInt8], _ roots: [String: Int]) throws -> Void
     ) throws -> LegacyFile {
         let file = try LegacyFile {
             try $0.executeScript(
                 text: """
-                    PRAGMA page_size = \(pageSize); PRAGMA auto_vacuum = \(autoVacuum);
+                    PRAGMA page_size = \(pageSize); PRAGMA auto_vacuum = \(autoVacuum); PRAGMA encoding = '\(encoding)';
                     CREATE TABLE a(id INTEGER PRIMARY KEY, x); CREATE TABLE b(id INTEGER PRIMARY KEY, x);
                     CREATE TABLE long(id INTEGER PRIMARY KEY, x);
                     CREATE TABLE keyed(k PRIMARY KEY) WITHOUT ROWID;
@@ -106,8 +107,8 @@ struct HiddenRowsTests {
         "An encryption keeps the plaintext original if rows may be hidden in it", arguments: damages,
         ProofReader.allCases)
     func keepsOriginal(damage: Damage, proof: ProofReader) throws {
-        for autoVacuum in 0...1 {
-            let file = try Self.file(autoVacuum: autoVacuum, damage.apply)
+        for (autoVacuum, encoding) in [(0, "UTF-8"), (1, "UTF-8"), (0, "UTF-16le"), (0, "UTF-16be")] {
+            let file = try Self.file(autoVacuum: autoVacuum, encoding: encoding, damage.apply)
             let original = try Data(contentsOf: URL(filePath: file.path))
             let report = try file.upgrade(.rebuildIndexes, proof).run()
             #expect(report.outcome == .encrypted)
