@@ -1,7 +1,7 @@
 public import CipherDatabaseConversion
 internal import CipherErrors
-internal import CipherHistory
 public import CipherKeyProviders
+internal import CipherSchemaMigration
 public import CipherSystemFiles
 
 #if canImport(FoundationEssentials)
@@ -27,8 +27,9 @@ extension EncryptedStore {
     ///   - progress: A closure that receives the progress of the restore, on the thread that does the work.
     /// - Returns: A report of what was copied and compared.
     /// - Throws: The same errors as `DatabaseConverter.restore`; also ``StoreError`` with the code `downgrade` for a
-    ///   backup of a newer version than the configuration's, or `encryptionDisabled` if encryption is off;
-    ///   `CancellationError`. No row changes before the swap.
+    ///   backup of a newer version than the configuration's, any other code with which planning the migration of the
+    ///   backup would fail, or `encryptionDisabled` if encryption is off; `CancellationError`. No row changes before
+    ///   the swap.
     @discardableResult
     public static func restore(
         _ configuration: Configuration, directory: URL, from backup: URL, keyProvider: any KeyProvider,
@@ -72,7 +73,7 @@ extension EncryptedStore {
 }
 
 extension StoreOpening {
-    /// Replaces the database with a backup, unless the backup is of a newer version.
+    /// Replaces the database with a backup, unless opening would refuse the backup's version or schema.
     fileprivate func restore(
         from backup: String, _ backupProvider: (any KeyProvider)?
     ) throws -> EncryptionReport {
@@ -88,12 +89,9 @@ extension StoreOpening {
             of: backup, backupProvider: backupProvider, to: paths, provider: provider, formats: formats,
             backupFormats: formats, options: options
         ).run { connection in
-            // Opening would refuse the backup, and the database that it replaced would already be gone.
-            guard let recorded = try resolver.recordedVersion(connection), recorded > configuration.version else {
-                return
-            }
-            throw StoreError.downgrade(
-                from: recorded, try VersionRecords(connection), to: configuration.version, path: backup)
+            // If opening refused the backup, the database that it replaced would already be gone.
+            _ = try SchemaMigrator(configuration: configuration)
+                .plan(connection, recorded: resolver.recordedVersion(connection))
         }
     }
 }

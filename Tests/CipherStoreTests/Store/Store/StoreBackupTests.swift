@@ -1,7 +1,9 @@
 internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherKeyProviders
+internal import CipherPriorSystems
 internal import CipherSQLite
+internal import CipherSchemaMigration
 internal import CipherStore
 internal import CipherSystemFiles
 import CipherTestSupport
@@ -163,6 +165,39 @@ struct StoreBackupTests {
                 fixture.configuration, directory: folder.url, from: target, keyProvider: TestKeys.provider())
         }
         #expect(newer.code == .downgrade)
+        #expect(try FolderDigest(folder.url) == before)
+    }
+
+    @Test("A backup that the configuration could not open is not restored", arguments: ["tableVersions", "updates"])
+    func unreachable(source: String) async throws {
+        let sql = "CREATE TABLE chat(id INTEGER PRIMARY KEY AUTOINCREMENT, body TEXT)"
+        let schema: (Double) -> Configuration.SchemaSourceKind = { version in
+            source == "updates"
+                ? .steps(MigrationSteps(baseline: .sql([sql])))
+                : .tableVersions([.init(name: "chat", version: version, definition: .sql(sql))])
+        }
+        var configuration = Configuration(databaseName: "app.db", version: 1, schema: schema(1.4))
+        let store = try await EncryptedStore.open(
+            configuration, directory: folder.url, keyProvider: TestKeys.provider())
+        await store.close()
+        if source == "updates" {
+            // Numbered steps cannot begin at a database whose version is unknown.
+            try LegacyFile.write(backups.path("backup.db"), key: TestKeys.raw(), script: "CREATE TABLE other(a)")
+        } else {
+            configuration.schema = schema(1.5)
+            let newer = try await EncryptedStore.open(
+                configuration, directory: backups.url, keyProvider: TestKeys.provider())
+            try await newer.backup(to: target)
+            await newer.close()
+            configuration.schema = schema(1.4)
+        }
+        let before = try FolderDigest(folder.url)
+        let error = try await failure(StoreError.self) {
+            try await EncryptedStore.restore(
+                configuration, directory: folder.url, from: target, keyProvider: TestKeys.provider())
+        }
+        #expect(error.code == (source == "updates" ? .recordedVersion : .downgrade))
+        #expect(error.path == target.resolvingSymlinksInPath().path(percentEncoded: false))
         #expect(try FolderDigest(folder.url) == before)
     }
 
