@@ -14,6 +14,8 @@ package struct TableVersionRecord {
     private var versions: [SQLName: [Double]] = [:]
     /// Whether the database has the table.
     private(set) var isThere = false
+    /// Whether a row can be added with only a name and a version.
+    private var addsRows = true
 
     /// Reads the versions of the tables that the app declares; rows of other tables are ignored.
     ///
@@ -22,6 +24,7 @@ package struct TableVersionRecord {
     init(in state: DatabaseState, of tables: [VersionedTable]) throws {
         guard let found = state.table(Self.table) else { return }
         isThere = true
+        addsRows = try !state.needsValue(found, besides: ["name", "version"])
         for column in ["name", "version"] where found.column(column) == nil {
             throw Self.failure(
                 state, "the table \(Self.table), which records the versions, has no column \(column)")
@@ -45,10 +48,11 @@ package struct TableVersionRecord {
         versions[SQLName(table)]?.max()
     }
 
-    /// Returns the operation that updates the record of a table to its version; `nil` if every row already has it.
+    /// Returns the operation that updates the record of a table to its version; `nil` if every row already has it, or if
+    /// the missing row needs other values.
     func operation(for table: VersionedTable) -> Plan.Operation? {
         let found = versions[SQLName(table.name)] ?? []
-        guard found.isEmpty || found.contains(where: { $0 != table.version }) else { return nil }
+        guard found.isEmpty ? addsRows : found.contains(where: { $0 != table.version }) else { return nil }
         let name = SQL.quoted(text: table.name)
         let version = Self.literal(table.version)
         return Plan.Operation(

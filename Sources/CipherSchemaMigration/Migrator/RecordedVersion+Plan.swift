@@ -6,13 +6,14 @@ internal import CipherSQLite
 
 extension RecordedVersion {
     /// Returns the operation that updates the app's own record in the database to a version; `nil` if there is nothing
-    /// to do.
+    /// to do, or if the missing row needs other values.
     ///
     /// With an outdated version, leftover code of the app, or an older release after a decryption, would run the old
     /// upgrades again. A record outside the database is not part of the transaction, and is left to the app.
     func operation(recording version: SchemaVersion, in state: DatabaseState) throws -> Plan.Operation? {
         if case .migrations(let migrations) = self { return try migrations.operation(recording: version, in: state) }
-        for column in columns where state.table(column.table) != nil {
+        for column in columns {
+            guard let table = state.table(column.table) else { continue }
             let found: SchemaVersion?
             do {
                 found = try column.read(
@@ -23,11 +24,15 @@ extension RecordedVersion {
                 return nil
             }
             if found == nil, column != columns.last(where: { state.table($0.table) != nil }) { continue }
-            guard found ?? .zero < version, let value = try column.value(recording: version, besides: found, state)
-            else { return nil }
+            let addsRow = try !state.needsValue(table, besides: column.filter.keys + [column.column])
+            guard found ?? .zero < version, found != nil || addsRow else { return nil }
+            let recorded = try column.recorded(in: state.connection)
+            let current = recorded.first { $0.version == found }?.value
+            guard let value = column.value(recording: version, besides: current, state) else { return nil }
+            let older = recorded.filter { $0.version != found }.map(\.value)
             return Plan.Operation(
                 .sql, table: column.table, object: "\(column.table).\(column.column)",
-                sql: column.statements(recording: value),
+                sql: column.statements(recording: value, keeping: older, addsRow: addsRow),
                 reason: "the app's own record of the version is \(found?.description ?? "missing")")
         }
         return nil
@@ -38,9 +43,7 @@ extension RecordedVersion.AppliedMigrations {
     /// Returns the operation that adds the migrations up to a version to the table; `nil` if no migration is missing,
     /// or if the table requires more than names.
     fileprivate func operation(recording version: SchemaVersion, in state: DatabaseState) throws -> Plan.Operation? {
-        guard let present = state.table(table),
-            present.columns.allSatisfy({ !$0.isNotNull || SQLName($0.name) == SQLName(column) || $0.defaultSQL != nil })
-        else { return nil }
+        guard let present = state.table(table), try !state.needsValue(present, besides: [column]) else { return nil }
         let found: SchemaVersion
         do {
             found = try read(from: state.connection, databasePath: state.connection.path)
@@ -67,10 +70,10 @@ extension RecordedVersion.VersionColumn {
     /// Returns a version as it is to be written, in the form of the current value; `nil` if this form cannot express
     /// it.
     fileprivate func value(
-        recording version: SchemaVersion, besides found: SchemaVersion?, _ state: DatabaseState
-    ) throws -> Value? {
+        recording version: SchemaVersion, besides found: Value?, _ state: DatabaseState
+    ) -> Value? {
         var isText = false
-        if let found, case .text = try value(of: found, in: state.connection) { isText = true }
+        if case .text = found { isText = true }
         guard let number = version.wholeNumber, !isText || offset != 0 else {
             return offset == 0 && !becomesNumber(version, in: state) ? .text(version.description) : nil
         }
@@ -79,16 +82,16 @@ extension RecordedVersion.VersionColumn {
         return isText ? .text("\(difference)") : .integer(Int64(difference))
     }
 
-    /// Returns the stored value that records a version, exactly as it was written.
-    private func value(of version: SchemaVersion, in connection: Connection) throws -> Value? {
-        var found: Value?
+    /// Returns the stored values, exactly as they were written, with the versions that they record.
+    fileprivate func recorded(in connection: Connection) throws -> [(value: Value, version: SchemaVersion?)] {
+        var found: [(Value, SchemaVersion?)] = []
         try connection.forEachRow(
             SQL(text: "SELECT \(SQL.quoted(column: column)) FROM \(target)\(condition)")
         ) { row in
             let value = row.value(at: 0)
-            let other = try RecordedValue(value)?
+            let version = try RecordedValue(value)?
                 .version(.asWritten, offset: offset, of: column, path: connection.path)
-            if other == version { found = value }
+            found.append((value, version))
         }
         return found
     }
@@ -104,16 +107,24 @@ extension RecordedVersion.VersionColumn {
         }
     }
 
-    /// Returns the statements that record a version in the existing rows, or in a new one.
-    fileprivate func statements(recording value: Value) -> [String] {
+    /// Returns the statements that record a version in the row with the current one, or in a new row.
+    ///
+    /// - Parameter older: The values of rows that stay: a table may have a row for each version that was ever reached.
+    fileprivate func statements(recording value: Value, keeping older: [Value], addsRow: Bool) -> [String] {
         let names = filter.keys.sorted()
         let columns = (names + [column]).map { SQL.quoted(identifier: $0) }.joined(separator: ", ")
         let values = (names.map { SQL.quoted(text: filter[$0] ?? "") } + [literal(value)]).joined(separator: ", ")
-        return [
-            "UPDATE \(target) SET \(SQL.quoted(identifier: column)) = \(literal(value))\(condition)",
+        let name = SQL.quoted(column: column)
+        let selected = condition.isEmpty ? " WHERE " : "\(condition) AND "
+        let kept = older.isEmpty ? "" : "\(name) NOT IN (\(older.map(literal).joined(separator: ", "))) AND "
+        let update =
+            "UPDATE \(target) SET \(SQL.quoted(identifier: column)) = \(literal(value))\(selected)\(kept)"
+            // A template or a step may have added the row in the meantime.
+            + "NOT EXISTS (SELECT 1 FROM \(target)\(selected)\(name) = \(literal(value)))"
+        let insert =
             "INSERT INTO \(target) (\(columns)) SELECT \(values) "
-                + "WHERE NOT EXISTS (SELECT 1 FROM \(target)\(condition))",
-        ]
+            + "WHERE NOT EXISTS (SELECT 1 FROM \(target)\(condition))"
+        return addsRow ? [update, insert] : [update]
     }
 
     /// The SQL condition for the rows that record the version; empty if all rows do.

@@ -119,6 +119,18 @@ package struct DatabaseState {
         try connection.value(Bool.self, "SELECT EXISTS (SELECT 1 FROM main.\(identifier: table))") ?? false
     }
 
+    /// Returns whether a new row of a table needs a value in any column other than the given ones.
+    package func needsValue(_ table: TableState, besides given: [String]) throws -> Bool {
+        let given = Set(given.map(SQLName.init))
+        // A key without an index is the rowid, which SQLite assigns.
+        let hasKeyIndex = try IndexState.read(table: SchemaName(bytes: table.name.utf8), from: connection)
+            .contains { $0.origin == .primaryKey }
+        return table.columns.contains { column in
+            column.isNotNull && column.defaultSQL == nil && column.generation == nil
+                && !given.contains(SQLName(column.name)) && (column.primaryKeyPosition == 0 || hasKeyIndex)
+        }
+    }
+
     private static func entryThatIsNoText(_ connection: Connection) throws -> SchemaName? {
         var found: SchemaName?
         try connection.forEachRow("SELECT name, tbl_name, sql FROM main.sqlite_master") { row in

@@ -50,4 +50,81 @@ struct AppRecordTests {
         try fixture.open()
         #expect(try fixture.values("SELECT name FROM sqlite_master WHERE name = 'db_version'") == [])
     }
+
+    private func fixture(_ json: String, _ script: String) throws -> PriorFixture {
+        var fixture = try PriorFixture("NumberedSteps/NumberedSteps.plist")
+        fixture.configuration = try Configuration(data: Data(json.utf8), place: "app.json")
+        try fixture.write { try $0.executeScript(text: script) }
+        return fixture
+    }
+
+    @Test(
+        "In a version table with a row for each version, only the row with the highest version is updated",
+        arguments: [
+            "version INTEGER PRIMARY KEY, at TEXT", "version INTEGER, at TEXT", "version TEXT UNIQUE, at TEXT",
+        ])
+    func keepsOlderRows(columns: String) throws {
+        let fixture = try fixture(
+            """
+            { "dbName": "app.db", "dbVersion": 12, "dbTables": [{ "note": [{ "body": "TEXT" }] }],
+              "recordedVersion": { "source": "table", "table": "versions", "column": "version" } }
+            """,
+            """
+            CREATE TABLE versions(\(columns)); CREATE TABLE note(body TEXT);
+            INSERT INTO versions VALUES (10, 'c'), (1, 'a'), (9, 'b');
+            """)
+        try fixture.open()
+        #expect(try fixture.values("SELECT version || at FROM versions ORDER BY at") == ["1a", "9b", "12c"])
+        #expect(try fixture.open().migration.applied.isEmpty)
+    }
+
+    @Test("A version that a step has added to the version table does not replace an older one")
+    func keepsRowBesideAddedOne() throws {
+        var fixture = try fixture(
+            #"{ "dbName": "app.db", "dbVersion": 2 }"#,
+            """
+            CREATE TABLE versions(version INTEGER UNIQUE); CREATE TABLE note(body TEXT);
+            INSERT INTO versions VALUES (1);
+            """)
+        fixture.configuration.recordedVersion = .table(.init(table: "versions", column: "version"))
+        fixture.configuration.schema = .steps(
+            MigrationSteps(
+                baseline: .sql(["CREATE TABLE versions(version INTEGER UNIQUE)", "CREATE TABLE note(body TEXT)"]),
+                updates: [
+                    .init(2, name: "second", .sql(["CREATE TABLE tag(a)", "INSERT INTO versions VALUES (2)"]))
+                ]))
+        try fixture.open()
+        #expect(try fixture.values("SELECT version FROM versions ORDER BY 1") == ["1", "2"])
+        #expect(try fixture.open().migration.applied.isEmpty)
+    }
+
+    @Test(
+        "A version is not added to a table of the app whose other columns require a value",
+        arguments: [
+            (
+                """
+                "dbTables": [{ "note": [{ "body": "TEXT" }] }],
+                "recordedVersion": { "source": "table", "table": "versions", "column": "value",
+                                     "where": { "name": "db" }, "assume": 1 }
+                """,
+                "CREATE TABLE versions(name TEXT, value TEXT, at TEXT NOT NULL); INSERT INTO versions VALUES ('x', '1', 'now')",
+                "versions", ["x"]
+            ),
+            (
+                #""tableVersions": { "note": { "version": 1, "columns": [{ "body": "TEXT" }] } }"#,
+                "CREATE TABLE tableVersion(name TEXT, version DOUBLE, at TEXT NOT NULL)", "tableVersion", []
+            ),
+            (
+                #""tableVersions": { "note": { "version": 1, "columns": [{ "body": "TEXT" }] } }"#,
+                "CREATE TABLE tableVersion(id INTEGER PRIMARY KEY NOT NULL, name TEXT, version DOUBLE)",
+                "tableVersion", ["note"]
+            ),
+        ])
+    func requiresOtherValues(keys: String, script: String, table: String, expected: [String]) throws {
+        let fixture = try fixture(
+            #"{ "dbName": "app.db", "dbVersion": 4, \#(keys) }"#, "\(script); CREATE TABLE note(body TEXT);")
+        try fixture.open()
+        #expect(try fixture.values("SELECT name FROM \(table)") == expected)
+        #expect(try fixture.open().migration.applied.isEmpty)
+    }
 }
