@@ -73,7 +73,7 @@ package struct Inspector {
 
     private func look() throws -> Surface {
         try checkSidecarNames()
-        try Leftovers.checkSidecars(paths)
+        try AttemptRecord.checkSidecars(paths)
         guard let status = try paths.status() else {
             return try SidecarScan.holdsPages(paths) ? .staleSidecar : .missing
         }

@@ -24,7 +24,7 @@ package enum Leftovers {
             if try isBeingMade(record, folder, paths) { throw beingMade(paths) }
             var told: [String] = []
             if let (path, reason) = try DamagedOriginal.putBack(record, folder, paths) {
-                told.append("\(setAside(path)), but \(reason)")
+                told.append("\(AttemptRecord.setAside(path)), but \(reason)")
             }
             try folder.removeIfPresent(record.unfinishedBackupName(paths))
             return try told + sweepCopy(&record, folder, paths) + unrecognized(record, folder, paths)
@@ -33,7 +33,7 @@ package enum Leftovers {
 
     /// Returns warnings about the files that earlier runs left and that may belong to another program.
     package static func unrecognized(_ paths: DatabasePaths) throws -> [String] {
-        guard let (record, folder) = try record(paths) else { return [] }
+        guard let (record, folder) = try AttemptRecord.beside(paths) else { return [] }
         return try unrecognized(record, folder, paths)
     }
 
@@ -61,41 +61,18 @@ package enum Leftovers {
     /// - Throws: ``StoreError`` with the code `staleSidecar` if that file cannot be put back, or `busy` if another
     ///   connection uses the database without it. A later run must not put it back over newer changes.
     package static func putBackSidecars(_ paths: DatabasePaths) throws {
-        guard let (record, folder) = try record(paths),
+        guard let (record, folder) = try AttemptRecord.beside(paths),
             let (path, reason) = try DamagedOriginal.putBack(record, folder, paths)
         else { return }
         throw StoreError(
-            .staleSidecar, path: paths.database, "\(setAside(path)), but \(reason)",
+            .staleSidecar, path: paths.database, "\(AttemptRecord.setAside(path)), but \(reason)",
             advice: "copy both files to another folder, then move \(path) elsewhere to use the database without the "
                 + "rows that only this file contains", changed: .nothing)
     }
 
-    /// Refuses a database whose log or journal an interrupted in-place recovery has set aside.
-    ///
-    /// - Throws: ``StoreError`` with the code `needsRecovery`.
-    static func checkSidecars(_ paths: DatabasePaths) throws {
-        guard let (record, folder) = try record(paths),
-            let path = try DamagedOriginal.sidecarSetAside(record, folder, paths)
-        else { return }
-        throw StoreError(
-            .needsRecovery, path: paths.database, "\(setAside(path)), and must be restored before the file is read",
-            advice: "open the file for writing, or run cipherstore recover --in-place", changed: .nothing)
-    }
-
-    private static func setAside(_ path: String) -> String {
-        "\(path) contains changes to this database that an interrupted recovery has set aside"
-    }
-
-    private static func record(_ paths: DatabasePaths) throws -> (AttemptRecord, Folder)? {
-        guard try FileSystem.exists(paths.attempt) else { return nil }
-        let folder = try paths.openFolder()
-        guard case .record(let record) = try AttemptRecord.find(folder, paths) else { return nil }
-        return (record, folder)
-    }
-
     /// Returns whether a store, of this process or another, is encrypting the database while it is open.
     package static func areInUse(_ paths: DatabasePaths) throws -> Bool {
-        guard let (record, folder) = try record(paths) else { return false }
+        guard let (record, folder) = try AttemptRecord.beside(paths) else { return false }
         return try isBeingMade(record, folder, paths)
     }
 

@@ -14,8 +14,6 @@ package struct DamagedOriginal {
     private let number: Int
     private let inode: UInt64
 
-    private static let sidecars = ["-wal", "-journal"]
-
     private var name: String { paths.damagedName(number) }
     /// The path under which the damaged file is kept.
     var path: String { FileName.sibling(name, of: paths.database) }
@@ -48,7 +46,7 @@ package struct DamagedOriginal {
     }
 
     private func isFree() throws -> Bool {
-        try (["", "-shm"] + Self.sidecars).allSatisfy { try folder.status(name + $0) == nil }
+        try (["", "-shm"] + AttemptRecord.sidecarEndings).allSatisfy { try folder.status(name + $0) == nil }
     }
 
     private func link() throws -> Bool {
@@ -74,7 +72,7 @@ package struct DamagedOriginal {
     /// No connection may have the file open. The index of the log will be recreated.
     package func takeSidecars() throws {
         var isMoved = false
-        for ending in Self.sidecars where try folder.status(paths.name + ending) != nil {
+        for ending in AttemptRecord.sidecarEndings where try folder.status(paths.name + ending) != nil {
             guard try folder.renameIfFree(paths.name + ending, to: name + ending) else {
                 throw StoreError.inTheWay(path + ending, "this file would be treated as part of the damaged database")
             }
@@ -111,30 +109,14 @@ package struct DamagedOriginal {
     static func putBack(
         _ record: AttemptRecord, _ folder: Folder, _ paths: DatabasePaths
     ) throws -> (path: String, reason: String)? {
-        guard let kept = try unreplaced(record, folder, paths) else { return nil }
-        return try kept.putBack(record)
-    }
-
-    /// Returns the path of a log or journal that must be put back.
-    static func sidecarSetAside(_ record: AttemptRecord, _ folder: Folder, _ paths: DatabasePaths) throws -> String? {
-        guard let kept = try unreplaced(record, folder, paths) else { return nil }
-        return try sidecars.first { try folder.status(kept.name + $0) != nil }.map { kept.path + $0 }
-    }
-
-    /// Returns the damaged file if it has both its kept name and the database's name.
-    ///
-    /// Without the kept name, nothing was moved.
-    private static func unreplaced(
-        _ record: AttemptRecord, _ folder: Folder, _ paths: DatabasePaths
-    ) throws -> DamagedOriginal? {
-        guard let number = record.keptAs, let inode = record.original else { return nil }
-        let kept = DamagedOriginal(paths: paths, folder: folder, number: number, inode: inode)
-        return try [paths.name, kept.name].allSatisfy { try folder.status($0)?.identity.inode == inode } ? kept : nil
+        guard let number = record.keptAs, let inode = record.original, try record.keptName(folder, paths) != nil
+        else { return nil }
+        return try DamagedOriginal(paths: paths, folder: folder, number: number, inode: inode).putBack(record)
     }
 
     private func putBack(_ record: AttemptRecord) throws -> (path: String, reason: String)? {
         var isMoved = false
-        for ending in Self.sidecars {
+        for ending in AttemptRecord.sidecarEndings {
             guard let own = try folder.status(name + ending) else { continue }
             if try folder.status(paths.name + ending)?.identity == own.identity {
                 // The system renames in two steps and was interrupted between them.
