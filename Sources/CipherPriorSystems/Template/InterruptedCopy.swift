@@ -132,7 +132,7 @@ package struct InterruptedCopy {
         case .opaque:
             throw StoreError.damaged(
                 copy.database,
-                "the database is missing, and the file that an unfinished upgrade left here is not a "
+                "the database is missing or has no tables, and the file that an unfinished upgrade left here is not a "
                     + "plaintext database")
         case .plaintext:
             // If a journal must be rolled back first, the copy cannot be read, but it certainly contains tables.
@@ -146,17 +146,18 @@ package struct InterruptedCopy {
 
     /// Determines which file is current if there is a database.
     ///
-    /// In WAL mode, all rows may have been in a WAL that was deleted before its database, or that was left behind when
-    /// the copy was renamed.
+    /// A database without tables has no rows, so a copy with tables is current. In WAL mode, all rows may have been in a
+    /// WAL that was deleted before its database, or that was left behind when the copy was renamed.
     private func findingBesideDatabase() throws -> Finding {
         let inspector = Inspector(paths, extensions: extensions, busyTimeout: busyTimeout)
         let facts = try inspector.readingPlaintext {
             (holdsTables: try Self.holdsTables($0), isKnown: try HistoryTable.exists($0))
         }
-        guard let facts, !facts.isKnown, try inspector.header().isWriteAheadLog, try !SidecarScan.holdsPages(paths)
-        else { return .database }
-        if try FileSystem.exists(copy.database) {
-            if !facts.holdsTables { return try findingBesideNoTables() }
+        guard let facts, !facts.isKnown, try !SidecarScan.holdsPages(paths) else { return .database }
+        let hasCopy = try FileSystem.exists(copy.database)
+        if hasCopy, !facts.holdsTables { return try findingBesideNoTables() }
+        guard try inspector.header().isWriteAheadLog else { return .database }
+        if hasCopy {
             guard try leftover != .database && isAhead() else { return .database }
             return try answered(
                 .copy,

@@ -27,7 +27,7 @@ struct InterruptedCopyTests {
     // MARK: Without a database
 
     /// The state of the copy on the disk.
-    enum Rest: String, CaseIterable { case closed, log, journal, emptyDatabase, spentJournal }
+    enum Rest: String, CaseIterable { case closed, log, journal, emptyDatabase, noTables, spentJournal }
 
     private func writeWholeCopy(_ rest: Rest) throws {
         try fixture.write(
@@ -41,6 +41,7 @@ struct InterruptedCopyTests {
             )
         }
         if rest == .emptyDatabase { try fixture.folder.write("", to: TemplateApp.database) }
+        if rest == .noTables { try fixture.write { try $0.execute("PRAGMA user_version = 1") } }
         if rest == .spentJournal { try fixture.folder.write("", to: TemplateApp.database + "-journal") }
     }
 
@@ -60,7 +61,7 @@ struct InterruptedCopyTests {
         #expect(try fixture.open().warnings.isEmpty)
     }
 
-    @Test("The plan reports the copy and changes nothing", arguments: [Rest.closed, .log, .emptyDatabase])
+    @Test("The plan reports the copy and changes nothing", arguments: [Rest.closed, .log, .emptyDatabase, .noTables])
     func plansCopy(rest: Rest) throws {
         try writeWholeCopy(rest)
         let before = try fixture.digest()
