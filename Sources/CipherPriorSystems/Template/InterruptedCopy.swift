@@ -40,6 +40,13 @@ package struct InterruptedCopy {
         self.paths = paths
         copy = DatabasePaths(template.temporaryName(of: paths.name), beside: paths)
         isLink = try FileSystem.status(copy.database, followLinks: false)?.isSymbolicLink == true
+        guard isLink || !SmallFile.isSame(template.file, copy.database) else {
+            throw StoreError(
+                .configuration, path: template.file,
+                "the template has the name of the copy that the app's own upgrade made, and this copy is removed",
+                advice: "move the template to another folder, or set template.temporary to another name",
+                changed: .nothing)
+        }
         self.extensions = extensions
         self.busyTimeout = busyTimeout
         version = recordedVersion
@@ -196,7 +203,7 @@ package struct InterruptedCopy {
             guard try !isAmbiguous && FileSystem.exists(copy.database) else { return nil }
             return
                 "the app's own upgrade left behind the file \(name); when the database is next opened, CipherStore "
-                + "will remove this file if all of its rows are in the database"
+                + "will remove this file if all of its tables and rows are in the database or the template"
         }
     }
 
@@ -325,25 +332,25 @@ package struct InterruptedCopy {
 
     /// Removes the copy beside an upgraded database; otherwise the copy would stay behind in plaintext.
     ///
-    /// The copy is removed only if the database is shown to have all its rows, and if it cannot be another account's
-    /// database.
+    /// The copy is removed only if the database or the template has all its tables, views, triggers and rows, and if it
+    /// cannot be another account's database.
     ///
     /// - Parameter open: Opens the upgraded database for reading and writing.
     /// - Returns: A note for the report; `nil` if there is nothing to report.
     package func sweep(_ open: () throws -> Connection) throws -> String? {
         guard !isLink else { return linkNote }
-        guard try FileSystem.exists(copy.database) else {
+        guard try FileSystem.size(copy.database) ?? 0 > 0 else {
             guard try SidecarScan.holdsPages(copy) else { return nil }
             return "\(copy.wal), left by an upgrade of the app, is in plaintext and was not removed"
         }
         let reason: String
         do {
             guard !isAmbiguous else { return try mayBeCopy() ? ambiguityNote : nil }
-            let lacking = try tableLacking(open)
-            if lacking == nil, try remove() { return "the file \(name), left by an upgrade of the app, was removed" }
-            reason =
-                lacking.map { "the table \($0) in the file contains rows that the database lacks" }
-                ?? "another connection has the file open"
+            let difference = try difference(open)
+            if difference == nil, try remove() {
+                return "the file \(name), left by an upgrade of the app, was removed"
+            }
+            reason = difference ?? "another connection has the file open"
         } catch {
             reason = "the file could not be compared with the database: \(StoreError.reason(error))"
         }
@@ -355,11 +362,12 @@ package struct InterruptedCopy {
             + "account's database"
     }
 
-    /// Returns a table of the copy with rows that the database lacks.
-    private func tableLacking(_ open: () throws -> Connection) throws -> String? {
+    /// Returns what shows that the file has another origin, or that it has rows that the database lacks; `nil` if
+    /// nothing does.
+    private func difference(_ open: () throws -> Connection) throws -> String? {
         let inspector = Inspector(copy, extensions: extensions, busyTimeout: busyTimeout)
         switch try inspector.surface() {
-        case .missing, .empty: return nil
+        case .missing, .empty: return "the file is empty"
         case .staleSidecar: throw inspector.staleSidecar()
         case .opaque: throw inspector.keyDoesNotFit()
         case .plaintext: break
@@ -368,11 +376,31 @@ package struct InterruptedCopy {
         defer { connection.close() }
         try connection.attachPlaintext(copy.database, as: Self.schema)
         try connection.attachPlaintext(template, as: Self.templateSchema, isReadOnly: true)
-        return try tables(connection).first { name in
+        if let object = try otherObject(connection) { return "neither the template nor the database has its \(object)" }
+        let tables = try tables(connection)
+        guard !tables.isEmpty else { return "the file contains no tables" }
+        let lacking = try tables.first { name in
             // Rows of the template are not the user's.
             let others = try ["main", Self.templateSchema].map { try RowComparison.Table(name, in: $0, connection) }
             return try !rows(of: .init(name, in: Self.schema, connection), name).isContained(in: others, connection)
         }
+        return lacking.map { "the table \($0) in the file contains rows that the database lacks" }
+    }
+
+    /// Returns a table, view or trigger of the file that neither the template nor the database has.
+    ///
+    /// The app made the copy from an earlier template, whose objects may be left only in the database.
+    private func otherObject(_ connection: Connection) throws -> String? {
+        try connection.value(
+            String.self,
+            """
+            SELECT type || ' ' || name FROM interrupted.sqlite_master AS object
+            WHERE type IN ('table', 'view', 'trigger') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND NOT EXISTS (
+                SELECT 1 FROM (
+                    SELECT type, name FROM template.sqlite_master UNION ALL SELECT type, name FROM main.sqlite_master
+                ) AS other WHERE other.type = object.type AND other.name = object.name COLLATE NOCASE
+            ) LIMIT 1
+            """)
     }
 
     private static let schema = "interrupted"

@@ -139,15 +139,17 @@ struct InterruptedCopyTests {
         #expect(try fixture.folder.names == [TemplateApp.database])
     }
 
-    @Test("A copy without a table is not used as a database", arguments: [true, false])
+    @Test("A copy without a table is neither used as a database nor removed", arguments: [true, false])
     func ignoresEmptyCopy(hasHeader: Bool) throws {
         if hasHeader {
             try fixture.write(TemplateApp.temporary) { try $0.execute("PRAGMA user_version = 3") }
         } else {
             try fixture.folder.write("", to: TemplateApp.temporary)
         }
-        #expect(try fixture.open().outcome == .created)
-        #expect(try fixture.folder.names == [TemplateApp.database])
+        let report = try fixture.open()
+        #expect(report.outcome == .created)
+        #expect(report.warnings.contains { $0.contains("was not removed") } == hasHeader)
+        #expect(try fixture.folder.names == [TemplateApp.database, TemplateApp.temporary])
     }
 
     @Test("A symbolic link with the copy's name is left alone, and so is its target", arguments: [true, false])
@@ -219,6 +221,39 @@ struct InterruptedCopyTests {
         #expect(report.warnings.contains { $0.contains(fixture.folder.path(TemplateApp.temporary).suffix(20)) })
         #expect(try fixture.folder.names == [TemplateApp.database, TemplateApp.temporary])
         #expect(try notes() == Self.allNotes)
+    }
+
+    @Test(
+        "A file that has the copy's name, but other tables, views or triggers than the template, stays and is reported",
+        arguments: [
+            "CREATE TABLE outbox(id INTEGER PRIMARY KEY, body TEXT); CREATE VIEW v AS SELECT 1;",
+            "\(TemplateApp.template(2)) CREATE VIEW v AS SELECT 1;",
+            "\(TemplateApp.template(2)) CREATE TRIGGER t AFTER INSERT ON note BEGIN SELECT 1; END;",
+        ])
+    func keepsForeignFile(script: String) throws {
+        try fixture.write { try TemplateApp.writeDatabase($0, version: 2) }
+        try fixture.write(TemplateApp.temporary) { try $0.executeScript(text: script) }
+        #expect(
+            try fixture.open().warnings.contains {
+                $0.contains("dbLocalTemp.db") && $0.contains("neither the template nor the database has")
+            })
+        #expect(try fixture.folder.names == [TemplateApp.database, TemplateApp.temporary])
+        #expect(try notes() == Self.allNotes)
+    }
+
+    @Test("A template that has the copy's name is refused and stays", arguments: [true, false])
+    func keepsTemplate(hasDatabase: Bool) throws {
+        var fixture = fixture
+        if hasDatabase { try fixture.write { try TemplateApp.writeDatabase($0, version: 2) } }
+        try fixture.write(TemplateApp.temporary) { try $0.executeScript(text: TemplateApp.template(3)) }
+        fixture.configuration.schema = .template(.init(file: fixture.folder.path(TemplateApp.temporary)))
+        let before = try fixture.digest()
+        for attempt in [{ _ = try fixture.plan() }, { try fixture.open() }] {
+            let error = try storeError(from: attempt)
+            #expect(error?.code == .configuration)
+            #expect(error?.description.contains("template.temporary") == true)
+        }
+        #expect(try fixture.digest() == before)
     }
 
     @Test("A copy that cannot be compared stays, and is reported")
