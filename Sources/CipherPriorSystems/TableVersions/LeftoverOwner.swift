@@ -37,20 +37,34 @@ struct LeftoverOwner {
     func table(of leftover: TableState, among free: [VersionedTable]) throws -> VersionedTable? {
         let name = SQLName(leftover.name)
         let named = free.filter { $0.leftover.map(SQLName.init) == name }
-        guard named.isEmpty else { return named.count == 1 ? named[0] : try unclear(leftover, named) }
+        guard named.isEmpty else { return named.count == 1 ? named[0] : try unclear(leftover, named.map(\.name)) }
         let found = candidates(for: leftover, among: free)
         guard let owner = found.first else { return nil }
-        return found.count == 1 && owner.isProbable ? owner.table : try unclear(leftover, found.map(\.table))
+        // If the table itself is missing, and had these columns, no other table is as likely.
+        let others = owner.isWhole && isGone(owner.table) ? [] : undeclared(leftover)
+        return found.count == 1 && owner.isProbable && others.isEmpty
+            ? owner.table : try unclear(leftover, found.map(\.table.name) + others)
     }
 
-    private func unclear(_ leftover: TableState, _ tables: [VersionedTable]) throws -> VersionedTable? {
+    /// Returns the undeclared tables with a recorded version to which a leftover may belong.
+    ///
+    /// The columns of a missing table are unknown.
+    private func undeclared(_ leftover: TableState) -> [String] {
+        guard SQLName(leftover.name) == SQLName(LeftoverTables.commonName) else { return [] }
+        return record.undeclared.values.sorted().filter { name in
+            guard let table = state.table(name) else { return true }
+            return isNewer(name, than: leftover) && leftover.columns.allSatisfy { table.column($0.name) != nil }
+        }
+    }
+
+    private func unclear(_ leftover: TableState, _ tables: [String]) throws -> VersionedTable? {
         guard try !state.isAdopted && state.holdsRows(leftover.name) else { return nil }
         throw StoreError(
             .migration, path: state.connection.path,
             "an unfinished upgrade left behind the table \(leftover.name), which may belong to "
-                + tables.map(\.name).joined(separator: " or "),
-            advice: "set "
-                + tables.map { "tableVersions.\($0.name).leftover" }.joined(separator: " or ")
+                + tables.joined(separator: " or "),
+            advice: "declare the right table, and set "
+                + tables.map { "tableVersions.\($0).leftover" }.joined(separator: " or ")
                 + " in the configuration to \"\(leftover.name)\"",
             changed: .nothing)
     }
@@ -71,9 +85,8 @@ struct LeftoverOwner {
         var found = free.compactMap { table -> Candidate? in
             let isCommon = name == SQLName(LeftoverTables.commonName)
             let isOwn = name == SQLName(table.name + "Old") && state.table(table.name) == nil
-            guard table.leftover == nil, isCommon || isOwn, mayHaveBeen(table), isNewer(table, than: leftover) else {
-                return nil
-            }
+            guard table.leftover == nil, isCommon || isOwn, mayHaveBeen(table), isNewer(table.name, than: leftover)
+            else { return nil }
             return candidate(table, for: leftover)
         }
         found.narrow(\.isWhole)
@@ -95,8 +108,8 @@ struct LeftoverOwner {
     }
 
     /// Returns whether the table was created after the leftover, as the upgrade creates it, or is missing.
-    private func isNewer(_ table: VersionedTable, than leftover: TableState) -> Bool {
-        guard let place = place(of: table.name), let old = self.place(of: leftover.name) else { return true }
+    private func isNewer(_ table: String, than leftover: TableState) -> Bool {
+        guard let place = place(of: table), let old = self.place(of: leftover.name) else { return true }
         return place > old
     }
 

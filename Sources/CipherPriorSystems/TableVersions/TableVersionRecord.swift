@@ -12,12 +12,14 @@ package struct TableVersionRecord {
 
     /// The versions of each table, from all rows that name it.
     private var versions: [SQLName: [Double]] = [:]
+    /// The names, as they are recorded, of the other tables that have a version.
+    private(set) var undeclared: [SQLName: String] = [:]
     /// Whether the database has the table.
     private(set) var isThere = false
     /// Whether a row can be added with only a name and a version.
     private var addsRows = true
 
-    /// Reads the versions of the tables that the app declares; rows of other tables are ignored.
+    /// Reads the versions of the tables that the app declares; of other tables, only the names are read.
     ///
     /// - Throws: ``StoreError`` with the code `recordedVersion` if a version is negative or not a number; the message
     ///   never contains the value.
@@ -31,7 +33,11 @@ package struct TableVersionRecord {
         }
         let known = Set(tables.map { SQLName($0.name) })
         try state.connection.forEachRow("SELECT name, version FROM main.tableVersion") { row in
-            guard case .text(let name) = row.value(at: 0), known.contains(SQLName(name)) else { return }
+            guard case .text(let name) = row.value(at: 0) else { return }
+            guard known.contains(SQLName(name)) else {
+                undeclared[SQLName(name)] = name
+                return
+            }
             switch row.value(at: 1) {
             case .integer(let integer) where integer >= 0: versions[SQLName(name), default: []].append(Double(integer))
             case .real(let real) where real >= 0: versions[SQLName(name), default: []].append(real)

@@ -100,6 +100,59 @@ struct LeftoverOwnerTests {
         #expect(try fixture.values("SELECT count(*) FROM draft") == ["0"])
     }
 
+    /// The configuration declares only `contact`; the app also has, or had, the table `team`.
+    @Test(
+        "An old table that may belong to an undeclared table with a recorded version is not moved to a declared one",
+        arguments: [
+            // The columns fit both tables, and the rows were copied to the undeclared one.
+            (
+                """
+                CREATE TABLE tableOld(id INTEGER PRIMARY KEY, name TEXT);
+                CREATE TABLE contact(id INTEGER PRIMARY KEY, name TEXT, phone TEXT);
+                CREATE TABLE team(id INTEGER PRIMARY KEY, name TEXT, topic TEXT);
+                INSERT INTO tableOld VALUES (3, 'friends'), (7, 'work'); INSERT INTO team(name) SELECT name FROM tableOld;
+                """, 2
+            ),
+            // The undeclared table is missing.
+            (
+                """
+                CREATE TABLE tableOld(id INTEGER PRIMARY KEY, name TEXT, topic TEXT);
+                CREATE TABLE contact(id INTEGER PRIMARY KEY, name TEXT, phone TEXT);
+                INSERT INTO tableOld VALUES (3, 'friends', 't');
+                """, 1
+            ),
+        ])
+    func suspectsUndeclared(script: String, version: Int) throws {
+        var fixture = fixture
+        let sql = "CREATE TABLE contact(id INTEGER PRIMARY KEY, name TEXT, phone TEXT)"
+        fixture.configuration.schema = .tableVersions([.init(name: "contact", version: 2, definition: .sql(sql))])
+        try fixture.write { connection in
+            try connection.executeScript(
+                text: """
+                    CREATE TABLE tableVersion(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, version DOUBLE);
+                    INSERT INTO tableVersion(name, version) VALUES ('contact', \(version)), ('team', 1); \(script)
+                    """)
+        }
+        let before = try fixture.digest()
+        let error = try #require(try storeError { try fixture.open() })
+        #expect(error.code == .migration)
+        #expect(error.detail.contains("contact or team"))
+        #expect(try fixture.digest() == before)
+        // The developer decides.
+        fixture.configuration.schema = .tableVersions([
+            .init(name: "contact", version: 2, definition: .sql(sql), leftover: "tableOld")
+        ])
+        try fixture.open()
+        #expect(try fixture.values("SELECT name FROM contact WHERE id = 3") == ["friends"])
+    }
+
+    @Test("An undeclared table with a recorded version that no longer exists does not prevent the return of a table")
+    func ignoresRemovedTables() throws {
+        try write("INSERT INTO tableVersion(name, version) VALUES ('removed', 1)")
+        try fixture.open()
+        #expect(try chats() == ["3u", "8v"])
+    }
+
     // MARK: Under the same keys
 
     @Test("A foreign key of an undeclared table returns to its table if both tables have the same rows and keys")
