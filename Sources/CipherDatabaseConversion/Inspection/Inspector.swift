@@ -220,7 +220,8 @@ package struct Inspector {
         StoreError(
             .needsRecovery, path: paths.database,
             "a writer crashed and left a journal, which must be rolled back before the file is read",
-            advice: "make the folder writable; then open the file for writing, or run the upgrade")
+            advice: (FileSystem.canWriteInFolder(paths.folder) ? "" : "make the folder writable; then ")
+                + "open the file for writing, or run the upgrade")
     }
 
     /// Reads a plaintext file.

@@ -40,11 +40,18 @@ package struct FileBackup {
         try StoreError.typing(paths.database) {
             try DatabaseReader(options.inspector(paths)).readOpened(provider: provider, formats: formats) {
                 [paths, options] _, fileKey in
-                try DatabaseBackup(of: paths.database, fileKey, to: target, provider: backupProvider, options: options)
-                    .run {
-                        try LockedWriter(
-                            paths.database, fileKey, extensions: options.extensions, busyTimeout: options.busyTimeout)
-                    }
+                var report = try DatabaseBackup(
+                    of: paths.database, fileKey, to: target, provider: backupProvider, options: options
+                ).run {
+                    try LockedWriter(
+                        paths.database, fileKey, extensions: options.extensions, busyTimeout: options.busyTimeout)
+                }
+                if let links = try? FileSystem.status(paths.database)?.links, links > 1 {
+                    report.warnings.append(
+                        "the database has \(links == 2 ? "1 other hard link" : "\(links - 1) other hard links"): if a "
+                            + "log or journal has the name of another link, its changes are not in the backup")
+                }
+                return report
             }
         }
     }

@@ -201,6 +201,21 @@ struct StoreBackupTests {
         #expect(try FolderDigest(folder.url) == before)
     }
 
+    @Test("A backup of a file with another hard link warns, because the log may have the name of that link")
+    func hardLinked() async throws {
+        let store = try await open()
+        try await store.insert("one")
+        await store.close()
+        let link = folder.url.appending(path: "link.db")
+        try FileManager.default.linkItem(at: folder.url.appending(path: "app.db"), to: link)
+        let report = try await DatabaseConverter.backup(of: link, to: target, keyProvider: TestKeys.provider())
+        #expect(report.warnings.contains { $0.contains("1 other hard link") })
+        try FileManager.default.removeItem(at: target)
+        try FileManager.default.removeItem(at: folder.url.appending(path: "app.db"))
+        #expect(
+            try await DatabaseConverter.backup(of: link, to: target, keyProvider: TestKeys.provider()).warnings.isEmpty)
+    }
+
     private var quick: EncryptedStore.Options {
         var options = EncryptedStore.Options()
         options.busyTimeout = .milliseconds(50)
