@@ -144,7 +144,10 @@ struct ShadowProofTests {
                 """)
         }
         let before = try state(file)
-        #expect(try storeError { try shadow(file) }?.code == .needsRecovery)
+        let error = try storeError { try shadow(file) }
+        #expect(error?.code == .needsRecovery)
+        // The folder is writable.
+        #expect(error?.advice == "open the file for writing, or run the upgrade")
         #expect(try state(file) == before)
     }
 
