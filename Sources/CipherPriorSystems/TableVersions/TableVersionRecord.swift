@@ -54,8 +54,8 @@ package struct TableVersionRecord {
         versions[SQLName(table)]?.max()
     }
 
-    /// Returns the operation that updates the record of a table to its version; `nil` if every row already has it, or if
-    /// the missing row needs other values.
+    /// Returns the operation that updates the record of a table to its version; `nil` if every row already has it, or
+    /// if the missing row needs other values.
     func operation(for table: VersionedTable) -> Plan.Operation? {
         let found = versions[SQLName(table.name)] ?? []
         guard found.isEmpty ? addsRows : found.contains(where: { $0 != table.version }) else { return nil }

@@ -153,8 +153,8 @@ package struct InterruptedCopy {
 
     /// Determines which file is current if there is a database.
     ///
-    /// A database without tables has no rows, so a copy with tables is current. In WAL mode, all rows may have been in a
-    /// WAL that was deleted before its database, or that was left behind when the copy was renamed.
+    /// A database without tables has no rows, so a copy with tables is current. In WAL mode, all rows may have been in
+    /// a WAL that was deleted before its database, or that was left behind when the copy was renamed.
     private func findingBesideDatabase() throws -> Finding {
         let inspector = Inspector(paths, extensions: extensions, busyTimeout: busyTimeout)
         let facts = try inspector.readingPlaintext {
