@@ -67,6 +67,63 @@ package struct LogHeader {
         return pageCount > 0 ? PageVersions(pageSize: pageSize, pageCount: pageCount, offsets: committed) : nil
     }
 
+    // MARK: Lost commits
+
+    /// Returns whether a log holds commits that SQLite does not read, because an earlier part of the log is damaged.
+    ///
+    /// SQLite reads a log only up to the first frame whose salt or checksum is wrong, and nothing if the header is
+    /// damaged. A killed process or a power loss can leave such a frame too, in a transaction that was never committed.
+    /// A writer begins a transaction only after the previous one has been completed. Therefore, a log has lost commits
+    /// if it holds the end of another transaction after the one at which SQLite stops. One such end is sufficient in two
+    /// cases: after a damaged header, because a header is completed before the first frame is written, and after a frame
+    /// without a salt. SQLite leaves such a frame in a committed transaction if a statement was undone (see
+    /// docs/RELIABILITY.md, "Undone statements in large transactions").
+    ///
+    /// Frames from before a reset have another salt. Frames of a transaction that was rolled back do not end one.
+    ///
+    /// The result is reliable only while no connection uses the log.
+    package static func losesCommits(_ log: some ByteSource) throws -> Bool {
+        if let header = try LogHeader(log), header.isWhole {
+            var end = Int64(Self.length)
+            try header.forEachFrame(of: log, checksSums: true) { end = $0.offset + Int64(header.pageSize) }
+            let stop = try log.read(at: end, count: 16) ?? []
+            let isUnsealed = stop.prefix(4).contains { $0 != 0 } && stop.suffix(8).allSatisfy { $0 == 0 }
+            return try frames(of: log, from: end, pageSize: header.pageSize, salt: header.salt).commits
+                > (isUnsealed ? 0 : 1)
+        }
+        guard let start = try log.read(at: 0, count: Self.length + Self.frameHeaderLength) else { return false }
+        let salt = Array(start[40..<48])
+        let hasSalt = start[16..<24].elementsEqual(salt)
+        // The page size in the header may be wrong.
+        return try (9...16).contains { exponent in
+            let found = try frames(of: log, from: Int64(Self.length), pageSize: 1 << exponent, salt: salt)
+            return found.commits > 0 && (hasSalt || found.count > 1)
+        }
+    }
+
+    /// Returns the number of frames with this salt, and how many of them end a transaction.
+    private static func frames(
+        of log: some ByteSource, from first: Int64, pageSize: Int, salt: [UInt8]
+    ) throws -> (count: Int, commits: Int) {
+        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: frameHeaderLength, alignment: 16)
+        defer { memory.deallocate() }
+        let stride = Int64(frameHeaderLength + pageSize)
+        var (position, blanks) = (first, 0)
+        var found = (count: 0, commits: 0)
+        // A file may consist of a terabyte of zeros, and need not be read to its end.
+        while blanks < 64, position <= log.size - stride,
+            let frame = try log.lend(at: position, count: frameHeaderLength, memory)
+        {
+            blanks = frame.big32(0) == 0 ? blanks + 1 : 0
+            if frame.big32(0) != 0, frame.part(8, 8).elementsEqual(salt) {
+                found.count += 1
+                if frame.big32(4) > 0 { found.commits += 1 }
+            }
+            position += stride
+        }
+        return found
+    }
+
     /// The end of a transaction in a log.
     package struct TransactionEnd: Equatable, Sendable {
         fileprivate let salt: [UInt8]

@@ -45,8 +45,11 @@ public struct Verification: Sendable, Encodable {
         let reader = DatabaseReader(
             Inspector(paths, extensions: extensions, busyTimeout: busyTimeout, isAlone: isAlone))
         do {
+            let losesCommits = try LostCommits.exist(paths)
             return try reader.read(provider: provider, formats: formats) { connection, settings in
-                try Verification(connection, settings, path: reader.path)
+                var found = try Verification(connection, settings, path: reader.path)
+                if losesCommits { found.complain(LostCommits.finding) }
+                return found
             }
         } catch let error as DatabaseError {
             throw reader.failure(error)

@@ -38,7 +38,8 @@ package struct FileBackup {
         // A read-only connection stays open until the end. Otherwise another connection could be the last to close,
         // which would merge the log into the file.
         try StoreError.typing(paths.database) {
-            try DatabaseReader(options.inspector(paths)).readOpened(provider: provider, formats: formats) {
+            let losesCommits = try LostCommits.exist(paths)
+            var report = try DatabaseReader(options.inspector(paths)).readOpened(provider: provider, formats: formats) {
                 [paths, options] _, fileKey in
                 var report = try DatabaseBackup(
                     of: paths.database, fileKey, to: target, provider: backupProvider, options: options
@@ -53,6 +54,8 @@ package struct FileBackup {
                 }
                 return report
             }
+            if losesCommits { report.warnings.append("\(LostCommits.finding): the backup lacks them") }
+            return report
         }
     }
 }

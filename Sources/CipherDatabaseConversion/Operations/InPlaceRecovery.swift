@@ -93,7 +93,9 @@ package struct InPlaceRecovery {
         let recovery = recovery(formats)
         let opened = try open(recovery)
         let observer = UpgradeObserver(path: paths.database, report: nil, cancellation: options.cancellation)
-        guard !opened.damaged.hasForeignSidecar, try recovery.survey(opened, observer).isSound() else { return nil }
+        guard !opened.damaged.hasForeignSidecar, !opened.damaged.hasDamagedSidecar,
+            try recovery.survey(opened, observer).isSound()
+        else { return nil }
         do {
             let found = try Verification.run(
                 at: paths, provider: provider, formats: formats, extensions: options.extensions,

@@ -40,6 +40,13 @@ package struct ShadowProof {
         report.bytesBefore = status.size + (try FileSystem.size(paths.wal) ?? 0)
         observer.totalBytes = report.bytesBefore
         if let warning = try inUse(status) { report.warnings.append(warning) }
+        if try LostCommits.exist(paths) {
+            guard options.onDamage != .refuse else {
+                throw StoreError.damaged(paths.database, LostCommits.finding)
+            }
+            report.warnings.append(
+                "\(LostCommits.finding): a real upgrade would keep copies of the database and its -wal")
+        }
         let isReadable: Void? = try inspector.readingPlaintext { snapshot in
             try preflight.checkSchema(snapshot)
             try MergedLogCheck(

@@ -3,7 +3,8 @@
 /// Damage to indexes, the free list or the pointer map affects no rows, and causes no loss if these are built anew for
 /// the copy. If rows cannot be read, only ``recover`` continues.
 public enum OnDamage: String, Sendable, CaseIterable {
-    /// Throws an error with the code `corrupt`, which names the damaged indexes.
+    /// Throws an error with the code `corrupt`, which names the damaged indexes, or reports that SQLite does not read all
+    /// commits of a damaged `-wal`.
     ///
     /// To find the damaged indexes, SQLite's own check reads the whole original.
     case refuse
@@ -15,6 +16,10 @@ public enum OnDamage: String, Sendable, CaseIterable {
     /// conversion of an encrypted file is refused with `corrupt`. The same applies if pages that look like part of a
     /// table are in none, if two tables or rows share a page, or if a page of a table or the schema contains bytes that
     /// are neither rows nor free space.
+    ///
+    /// If a damaged `-wal` holds commits that SQLite does not read, copies of the database and its `-wal` are kept as
+    /// `NAME-damaged` and `NAME-damaged-wal`, and a warning names them. Copies of a plaintext database are in plaintext,
+    /// so the app should delete them.
     ///
     /// If a damaged UNIQUE index has let duplicate rows in, the database is refused, and the error names the index and
     /// the number of keys. If rows cannot be read, or a WITHOUT ROWID table has duplicate keys, the database is refused

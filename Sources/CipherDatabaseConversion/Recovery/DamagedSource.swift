@@ -88,6 +88,9 @@ struct DamagedSource {
     /// Whether the log or journal beside the file was not read because it belongs to another database.
     var hasForeignSidecar: Bool { notes.contains(Self.foreignSidecar) }
 
+    /// Whether the log holds commits that were not read.
+    var hasDamagedSidecar: Bool { notes.contains(LostCommits.finding) }
+
     static let foreignSidecar =
         "the -wal or -journal file next to the database was not read, because it belongs to another copy of this "
         + "database or to another database"
@@ -115,7 +118,9 @@ struct DamagedSource {
             }
             notes.append("the journal was not read, because its page size differs from the file's page size")
         }
-        if let log = try SidecarFile(paths.wal), let header = try LogHeader(log) {
+        guard let log = try SidecarFile(paths.wal) else { return (nil, nil) }
+        if try LogHeader.losesCommits(log) { notes.append(LostCommits.finding) }
+        if let header = try LogHeader(log) {
             if let versions = try header.committedPages(in: log), versions.pageSize == geometry.pageSize {
                 return (versions, log)
             }

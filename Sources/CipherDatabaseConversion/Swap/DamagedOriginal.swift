@@ -1,5 +1,6 @@
 internal import CipherErrors
 internal import CipherSQLite
+internal import CipherSQLiteFormat
 package import CipherSystemFiles
 
 /// The damaged file that a recovered one replaces, kept next to the recovered file with its log or journal.
@@ -8,6 +9,8 @@ package import CipherSystemFiles
 /// always has a name. Its log or journal is renamed right before the swap: SQLite looks for both by the database's
 /// name, and would write them into the new file. If a crash happens between the two steps, the next run finds the
 /// number of the name in the record, and undoes both.
+///
+/// A database of which only the log is damaged stays in use, so it is copied instead: ``keepCopy(_:_:_:)``.
 package struct DamagedOriginal {
     private let paths: DatabasePaths
     private let folder: Folder
@@ -43,6 +46,53 @@ package struct DamagedOriginal {
             }
             number += 1
         }
+    }
+
+    /// Copies a database and its log to the first free name, for a database that stays in use.
+    ///
+    /// A copy that an earlier run made of the same files is used again. The copies are durable when this returns.
+    ///
+    /// - Returns: The path of the copied database.
+    static func keepCopy(_ paths: DatabasePaths, _ database: DatabaseFile, _ log: SidecarFile) throws -> String {
+        let folder = try paths.openFolder()
+        guard let status = try paths.status() else { throw StoreError.missingFile(paths.database) }
+        let file = ReadBytes(size: try database.size()) { try database.fill($1, at: $0) }
+        for number in 1... {
+            let kept = DamagedOriginal(paths: paths, folder: folder, number: number, inode: status.identity.inode)
+            if try kept.holds(file, log) { return kept.path }
+            guard try kept.isFree() else { continue }
+            try kept.write(file, log, status)
+            return kept.path
+        }
+        return paths.database
+    }
+
+    private func write(_ file: ReadBytes, _ log: SidecarFile, _ status: FileSystem.Status) throws {
+        var copies: [UnpublishedFile] = []
+        do {
+            // The log comes first, so that the database never appears without it.
+            for (name, bytes) in [(name + "-wal", log), (name, file)] as [(String, any ByteSource)] {
+                let copy = try UnpublishedFile(in: folder, DatabasePaths(name, beside: paths))
+                copies.append(copy)
+                try bytes.forEachChunk { try copy.content.append($0) }
+                try copy.content.setOwner(status.owner, status.group)
+                try copy.content.setMode(status.mode)
+            }
+            for copy in copies { _ = try copy.publish() }
+            try folder.sync()
+        } catch {
+            for copy in copies { copy.remove() }
+            throw error
+        }
+    }
+
+    /// Returns whether the kept files are copies of these files.
+    private func holds(_ file: some ByteSource, _ log: some ByteSource) throws -> Bool {
+        guard try folder.status(name)?.isRegular == true, FileSystem.canRead(path),
+            let keptLog = try SidecarFile(path + "-wal"), try keptLog.isEqual(to: log)
+        else { return false }
+        let kept = try DatabaseFile(path: path)
+        return try ReadBytes(size: kept.size()) { try kept.fill($1, at: $0) }.isEqual(to: file)
     }
 
     private func isFree() throws -> Bool {
@@ -156,5 +206,27 @@ package struct DamagedOriginal {
 
     private static func modified(_ status: FileSystem.Status) -> String {
         status.modified.map(String.init).joined(separator: ".")
+    }
+}
+
+extension ByteSource {
+    /// Lends all bytes, in order.
+    fileprivate func forEachChunk(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 16)
+        defer { memory.deallocate() }
+        for offset in stride(from: 0, to: size, by: memory.count) {
+            guard let bytes = try lend(at: offset, count: min(memory.count, Int(size - offset)), memory) else { return }
+            try body(bytes)
+        }
+    }
+
+    fileprivate func isEqual(to other: some ByteSource) throws -> Bool {
+        guard size == other.size else { return false }
+        var (offset, isEqual) = (Int64(0), true)
+        try forEachChunk { bytes in
+            isEqual = try isEqual && other.read(at: offset, count: bytes.count).map(bytes.elementsEqual) == true
+            offset += Int64(bytes.count)
+        }
+        return isEqual
     }
 }

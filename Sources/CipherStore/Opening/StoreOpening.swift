@@ -149,6 +149,18 @@ package struct StoreOpening {
             let step = try resolver.step(for: facts, inspector)
             return (step, try file.flatMap { _ in try emptiness(connection, recorded: facts.recorded) })
         }
+        // The log must be kept before any connection can merge it.
+        let kept = try LostCommits.keep(paths, options.onDamage)
+        let opened = try take(resolved, inspector)
+        guard let kept, !opened.report.warnings.contains(kept) else { return opened }
+        var told = opened
+        told.report = opened.report.warning(kept)
+        return told
+    }
+
+    private func take(
+        _ resolved: OpeningResolver.Resolved<(StorePlan.Step, String?)>, _ inspector: Inspector
+    ) throws -> Opened {
         let (step, note) = resolved.result
         switch step {
         case .create: return try create(isEncrypted: true)

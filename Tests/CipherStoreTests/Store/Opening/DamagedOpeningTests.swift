@@ -207,6 +207,23 @@ import Testing
         #expect(try file.digest() == opened)
     }
 
+    @Test(
+        "Opening a file with a damaged log keeps copies of the file and its log, and warns",
+        arguments: [OnDamage.rebuildIndexes, .recover])
+    func damagedLog(onDamage: OnDamage) async throws {
+        let file = try Self.file(key: TestKeys.raw())
+        var log = try Data(contentsOf: URL(filePath: file.path + "-wal"))
+        log[26] ^= 1
+        try log.write(to: URL(filePath: file.path + "-wal"))
+        let refused = try LegacyFile(copying: file.path)
+        #expect(try storeError { try open(refused, Self.configuration(.refuse)) }?.code == .corrupt)
+        let opened = try open(file, Self.configuration(onDamage))
+        #expect(opened.report.outcome == .opened)
+        #expect(opened.report.warnings.contains { $0.contains("app.db-damaged") }, "\(opened.report.warnings)")
+        #expect(try Data(contentsOf: URL(filePath: file.path + "-damaged-wal")) == log)
+        await opened.close()
+    }
+
     @Test("A store that finds damage while in use names the call for the recovery, and that call succeeds")
     func inUse() async throws {
         let key = try TestKeys.raw()

@@ -1,0 +1,195 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+import CipherKeyProviders
+internal import CipherSQLite
+internal import CipherSQLiteFormat
+import CipherTestSupport
+import Foundation
+import Testing
+
+/// Logs whose later commits SQLite does not read, because an earlier part of the log is damaged.
+@Suite struct LostCommitsTests {
+    /// A part of a log in which one byte is damaged.
+    enum Place: CaseIterable, Sendable {
+        case headerSize, headerSalt, headerSum, firstFrame, thirdCommit, saltOfThirdCommit
+
+        func offset(in log: [UInt8]) -> Int {
+            let stride = 24 + Int(log.big32(8))
+            let commits = Swift.stride(from: 32, to: log.count, by: stride).filter { log.big32($0 + 4) > 0 }
+            return switch self {
+            case .headerSize: 9
+            case .headerSalt: 17
+            case .headerSum: 26
+            case .firstFrame: 32 + 24 + 100
+            case .thirdCommit: commits[2] + 24 + 100
+            case .saltOfThirdCommit: commits[2] + 12
+            }
+        }
+    }
+
+    /// Returns a database with six commits in its log.
+    private static func file(key: CipherKey? = nil, damaged place: Place?) throws -> LegacyFile {
+        let file = try LegacyFile(unclosed: true) { connection in
+            if let key { try connection.setKey(key, settings: CipherSettings()) }
+            _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")
+            try connection.executeScript("PRAGMA wal_autocheckpoint = 0; CREATE TABLE t(a INTEGER PRIMARY KEY, b)")
+            _ = try connection.value(Int.self, "PRAGMA wal_checkpoint(TRUNCATE)")
+            for number in 1...6 {
+                try connection.execute(SQL(text: "INSERT INTO t VALUES (\(number), zeroblob(1500))"))
+            }
+        }
+        if let place { try change(file.path + "-wal") { $0[place.offset(in: $0)] ^= 1 } }
+        return file
+    }
+
+    private static func change(_ path: String, _ change: (inout [UInt8]) throws -> Void) throws {
+        var bytes = try bytes(path)
+        try change(&bytes)
+        try Data(bytes).write(to: URL(filePath: path))
+    }
+
+    private static func bytes(_ path: String) throws -> [UInt8] { try [UInt8](Data(contentsOf: URL(filePath: path))) }
+
+    private static func upgrade(_ file: LegacyFile, _ onDamage: OnDamage) throws -> EncryptionUpgrade {
+        var options = ConversionOptions()
+        options.onDamage = onDamage
+        return try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(), options: options)
+    }
+
+    private static func isWarning(_ text: String) -> Bool { text.contains("the -wal is damaged") }
+
+    private static func loses(_ log: [UInt8]) throws -> Bool { try LogHeader.losesCommits(HeldBytes(log)) }
+
+    // MARK: Logs
+
+    @Test("Commits after damage in a log are found, wherever the damage is", arguments: Place.allCases)
+    func found(place: Place) throws {
+        for key in [nil, try TestKeys.raw()] {
+            let file = try Self.file(key: key, damaged: place)
+            #expect(try Self.loses(Self.bytes(file.path + "-wal")))
+        }
+    }
+
+    @Test("A log that ends in the middle of a commit has lost none, wherever it ends or the commit is incomplete")
+    func torn() throws {
+        let file = try Self.file(damaged: nil)
+        let log = try Self.bytes(file.path + "-wal")
+        let stride = 24 + Int(log.big32(8))
+        #expect(try !Self.loses(log))
+        for end in Swift.stride(from: 0, to: log.count, by: 512) {
+            #expect(try !Self.loses(Array(log[..<end])), "cut at \(end)")
+            #expect(try !Self.loses(log[..<end] + [UInt8](repeating: 0, count: log.count - end)), "zeros from \(end)")
+        }
+        let frames = Swift.stride(from: 32, to: log.count, by: stride)
+        let previous = try #require(frames.filter { log.big32($0 + 4) > 0 }.dropLast().last)
+        for frame in frames where frame > previous {
+            for offset in [8, 16, 24] {
+                var changed = log
+                changed[frame + offset] ^= 1
+                #expect(try !Self.loses(changed), "frame at \(frame)")
+            }
+        }
+    }
+
+    @Test("Frames from before a reset, and frames of a transaction that was rolled back, are no lost commits")
+    func obsolete() throws {
+        for script in [
+            "PRAGMA wal_checkpoint(RESTART); INSERT INTO t VALUES (99, 9)",
+            "PRAGMA wal_checkpoint(RESTART); BEGIN; UPDATE t SET b = zeroblob(30000); ROLLBACK; DELETE FROM t WHERE a = 1",
+            "BEGIN; UPDATE t SET b = zeroblob(30000); ROLLBACK; DELETE FROM t WHERE a = 1; DELETE FROM t WHERE a = 2",
+        ] {
+            let file = try LegacyFile(unclosed: true) { connection in
+                _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")
+                try connection.executeScript("PRAGMA cache_size = 2; PRAGMA wal_autocheckpoint = 0")
+                try connection.executeScript("CREATE TABLE t(a INTEGER PRIMARY KEY, b)")
+                for number in 1...20 { try connection.execute(SQL(text: "INSERT INTO t VALUES (\(number), '')")) }
+                try connection.executeScript(text: script)
+            }
+            #expect(try !Self.loses(Self.bytes(file.path + "-wal")), "\(script)")
+        }
+    }
+
+    // MARK: Operations
+
+    @Test(
+        "An encryption keeps copies of the database and its damaged log, and warns", arguments: Place.allCases,
+        [OnDamage.rebuildIndexes, .recover])
+    func keepsOriginal(place: Place, onDamage: OnDamage) throws {
+        let file = try Self.file(damaged: place)
+        let (database, log) = try (Self.bytes(file.path), Self.bytes(file.path + "-wal"))
+        let report = try Self.upgrade(file, onDamage).run()
+        #expect(report.outcome == .encrypted)
+        #expect(report.warnings.contains { Self.isWarning($0) && $0.contains("app.db-damaged-wal") }, "\(report)")
+        #expect(try Self.bytes(file.path + "-damaged") == database)
+        #expect(try Self.bytes(file.path + "-damaged-wal") == log)
+        #expect(try !file.startsAsPlaintext)
+    }
+
+    @Test("With onDamage set to refuse, a damaged log is refused and nothing is changed", arguments: Place.allCases)
+    func refuses(place: Place) throws {
+        let file = try Self.file(damaged: place)
+        let before = try file.digest()
+        let error = try #require(try storeError { try Self.upgrade(file, .refuse).run() })
+        #expect(error.code == .corrupt && Self.isWarning(error.detail), "\(error)")
+        #expect(try file.digest() == before)
+    }
+
+    @Test("A database with a damaged log is recovered as incomplete, and kept", arguments: Place.allCases)
+    func recovers(place: Place) throws {
+        let file = try Self.file(key: TestKeys.raw(), damaged: place)
+        let log = try Self.bytes(file.path + "-wal")
+        let report = try InPlaceRecovery(
+            of: DatabasePaths(file.path), provider: TestKeys.provider(), formats: [CipherSettings()],
+            options: ConversionOptions()
+        ).runLocked()
+        #expect(!report.complete && !report.wasSound && report.notes.contains(where: Self.isWarning), "\(report)")
+        #expect(try Self.bytes(file.path + "-damaged-wal") == log)
+    }
+
+    @Test("A second failed run keeps no second copy of a damaged log")
+    func keptOnce() throws {
+        let file = try Self.file(damaged: .thirdCommit)
+        let paths = try DatabasePaths(file.path)
+        for _ in 1...2 {
+            #expect(try LostCommits.keep(paths, .rebuildIndexes) != nil)
+            #expect(try file.folder.names.filter { !$0.hasSuffix("-shm") }.count == 4)
+        }
+    }
+
+    @Test("The key change and the decryption of a database keep copies of its damaged log, and warn")
+    func encrypted() throws {
+        for decrypts in [false, true] {
+            let file = try Self.file(key: TestKeys.raw(), damaged: .thirdCommit)
+            let log = try Self.bytes(file.path + "-wal")
+            let report =
+                try decrypts
+                ? Decryption(
+                    DatabasePaths(file.path), provider: TestKeys.provider(), formats: [CipherSettings()],
+                    options: ConversionOptions()
+                ).run()
+                : Rekeying(
+                    at: DatabasePaths(file.path), oldKey: TestKeys.provider(),
+                    newKey: TestKeys.provider { try TestKeys.raw(8) }, formats: [CipherSettings()],
+                    newSettings: CipherSettings(), options: ConversionOptions()
+                ).run()
+            #expect(report.warnings.contains(where: Self.isWarning), "\(report)")
+            #expect(try Self.bytes(file.path + "-damaged-wal") == log)
+        }
+    }
+
+    @Test("The verification of a database reports a damaged log, and a backup warns about it")
+    func reported() throws {
+        let file = try Self.file(key: TestKeys.raw(), damaged: .thirdCommit)
+        let before = try file.digest()
+        let paths = try DatabasePaths(file.path)
+        let found = try Verification.run(at: paths, provider: TestKeys.provider(), formats: [CipherSettings()])
+        #expect(!found.isSound && found.complaints.contains(where: Self.isWarning))
+        let target = try TemporaryFolder()
+        let report = try FileBackup(
+            of: paths, provider: TestKeys.provider(), formats: [CipherSettings()], to: target.path("backup.db"),
+            backupProvider: nil, options: ConversionOptions()
+        ).run()
+        #expect(report.warnings.contains(where: Self.isWarning), "\(report)")
+        #expect(try file.digest() == before)
+    }
+}
