@@ -33,6 +33,8 @@ package struct JournalHeader {
         let sum: UInt32
         /// The size of the pages.
         package let pageSize: Int
+        /// Whether the header states how many records were synced.
+        let isCounted: Bool
 
         /// The offset in a record at which the page begins, after its number.
         package static let pageOffset = 4
@@ -58,7 +60,9 @@ package struct JournalHeader {
             // A writer that does not sync stores no count; its records continue to the end.
             let count = header.big32(8) == .max ? .max : Int64(header.big32(8))
             let end = count > (journal.size - first) / stride ? journal.size : first + count * stride
-            segments.append(Segment(first: first, end: end, sum: header.big32(12), pageSize: pageSize))
+            segments.append(
+                Segment(
+                    first: first, end: end, sum: header.big32(12), pageSize: pageSize, isCounted: count != .max))
             offset = max(first, (end + sector - 1) / sector * sector)
         }
         return segments
@@ -96,6 +100,43 @@ package struct JournalHeader {
             }
         }
         return versions(offsets, pageSize)
+    }
+
+    /// Returns whether a record of a plaintext database's journal is damaged, so that SQLite restores only the pages
+    /// before it, and mixes them with pages of the unfinished transaction.
+    ///
+    /// A record with a wrong checksum alone is no damage: if the power fails while the journal is being synced, such a
+    /// record remains, but no page of its segment has been changed in the database yet. Once one has, or another segment
+    /// follows, the segment was complete. A writer that does not sync stores no record count, and its records prove
+    /// nothing.
+    ///
+    /// - Parameter database: The bytes of the database file.
+    package func isDamaged(in journal: some ByteSource, of database: some ByteSource) throws -> Bool {
+        let segments = try segments(in: journal, pageSize: FileHeader(of: database)?.pageSize ?? 0)
+        guard let pageSize = segments.first?.pageSize else { return false }
+        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: pageSize + 8, alignment: 16)
+        defer { memory.deallocate() }
+        for (number, segment) in segments.enumerated() where segment.isCounted {
+            var (isBroken, isWritten) = (false, number + 1 < segments.count)
+            for position in stride(from: segment.first, through: segment.end - segment.stride, by: Int(segment.stride))
+            {
+                guard let record = try journal.lend(at: position, count: pageSize + 8, memory) else { break }
+                let page = record.big32(0)
+                if page > initialPages { continue }
+                let content = record.part(Segment.pageOffset, pageSize)
+                guard page != 0, page != PageGeometry.lockPage(pageSize),
+                    Self.sum(content, segment.sum) == record.big32(pageSize + 4)
+                else {
+                    isBroken = true
+                    continue
+                }
+                if !isWritten, let present = try database.read(at: Int64(page - 1) * Int64(pageSize), count: pageSize) {
+                    isWritten = !content.elementsEqual(present)
+                }
+            }
+            if isBroken { return isWritten }
+        }
+        return false
     }
 
     /// Returns the name of the super-journal at the end of a journal of a transaction over several databases.

@@ -1,4 +1,5 @@
 internal import CipherErrors
+internal import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
@@ -32,6 +33,22 @@ struct HotJournal {
     /// - Parameter pageSize: The page size of the database, used if the journal does not contain one.
     func originalPages(pageSize: Int = 0) throws -> PageVersions? {
         try header.originalPages(in: file, pageSize: pageSize)
+    }
+
+    static let damage =
+        "the hot journal is damaged, so SQLite would restore only some of the pages that an unfinished transaction changed"
+
+    /// Returns whether the journal of a plaintext database is damaged.
+    ///
+    /// A running writer may be changing the journal, so the database must not be in use.
+    func isDamaged(_ paths: DatabasePaths) throws -> Bool {
+        func look(_ file: DatabaseFile) throws -> Bool {
+            try header.isDamaged(in: self.file, of: ReadBytes(size: file.size()) { try file.fill($1, at: $0) })
+        }
+        guard try look(DatabaseFile(path: paths.database)) else { return false }
+        guard FileSystem.canWrite(paths.database) else { return true }
+        let file = try DatabaseFile(path: paths.database, access: .readWrite)
+        return try file.whileUnused { try HotJournal(paths) != nil && look(file) } ?? false
     }
 
     /// Returns page 1 as SQLite restores it, if the journal contains it.

@@ -86,7 +86,7 @@ package struct Inspector {
         let isPlaintext = try isPlaintext(header)
         if try SidecarScan.isStale(paths, databaseIsPlaintext: isPlaintext) { return .staleSidecar }
         if try isPlaintext && (isLogOfOther(nil) || isJournalOfOther(nil)) { return .staleSidecar }
-        try SidecarClaims.check(paths, header)
+        try SidecarClaims.check(paths, header, isPlaintext: isPlaintext)
         if try hasOnlyFirstTransaction(header) { return .empty }
         return isPlaintext
             ? .plaintext : .opaque(hasPlaintextHeader: header.isEncryptedWithPlaintextHeader)

@@ -12,12 +12,17 @@ internal import CipherSystemFiles
 enum SidecarClaims {
     /// Refuses claims that no writer makes, before the database is opened.
     ///
-    /// - Parameter header: The header of the database.
+    /// - Parameters:
+    ///   - header: The header of the database.
+    ///   - isPlaintext: Whether the database is plaintext, so that its pages can be compared with a journal.
     /// - Throws: ``StoreError`` with the code `corrupt`.
-    static func check(_ paths: DatabasePaths, _ header: FileHeader) throws {
+    static func check(_ paths: DatabasePaths, _ header: FileHeader, isPlaintext: Bool) throws {
         if let journal = try HotJournal(paths) {
             let pageSize = journal.header.pageSize == 0 ? header.pageSize : journal.header.pageSize
             try check(journal.header.initialPages, of: pageSize, journal.file, header, paths)
+            if try isPlaintext && journal.isDamaged(paths) {
+                throw StoreError.damaged(paths.database, HotJournal.damage)
+            }
         }
         if let journal = try SidecarFile(paths.journal) { try checkSuperJournal(of: journal, paths) }
         if let log = try SidecarFile(paths.wal), let claims = try LogHeader(log) {

@@ -67,7 +67,7 @@ struct DamagedSource {
         _ bytes: ReadBytes, _ paths: DatabasePaths, _ geometry: PageGeometry
     ) throws -> DamagedSource {
         var notes: [String] = []
-        var (versions, sidecar) = try versions(bytes, paths, geometry, &notes)
+        var (versions, sidecar) = try versions(bytes, paths, geometry, isPlaintext: true, &notes)
         let match = LogMatch(
             paths: paths,
             firstPage: { (try bytes.read(at: 0, count: min(geometry.pageSize, Int(bytes.size))) ?? [], bytes.size) },
@@ -88,8 +88,11 @@ struct DamagedSource {
     /// Whether the log or journal beside the file was not read because it belongs to another database.
     var hasForeignSidecar: Bool { notes.contains(Self.foreignSidecar) }
 
-    /// Whether the log holds commits that were not read.
-    var hasDamagedSidecar: Bool { notes.contains(LostCommits.finding) }
+    /// Whether the log holds commits that were not read, or the journal pages that were not restored.
+    var hasDamagedSidecar: Bool { notes.contains(LostCommits.finding) || notes.contains(Self.damagedJournal) }
+
+    static let damagedJournal =
+        "the journal is damaged, so only some of the pages that the unfinished transaction changed were restored"
 
     static let foreignSidecar =
         "the -wal or -journal file next to the database was not read, because it belongs to another copy of this "
@@ -108,12 +111,16 @@ struct DamagedSource {
 
     /// Returns the pages in the log or a hot journal that replace the file's pages.
     static func versions(
-        _ bytes: some ByteSource, _ paths: DatabasePaths, _ geometry: PageGeometry, _ notes: inout [String]
+        _ bytes: some ByteSource, _ paths: DatabasePaths, _ geometry: PageGeometry, isPlaintext: Bool,
+        _ notes: inout [String]
     ) throws -> (PageVersions?, SidecarFile?) {
         if let journal = try HotJournal(paths), let versions = try journal.originalPages(pageSize: geometry.pageSize) {
             if versions.pageSize == geometry.pageSize {
                 notes.append(
                     "a writer crashed and left a journal; the writer's unfinished transaction was rolled back")
+                if try isPlaintext && journal.header.isDamaged(in: journal.file, of: bytes) {
+                    notes.append(damagedJournal)
+                }
                 return (versions, journal.file)
             }
             notes.append("the journal was not read, because its page size differs from the file's page size")

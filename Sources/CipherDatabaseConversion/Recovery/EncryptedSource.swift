@@ -48,7 +48,8 @@ struct EncryptedSource {
                 continue
             }
             var notes: [String] = []
-            let (versions, sidecar) = try DamagedSource.versions(bytes, paths, geometry, &notes)
+            let (versions, sidecar) = try DamagedSource.versions(
+                bytes, paths, geometry, isPlaintext: false, &notes)
             let sealed = DamagedPages(bytes, geometry, versions: versions, in: sidecar)
             for salt in try salts(key, sealed) {
                 let raw = try FileKey(key, salt: salt, settings).key
