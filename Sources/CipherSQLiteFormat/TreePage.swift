@@ -119,24 +119,43 @@ package struct TreePage {
     /// If the header counts too few cells, for example, SQLite reads the page without an error, but does not find the
     /// other cells.
     /// Source: SQLite, "Database File Format", section 1.6, and `sqlite3BtreeIntegrityCheck` in its `btree.c`.
-    package var fillsContentArea: Bool {
+    package var fillsContentArea: Bool { fillingCellCount == cellCount }
+
+    /// The page with as many cells as fill the cell content area, if the header counts fewer cells.
+    package var filled: TreePage? {
+        guard let count = fillingCellCount, count > cellCount else { return nil }
+        return TreePage(self, cellCount: count)
+    }
+
+    private init(_ page: TreePage, cellCount: Int) {
+        (number, kind, bytes, geometry, pointers) = (page.number, page.kind, page.bytes, page.geometry, page.pointers)
+        self.cellCount = cellCount
+    }
+
+    /// The number of cells with which the page has no other bytes in its cell content area than cells, free blocks and
+    /// fragments; `nil` if there is no such number.
+    private var fillingCellCount: Int? {
         let header = pointers - (kind.isLeaf ? 8 : 12)
         let content = bytes.big16(header + 5) == 0 ? 65_536 : bytes.big16(header + 5)
-        guard content <= bytes.count, content >= pointers + 2 * cellCount else { return false }
-        var filled = Int(bytes.byte(header + 7))
+        guard content <= bytes.count, content >= pointers + 2 * cellCount else { return nil }
+        var rest = bytes.count - content - Int(bytes.byte(header + 7))
         var block = bytes.big16(header + 1)
         while block != 0 {
-            guard block + 4 <= bytes.count else { return false }
+            guard block + 4 <= bytes.count else { return nil }
             let (next, size) = (bytes.big16(block), bytes.big16(block + 2))
-            guard size >= 4, block + size <= bytes.count, next == 0 || next > block + size else { return false }
-            filled += size
+            guard size >= 4, block + size <= bytes.count, next == 0 || next > block + size else { return nil }
+            rest -= size
             block = next
         }
-        for index in 0..<cellCount {
-            guard let cell = try? cell(at: index) else { return false }
-            filled += extent(of: cell).count
+        // All pointers are before the cell content area.
+        let page = TreePage(self, cellCount: (content - pointers) / 2)
+        var count = 0
+        while rest > 0 {
+            guard let cell = try? page.cell(at: count) else { return nil }
+            rest -= extent(of: cell).count
+            count += 1
         }
-        return filled == bytes.count - content
+        return rest == 0 ? count : nil
     }
 }
 

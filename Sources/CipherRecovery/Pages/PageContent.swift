@@ -23,6 +23,14 @@ struct PageContent {
     /// Reads the cells of a page; returns `nil` if it is not a b-tree page.
     init?(_ page: HeldPage, _ geometry: PageGeometry) {
         guard let tree = try? TreePage(page.bytes, number: page.number, geometry) else { return nil }
+        self.init(page, tree)
+        // The header counts too few cells, but all cells are intact.
+        guard let filled = tree.filled, case let content = PageContent(page, filled), content.isWhole else { return }
+        self = content
+        isWhole = false
+    }
+
+    private init(_ page: HeldPage, _ tree: TreePage) {
         self.page = page
         self.tree = tree
         var read: [(cell: TreeCell, extent: Range<Int>)] = []

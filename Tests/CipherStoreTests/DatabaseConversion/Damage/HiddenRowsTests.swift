@@ -59,6 +59,13 @@ struct HiddenRowsTests {
         },
     ]
 
+    private static let emptySchema = Damage(testDescription: "a page of the schema whose header counts no entry") {
+        bytes, _ in bytes.replaceSubrange(103..<105, with: [0, 0])
+    }
+
+    /// Damage to the number of cells in the header of a page.
+    static let uncounted: [Damage] = damages.suffix(3) + [emptySchema]
+
     private static func changePage(
         _ number: Int?, of bytes: inout [UInt8], _ change: (inout [UInt8]) throws -> Void
     ) throws {
@@ -138,10 +145,27 @@ struct HiddenRowsTests {
         #expect(try Data(contentsOf: URL(filePath: file.path + "-damaged")) == original)
     }
 
+    @Test("A recovery finds the rows that the header of a page does not count", arguments: uncounted)
+    func recoversUncounted(damage: Damage) throws {
+        let file = try Self.file(damage.apply)
+        let report = try file.upgrade(.recover).run()
+        #expect(report.recovery?.complete == false)
+        let found = try file.read(key: TestKeys.raw()) {
+            try $0.values(
+                String.self,
+                """
+                SELECT count(*) || '' FROM b WHERE x = printf('b %090d', id) UNION ALL SELECT k FROM keyed
+                UNION ALL SELECT name FROM sqlite_master WHERE type = 'trigger'
+                """)
+        }
+        #expect(found == ["400", "a", "b", "last"])
+    }
+
     @Test(
-        "A database with tables but without a schema is refused, and nothing is changed", arguments: OnDamage.allCases)
+        "A database with tables but without a schema is refused, and nothing is changed",
+        arguments: [OnDamage.refuse, .rebuildIndexes])
     func emptySchema(onDamage: OnDamage) throws {
-        let file = try Self.file { bytes, _ in bytes.replaceSubrange(103..<105, with: [0, 0]) }
+        let file = try Self.file(Self.emptySchema.apply)
         let before = try file.digest()
         #expect(try storeError { try file.upgrade(onDamage).run() }?.code == .corrupt)
         #expect(try file.digest() == before)
