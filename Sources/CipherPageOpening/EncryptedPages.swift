@@ -67,6 +67,17 @@ package final class EncryptedPages<Sealed: PageSource>: PageSource {
 
     deinit { memory.deallocate() }
 
+    /// Sets the number of reserved bytes to the number on page 1.
+    ///
+    /// In the older formats, SQLCipher 4 reserves as many bytes as in its own.
+    package func adoptReservedSize() throws {
+        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: seal.pageSize, alignment: 16)
+        defer { memory.deallocate() }
+        guard let page = try lend(1, memory) else { return }
+        let header = FileHeader(bytes: Array(page.prefix(FileHeader.length)), fileSize: 0)
+        if let stated = header.geometry, stated.pageSize == seal.pageSize { geometry = stated }
+    }
+
     /// Authenticates a page and opens it into `scratch`; returns `nil` if the page is missing or not authentic.
     package func lend(_ page: UInt32, _ scratch: UnsafeMutableRawBufferPointer) throws -> UnsafeRawBufferPointer? {
         guard scratch.count >= seal.pageSize else { return nil }

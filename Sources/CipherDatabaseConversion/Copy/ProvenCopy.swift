@@ -181,7 +181,9 @@ struct ProvenCopy {
             return nil
         }
         let sealed = FilePages(bytes, geometry, pageCount: UInt32(clamping: size / Int64(settings.pageSize)))
-        return try EncryptedPages(sealed, key: sourceKey.key, settings: settings)
+        let pages = try EncryptedPages(sealed, key: sourceKey.key, settings: settings)
+        try pages.adoptReservedSize()
+        return pages
     }
 
     /// The error for damage that the options refuse.
