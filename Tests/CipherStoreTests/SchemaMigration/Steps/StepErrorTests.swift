@@ -82,7 +82,8 @@ struct StepErrorTests {
         let late = MigrationSteps(numbering: .appVersions, baseline: step, updates: [.init(3, step)])
         #expect(try refusal(late, dotted)?.contains("update 3 leads to version 3") == true)
         #expect(
-            try refusal(MigrationSteps(baseline: step, updates: []), dotted)?.contains("have consecutive numbers") == true
+            try refusal(MigrationSteps(baseline: step, updates: []), dotted)?.contains("have consecutive numbers")
+                == true
         )
     }
 
