@@ -84,8 +84,8 @@ package struct KeyChange {
             }
             if let kept = try paths.encryptedDamagedOriginal() {
                 return
-                    "the previous key was not discarded, because \(kept) may be encrypted with it: once nothing is "
-                    + "missing from the database, delete that file, and open the database again"
+                    "the previous key was not discarded, because \(kept) may be encrypted with it: once you "
+                    + "know that nothing is missing from the database, delete that file, and open the database again"
             }
             guard try FileSystem.syncFolder(of: paths.database) else { return nil }
             try provider.previousKeyIsObsolete(database: paths.database)

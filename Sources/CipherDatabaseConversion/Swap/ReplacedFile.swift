@@ -186,7 +186,7 @@ package final class KeptFiles: @unchecked Sendable {
         throw StoreError(
             .busy, path: path,
             "this process cannot lock any more replaced files: it already keeps \(files.count) locked, "
-                + "which uses \(count) file descriptors, because other processes may have these files open",
+                + "because other processes may have them open; these locks use \(count) file descriptors",
             advice: "convert the remaining files in another process", changed: .nothing)
     }
 }
