@@ -28,7 +28,9 @@ package struct InterruptedCopy {
     private let template: String
     private let leftover: SchemaTemplate.Leftover?
     /// Whether the copy's name may be that of another account's database.
-    package let isAmbiguous: Bool
+    package let sharesFolder: Bool
+    /// Whether the configuration does not state that a file with the copy's name is the copy.
+    private var isAmbiguous: Bool { sharesFolder && leftover != .copy }
 
     /// Creates a description of the copy of a template.
     ///
@@ -52,7 +54,7 @@ package struct InterruptedCopy {
         version = recordedVersion
         self.template = template.file
         leftover = template.leftover
-        isAmbiguous = sharesFolder && template.leftover != .copy
+        self.sharesFolder = sharesFolder
     }
 
     /// The file that is current.
@@ -345,7 +347,10 @@ package struct InterruptedCopy {
         }
         let reason: String
         do {
-            guard !isAmbiguous else { return try mayBeCopy() ? ambiguityNote : nil }
+            if sharesFolder {
+                guard try mayBeCopy() else { return nil }
+                guard !isAmbiguous else { return ambiguityNote }
+            }
             let difference = try difference(open)
             if difference == nil, try remove() {
                 return "the file \(name), left by an upgrade of the app, was removed"

@@ -244,10 +244,10 @@ public actor AccountStores {
                 configuration.sharesFolder = !location.separatesAccounts
                 let interrupted = try configuration.interruptedCopy(paths, busyTimeout: options.busyTimeout)
                 try AccountRemoval(
-                    paths: paths, interruptedCopy: interrupted?.isAmbiguous == false ? interrupted?.copy : nil
+                    paths: paths, interruptedCopy: interrupted?.sharesFolder == false ? interrupted?.copy : nil
                 ).run(timeout: options.upgradeTimeout)
                 try location.tidy(folder)
-                guard let interrupted, try interrupted.isAmbiguous && interrupted.mayBeCopy() else { return }
+                guard let interrupted, try interrupted.sharesFolder && interrupted.mayBeCopy() else { return }
                 throw StoreError(
                     .nameTaken, path: interrupted.copy.database,
                     "the account's database was removed, but this file may contain the account's rows in plaintext: "

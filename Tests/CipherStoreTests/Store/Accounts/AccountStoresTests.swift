@@ -304,8 +304,24 @@ struct AccountStoresTests {
         await accounts.closeAll()
         #expect(try !folder.names.contains("annaTemp.db"))
         try writeLegacyInOneFolder("annaTemp")
+        let error = try await failure(StoreError.self) { try await accounts.remove("anna") }
+        #expect(error.code == .nameTaken && error.path?.hasSuffix("annaTemp.db") == true, "\(error)")
+        #expect(try folder.names == ["annaTemp.db"])
+    }
+
+    @Test("With template.leftover, another account's store that has the name of an account's copy is left alone")
+    func doesNotRemoveStoreOfOtherAccount() async throws {
+        let template = try template()
+        for account in ["anna", "annaTemp"] { try writeLegacyInOneFolder(account) }
+        let accounts = accountsInOneFolder(template, leftover: .copy)
+        #expect(try await users(accounts.open("annaTemp")) == ["a row"])
+        let warnings = try await accounts.open("anna").report.warnings
+        #expect(!warnings.contains { $0.contains("annaTemp.db") }, "\(warnings)")
         try await accounts.remove("anna")
-        #expect(try folder.names == [])
+        #expect(try folder.names.contains("annaTemp.db"))
+        await accounts.closeAll()
+        #expect(try await users(accounts.open("annaTemp")) == ["a row"])
+        await accounts.closeAll()
     }
 
     @Test("Another account's file that has the name of an account's copy is kept, although the account has its rows")
