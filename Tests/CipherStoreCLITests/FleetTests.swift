@@ -291,6 +291,19 @@ import Testing
         #expect(try FleetLines(damaged).outcomes["a/app.db"] == "damaged")
     }
 
+    @Test("migrate --name does not use or remove a database because it has the name of another database's copy")
+    func copyName() throws {
+        let fixture = try Fixture()
+        for path in ["bob.db", "bobTemp.db", "template.sqlite"] { try fixture.make(path) }
+        try fixture.tool.folder.write(
+            #"{"dbName": "bob.db", "dbVersion": 23, "recordedVersion": {"source": "userVersion"}, "#
+                + #""template": {"file": "template.sqlite"}, "encryption": {"enabled": true}}"#, to: "app.json")
+        let run = try fixture.run(
+            "migrate", "--config", fixture.tool.folder.path("app.json"), "--name", "*.db", "--jobs", "1")
+        #expect(try FleetLines(run).outcomes == ["bob.db": "encrypted", "bobTemp.db": "encrypted"], "\(run.errors)")
+        #expect(try fixture.tool.folder.names.contains("bobTemp.db"))
+    }
+
     @Test("A shadow proof of a fleet changes nothing")
     func shadow() throws {
         let fixture = try Fixture()

@@ -40,7 +40,7 @@ public struct Configuration: Sendable {
     /// checked. A schema may call only those that are innocuous.
     public var functions: [SQLFunction] = []
     /// Whether the databases of other accounts may be in the same folder.
-    var sharesFolder = false
+    package var sharesFolder = false
     /// The app's own tokenizers that its full-text tables use.
     ///
     /// They are available wherever ``functions`` are.

@@ -56,9 +56,11 @@ enum MigrateCommand {
             throw CommandFailure.usage("with --recursive, pass the folder as the argument DIR instead of --directory")
         }
         let provider = try ConfigurationOptions.provider(invocation)
-        let configuration = try ConfigurationOptions.read(invocation)
+        var configuration = try ConfigurationOptions.read(invocation)
+        // Without these options, each folder has one database, with the name from the configuration.
+        configuration.sharesFolder = invocation.has(FleetOptions.name) || invocation.has(FleetOptions.filesFrom)
         return try Fleet(invocation, in: folder, .equal(configuration.databaseName), verb: "migrated")
-            .run { paths, options in
+            .run { [configuration] paths, options in
                 let opened = try StoreOpening(
                     configuration: configuration, at: paths, provider: provider, options: options
                 ).run()
