@@ -72,6 +72,8 @@ public struct Diagnosis: Sendable {
         case staleJournal
         /// The journal of a writer that crashed must be rolled back first.
         case hotJournal
+        /// An interrupted recovery has set the `-wal` or `-journal` aside, which must be restored first.
+        case setAsideSidecar
         // Causes that cannot be determined.
         /// No key was passed, and the cause cannot be determined without one.
         case keyMissing
@@ -186,7 +188,7 @@ extension Diagnosis.Kind {
         case .notAFile: .notAFile
         case .empty, .notADatabase, .damagedFirstPage, .damagedPages, .truncated: .corrupt
         case .staleLog, .staleJournal: .staleSidecar
-        case .hotJournal: .needsRecovery
+        case .hotJournal, .setAsideSidecar: .needsRecovery
         case .keyMissing: .keyUnavailable
         default: .keyDoesNotFit
         }

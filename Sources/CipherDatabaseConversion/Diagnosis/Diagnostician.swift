@@ -56,6 +56,11 @@ package struct Diagnostician {
             throw StoreError.permission(paths.database, "the file cannot be read", .read)
         }
         guard status.size > 0 else { return addEmpty() }
+        do {
+            try AttemptRecord.checkSidecars(paths)
+        } catch let error as StoreError where error.code == .needsRecovery || error.code == .staleSidecar {
+            return diagnosis.add(.setAsideSidecar, error.detail, error.advice)
+        }
         let header = try inspector.header()
         if try inspector.hasOnlyFirstTransaction(header) { return addHotJournal() }
         if try inspector.isPlaintext(header) { return try lookAtPlaintext(header, hasKey: keyText != nil) }

@@ -55,8 +55,8 @@ package struct Inspector {
     /// it, between two reads.
     ///
     /// - Throws: ``StoreError`` with the code `notAFile`, `permission`, `corrupt` if the content of a sidecar would
-    ///   make SQLite harm this file or another one, `needsRecovery` if an interrupted recovery has set a sidecar aside,
-    ///   or `busy` if the file keeps changing.
+    ///   make SQLite harm this file or another one, `needsRecovery` or `staleSidecar` if an interrupted recovery has set
+    ///   a sidecar aside, or `busy` if the file keeps changing.
     package func surface() throws -> Surface {
         for number in 1...FileSystem.looks {
             let before = try paths.status()
@@ -155,6 +155,8 @@ package struct Inspector {
             surface = try self.surface()
         } catch let error as StoreError where error.code == .needsRecovery {
             return try result(.needsRecovery, sidecars)
+        } catch let error as StoreError where error.code == .staleSidecar {
+            return try result(.staleSidecar, sidecars)
         }
         switch surface {
         case .missing: return try result(.missing, sidecars)

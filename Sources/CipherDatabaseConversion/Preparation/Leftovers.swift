@@ -64,10 +64,7 @@ package enum Leftovers {
         guard let (record, folder) = try AttemptRecord.beside(paths),
             let (path, reason) = try DamagedOriginal.putBack(record, folder, paths)
         else { return }
-        throw StoreError(
-            .staleSidecar, path: paths.database, "\(AttemptRecord.setAside(path)), but \(reason)",
-            advice: "copy both files to another folder, then move \(path) elsewhere to use the database without the "
-                + "rows that only this file contains", changed: .nothing)
+        throw AttemptRecord.notPutBack(path, reason, paths)
     }
 
     /// Returns whether a store, of this process or another, is encrypting the database while it is open.

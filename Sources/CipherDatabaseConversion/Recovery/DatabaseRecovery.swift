@@ -114,6 +114,7 @@ package struct DatabaseRecovery {
     /// - Throws: The same errors as ``DamagedSource/init(_:sizes:provider:formats:)``, and for the template the same
     ///   errors as for any database that is read.
     func open() throws -> Opened {
+        try AttemptRecord.checkSidecars(source)
         let marks = try FileMarks(source)
         let template =
             try self.template.map { try SchemaTemplate($0, provider: provider, formats: formats, options) }

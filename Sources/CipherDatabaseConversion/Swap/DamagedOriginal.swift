@@ -159,8 +159,9 @@ package struct DamagedOriginal {
     static func putBack(
         _ record: AttemptRecord, _ folder: Folder, _ paths: DatabasePaths
     ) throws -> (path: String, reason: String)? {
-        guard let number = record.keptAs, let inode = record.original, try record.keptName(folder, paths) != nil
-        else { return nil }
+        guard let number = record.keptAs, let inode = record.original, try record.keptName(folder, paths) != nil else {
+            return try record.copiedSidecar(folder, paths).map { ($0, AttemptRecord.copied) }
+        }
         return try DamagedOriginal(paths: paths, folder: folder, number: number, inode: inode).putBack(record)
     }
 
@@ -177,7 +178,7 @@ package struct DamagedOriginal {
             if let modified = record.keptModified, try folder.status(paths.name).map(Self.modified) != modified {
                 return (path + ending, "the database has changed since then")
             }
-            try removeEmptyLog()
+            try removeObsolete(ending)
             guard try folder.renameIfFree(name + ending, to: paths.name + ending) else {
                 return (path + ending, "another program has created the file \(paths.database + ending)")
             }
@@ -189,19 +190,28 @@ package struct DamagedOriginal {
         return nil
     }
 
-    /// Removes the empty log that a reader leaves when it is killed.
-    private func removeEmptyLog() throws {
-        func isEmpty() throws -> Bool { try folder.status(paths.name + "-wal")?.size == 0 }
-        guard try isEmpty() else { return }
+    /// Removes a log or journal that SQLite would not read, left by a connection that was killed or rolled back.
+    private func removeObsolete(_ ending: String) throws {
+        guard try isObsolete(ending) else { return }
         let isUnused: Void? = try DatabaseFile(path: paths.database, access: .readWrite).whileUnused {
-            guard try isEmpty() else { return }
-            try folder.removeIfPresent(paths.name + "-wal")
+            guard try isObsolete(ending) else { return }
+            try folder.removeIfPresent(paths.name + ending)
             try folder.removeIfPresent(paths.name + "-shm")
         }
         guard isUnused != nil else {
             throw StoreError.busy(
                 paths.database, "another connection is using the database without its log", retry: .afterClosing)
         }
+    }
+
+    /// Returns whether a file beside the database is a log without a commit, or a journal that is not hot.
+    private func isObsolete(_ ending: String) throws -> Bool {
+        let path = paths.database + ending
+        guard let status = try folder.status(paths.name + ending), status.isRegular else { return false }
+        guard let file = try SidecarFile(path) else { return status.size == 0 }
+        guard try !SidecarScan.isForeign(path) else { return false }
+        guard ending == "-wal" else { return try JournalHeader(file)?.isHot != true }
+        return try LogHeader(file)?.committedPages(in: file) == nil && !LogHeader.losesCommits(file)
     }
 
     private static func modified(_ status: FileSystem.Status) -> String {

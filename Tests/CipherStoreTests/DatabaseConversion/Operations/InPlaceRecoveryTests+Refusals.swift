@@ -144,15 +144,104 @@ extension InPlaceRecoveryTests {
         #expect(try Damaged.rows(damaged.path, key: nil) == Damaged.allRows)
     }
 
-    @Test("An empty log that a killed reader left does not prevent that the log is restored")
-    func putBackOverEmptyLog() throws {
+    @Test(
+        "A log without a commit does not prevent that the log is restored", arguments: ["nothing", "header", "frame"])
+    func putBackOverUncommittedLog(content: String) throws {
         let damaged = try Damaged()
         let log = try damaged.bytes("app.db-wal")
         let paths = try setAside(damaged)
-        for ending in ["-wal", "-shm"] { try damaged.folder.write("", to: "app.db" + ending) }
+        let length = ["nothing": 0, "header": 32, "frame": 32 + 24 + damaged.pageSize]
+        try log.prefix(try #require(length[content])).write(to: URL(filePath: paths.wal))
+        try damaged.folder.write("", to: "app.db-shm")
         try Leftovers.putBackSidecars(paths)
         #expect(try damaged.bytes("app.db-wal") == log)
         #expect(try damaged.folder.names == ["app.db", "app.db-attempt", "app.db-wal"])
+    }
+
+    @Test("A journal that is not hot does not prevent that the journal is restored", arguments: [0, 512])
+    func putBackOverJournal(length: Int) throws {
+        let damaged = try Damaged(journal: "DELETE")
+        try damaged.folder.write("a journal", to: "app.db-journal")
+        let paths = try setAside(damaged)
+        try Data(count: length).write(to: URL(filePath: paths.journal))
+        try Leftovers.putBackSidecars(paths)
+        #expect(try damaged.bytes("app.db-journal") == Data("a journal".utf8))
+        #expect(try damaged.folder.names == ["app.db", "app.db-attempt", "app.db-journal"])
+    }
+
+    @Test("The advice for a journal that cannot be restored is to restore it, or to recover the database without it")
+    func journalAdvice() throws {
+        let damaged = try Damaged(journal: "DELETE")
+        try damaged.folder.write("a journal", to: "app.db-journal")
+        _ = try setAside(damaged)
+        let file = try FileHandle(forUpdating: URL(filePath: damaged.path))
+        try file.write(contentsOf: Data("SQLite".utf8))
+        try file.close()
+        let error = try #require(try storeError { try damaged.recovery().runLocked() })
+        #expect(error.code == .staleSidecar, "\(error)")
+        #expect(error.advice.contains("app.db-damaged-journal to \(damaged.path)-journal"), "\(error)")
+        #expect(error.advice.contains("recover --in-place") && !error.advice.contains("rows"), "\(error)")
+    }
+
+    @Test("A database whose log was set aside is not recovered without the log into a new file")
+    func recoverWithoutLog() throws {
+        let damaged = try Damaged()
+        let paths = try setAside(damaged)
+        let before = try damaged.digest()
+        let error = try storeError {
+            try DatabaseRecovery(
+                of: paths, provider: TestKeys.provider(), formats: [CipherSettings()],
+                to: damaged.folder.path("new.db"), targetProvider: nil, template: nil, options: ConversionOptions()
+            ).run()
+        }
+        #expect(error?.code == .needsRecovery, "\(String(describing: error))")
+        #expect(try damaged.digest() == before)
+    }
+
+    @Test("A diagnosis names the log that was set aside")
+    func diagnosis() throws {
+        let damaged = try Damaged()
+        let causes = try Diagnostician(setAside(damaged), DiagnosisOptions()).run(keyText: nil).causes
+        #expect(causes.map(\.kind) == [.setAsideSidecar], "\(causes)")
+        #expect(causes.first?.detail.contains("app.db-damaged-wal") == true)
+    }
+
+    @Test("A log that was set aside is not ignored after the files were copied to another folder")
+    func copiedFolder() throws {
+        let damaged = try Damaged()
+        _ = try setAside(damaged)
+        let other = try TemporaryFolder()
+        for name in try damaged.folder.names { try damaged.bytes(name).write(to: URL(filePath: other.path(name))) }
+        let paths = try DatabasePaths(other.path("app.db"))
+        let before = try FolderDigest(other.url)
+        let recovery = InPlaceRecovery(
+            of: paths, provider: TestKeys.provider(), formats: [CipherSettings()], options: ConversionOptions())
+        let runs: [() throws -> Void] = [
+            { _ = try recovery.runLocked() },
+            { _ = try EncryptionUpgrade(path: paths.database, provider: TestKeys.provider()).run() },
+            { try DatabaseReader(Inspector(paths)).read(provider: TestKeys.provider(), formats: []) { _, _ in } },
+        ]
+        for run in runs {
+            let error = try #require(try storeError { try run() })
+            #expect(error.code == .staleSidecar && error.detail.contains("app.db-damaged-wal"), "\(error)")
+        }
+        #expect(try Inspector(paths).inspect(provider: nil, formats: []).state == .staleSidecar)
+        #expect(try FolderDigest(other.url) == before)
+        try FileManager.default.moveItem(atPath: other.path("app.db-damaged-wal"), toPath: paths.wal)
+        #expect(try recovery.runLocked().rows == Damaged.allRows.count)
+    }
+
+    @Test("A recovered database is read although its files were copied before the run had removed its record")
+    func copiedAfterSwap() throws {
+        let damaged = try Damaged()
+        _ = try damaged.recovery().runLocked()
+        let paths = try DatabasePaths(damaged.path)
+        var record = try AttemptRecord(attempts: 1, wasWriteAheadLog: true, original: 1)
+        record.copy = 2
+        record.keptAs = 1
+        try record.write(paths.openFolder(), paths)
+        #expect(try damaged.folder.names.contains("app.db-damaged-wal"))
+        #expect(try damaged.upgrade().run().outcome == .alreadyEncrypted)
     }
 
     @Test("A log that was set aside is never restored over newer changes", arguments: [true, false])
@@ -197,7 +286,7 @@ extension InPlaceRecoveryTests {
         let status = try #require(try folder.status(paths.name))
         var record = try AttemptRecord(attempts: 1, wasWriteAheadLog: true, original: status.identity.inode)
         try DamagedOriginal.keep(paths, folder, status.identity, &record).takeSidecars()
-        #expect(try damaged.folder.names == ["app.db", "app.db-attempt", "app.db-damaged", "app.db-damaged-wal"])
+        #expect(try damaged.folder.names.prefix(3) == ["app.db", "app.db-attempt", "app.db-damaged"])
         return paths
     }
 
