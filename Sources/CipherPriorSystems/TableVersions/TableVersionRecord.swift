@@ -54,21 +54,24 @@ package struct TableVersionRecord {
         versions[SQLName(table)]?.max()
     }
 
-    /// Returns the operation that updates the record of a table to its version; `nil` if every row already has it, or
-    /// if the missing row needs other values.
+    /// Returns the operation that updates the record of a table to its version; `nil` if the record has it, or if the
+    /// missing row needs other values.
+    ///
+    /// Rows with lower versions stay: a table may have a row for each version that was ever reached.
     func operation(for table: VersionedTable) -> Plan.Operation? {
-        let found = versions[SQLName(table.name)] ?? []
-        guard found.isEmpty ? addsRows : found.contains(where: { $0 != table.version }) else { return nil }
+        let found = version(of: table.name)
+        guard found.map({ $0 != table.version }) ?? addsRows else { return nil }
         let name = SQL.quoted(text: table.name)
         let version = Self.literal(table.version)
         return Plan.Operation(
             .sql, table: Self.table, object: "\(Self.table).\(table.name)",
             sql: [
-                found.isEmpty
+                found == nil
                     ? "INSERT INTO main.tableVersion (name, version) VALUES (\(name), \(version))"
-                    : "UPDATE main.tableVersion SET version = \(version) WHERE name = \(name) COLLATE NOCASE"
+                    : "UPDATE main.tableVersion SET version = \(version) WHERE name = \(name) COLLATE NOCASE AND "
+                        + "version = (SELECT max(version) FROM main.tableVersion WHERE name = \(name) COLLATE NOCASE)"
             ],
-            reason: "the recorded version of \(table.name) is \(found.max().map(Self.literal) ?? "missing")")
+            reason: "the recorded version of \(table.name) is \(found.map(Self.literal) ?? "missing")")
     }
 
     /// Returns a version in its usual form: 2 rather than 2.0.

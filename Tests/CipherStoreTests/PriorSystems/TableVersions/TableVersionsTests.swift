@@ -115,10 +115,26 @@ struct TableVersionsTests {
             )
         }
         #expect(try fixture.open().outcome == .encrypted)
-        #expect(try fixture.values("SELECT version FROM tableVersion WHERE name = 'chat'") == ["1.4", "1.4", "1.4"])
+        #expect(try fixture.values("SELECT version FROM tableVersion WHERE name = 'chat'") == ["1.2", "1.4", "1.1"])
         #expect(try fixture.values("SELECT version FROM tableVersion WHERE name = 'other'") == ["x"])
         try fixture.read { try $0.execute("UPDATE tableVersion SET version = 1.41 WHERE id = 5") }
         #expect(try storeError { try fixture.open() }?.code == .downgrade)
+    }
+
+    @Test("Only the row with the highest version of a table is updated", arguments: ["", ", UNIQUE (name, version)"])
+    func updatesHighest(constraint: String) throws {
+        try fixture.write { connection in
+            try connection.executeScript(
+                text: """
+                    CREATE TABLE tableVersion(id INTEGER PRIMARY KEY, name TEXT, version DOUBLE\(constraint));
+                    INSERT INTO tableVersion(name, version) VALUES
+                        ('chat', 1), ('CHAT', 1.2), ('draft', 0.5), ('draft', 1), ('contact', 2), ('attachment', 1);
+                    """)
+        }
+        try fixture.open()
+        let versions = try fixture.values("SELECT version FROM tableVersion WHERE id <= 4 ORDER BY id")
+        #expect(versions == ["1.0", "1.4", "0.5", "1.0"])
+        #expect(try fixture.open().migration.applied.isEmpty)
     }
 
     @Test(
