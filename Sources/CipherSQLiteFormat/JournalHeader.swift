@@ -51,7 +51,8 @@ package struct JournalHeader {
     /// - Parameter pageSize: The page size of the database, used if the journal does not contain one.
     package func segments(in journal: some ByteSource, pageSize other: Int = 0) throws -> [Segment] {
         let pageSize = pageSize == 0 ? other : pageSize
-        guard isHot, pageSize.isPageSize, isSectorSize else { return [] }
+        // SQLite expects a whole sector of 512 bytes before it has read the sector size.
+        guard isHot, journal.size >= 512, pageSize.isPageSize, isSectorSize else { return [] }
         let stride = Int64(pageSize + 8)
         var segments: [Segment] = []
         var offset: Int64 = 0

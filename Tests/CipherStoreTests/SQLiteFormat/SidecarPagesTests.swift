@@ -194,6 +194,23 @@ import Testing
         #expect(try JournalHeader(HeldBytes(spent))?.originalPages(in: HeldBytes(spent)) == nil)
     }
 
+    @Test("A journal shorter than 512 bytes is not played back, as by SQLite", arguments: [511, 512])
+    func shortJournal(length: Int) throws {
+        let (before, database, journal) = try journaled(pageSize: 512)
+        let grown = database + [UInt8](repeating: 0, count: max(0, before.count + 512 - database.count))
+        let short = Array(journal[..<length])
+        let path = try path("short-\(length).db")
+        try write(grown, path)
+        try write(short, path + "-journal")
+        let connection = try Connection(path: path, mode: .readWrite)
+        defer { connection.close() }
+        _ = try? connection.value(Int.self, "SELECT count(*) FROM sqlite_master")
+        let isPlayedBack = try bytes(path).count == before.count
+        #expect(isPlayedBack == (length == 512))
+        let header = try #require(try JournalHeader(HeldBytes(short)))
+        #expect(try (header.originalPages(in: HeldBytes(short)) != nil) == isPlayedBack)
+    }
+
     /// A partial rollback may leave any state: if SQLite cannot read it, the reader cannot either.
     private func expectSame(_ database: [UInt8], _ journal: [UInt8], _ comment: Comment) throws {
         guard let expected = try? bySQLite(database, journal, "-journal") else { return }
