@@ -345,7 +345,10 @@ struct RecordWorker {
         values.removeAll(keepingCapacity: true)
         var record = try RecordReader(payload, page: cell.page)
         while values.count < count {
-            guard let value = try record.next() else { return true }
+            guard let value = try record.next() else {
+                try record.checkRest(ofPayload: cell.length)
+                return true
+            }
             values.append(value)
         }
         try record.checkRest(ofPayload: cell.length)

@@ -4,6 +4,7 @@ internal import CipherPageOpening
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 import CipherTestSupport
+import Foundation
 import Testing
 
 /// The comparison of records: what it counts, what it leaves to SQL, and every way to damage a copy.
@@ -99,6 +100,29 @@ struct RecordProofTests {
         let outcome = try EncryptedCopy(script + "CREATE INDEX i ON t(b)").prove()
         #expect(outcome.comparedBySQL == 1)
         #expect(outcome.warnings == [])
+    }
+
+    @Test("A record whose header accounts only for the part of the payload on its own page is left to SQL")
+    func shortenedRecord() throws {
+        let copy = try EncryptedCopy(
+            "CREATE TABLE t(a); INSERT INTO t VALUES (zeroblob(4997)); ALTER TABLE t ADD COLUMN b;")
+        func shorten(_ page: inout [UInt8]) {
+            // The type of a blob of 4,997 bytes becomes that of one of 905 bytes.
+            let cell = page.cells[0]
+            #expect(Array(page[cell..<(cell + 6)]) == [0xa7, 0x08, 1, 3, 0xce, 0x16])
+            page.replaceSubrange((cell + 4)..<(cell + 6), with: [0x8e, 0x1e])
+        }
+        let root = try copy.root("t")
+        try copy.change(root) { shorten(&$0) }
+        let file = URL(filePath: copy.original.path)
+        var bytes = [UInt8](try Data(contentsOf: file))
+        let start = Int(root - 1) * 4_096
+        var page = Array(bytes[start..<(start + 4_096)])
+        shorten(&page)
+        bytes.replaceSubrange(start..<(start + 4_096), with: page)
+        try Data(bytes).write(to: file)
+        #expect(throws: (any Error).self) { try copy.prove(.engine) }
+        #expect(throws: (any Error).self) { try copy.prove() }
     }
 
     @Test("An index that SQLite can only search through equal keys is compared by SQL")
