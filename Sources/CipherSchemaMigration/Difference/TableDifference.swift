@@ -65,7 +65,10 @@ struct TableDifference {
                 reason: "\(constraint.text) is not added, because it needs a column that is not added")
         }
         let check = try RejectedRows(lint.counting, found, target)
-        findings += try check.duplicates(created)
+        let leftOut = wanted.columns.map { SQLName($0.name) }.filter { target.column($0) == nil }
+        // An index of a column that is not added is withheld.
+        findings += try check.duplicates(
+            created.filter { index in !leftOut.contains(where: SQLTokens(index.sql).contains(column:)) })
         try compareKeys(of: present, survivors.filter { $0.type != "index" || !isLost($0) } + created, target)
         try noteLosses(lossesOfReplaced(in: target), in: target)
         guard found.isOutdated || !target.isSame(as: existing) else { return }

@@ -253,6 +253,24 @@ struct LostIndexTests {
         #expect(try fixture.rows("PRAGMA integrity_check") == ["\(Value.text("ok"))"])
     }
 
+    @Test(
+        "A declared unique index of a column that is left out is withheld", arguments: ["(seq)", "(v) WHERE seq > 0"])
+    func withholdsUniqueIndex(rest: String) throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            "CREATE TABLE t(k TEXT PRIMARY KEY, v TEXT); INSERT INTO t VALUES ('007', 'b'), ('008', 'b')")
+        let source = WantedSource(statements: [
+            "CREATE TABLE t(k INTEGER, seq INTEGER NOT NULL DEFAULT 0, v TEXT, PRIMARY KEY (k, seq))",
+            "CREATE UNIQUE INDEX i ON t\(rest)",
+        ])
+        let report = try fixture.launch(source)
+        #expect(
+            report.withheld.map(\.reason).contains(
+                "the index i is not created, because the column seq is not added"))
+        #expect(try fixture.rows("SELECT k FROM t").count == 2)
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
+
     // MARK: With a column
 
     @Test("An index is dropped with a column only if it contains the column, and a unique one is named")
