@@ -36,6 +36,8 @@ public struct Engine: Sendable {
     package var checksTables: Bool { sqliteVersionNumber >= 3_033_000 }
     package var hasReturning: Bool { sqliteVersionNumber >= 3_035_000 }
     package var hasStrictTables: Bool { sqliteVersionNumber >= 3_037_000 }
+    /// Whether `ALTER TABLE ADD COLUMN` enforces the column's CHECK for the existing rows.
+    package var enforcesAddedChecks: Bool { sqliteVersionNumber >= 3_037_000 }
 
     /// Whether a checkpoint can lose the commits of another writer to a file in WAL mode.
     ///

@@ -78,8 +78,8 @@ struct TableDifference {
         let meanings = changedMeanings(target)
         findings += capturedStrings(in: survivors, target) + meanings
         noteLosses(existing.losses(in: target, indexes: indexKeys), in: target)
-        // Some engines do not enforce a CHECK when they add a column.
-        if meanings.isEmpty, check.knowsChecks, try addColumns(target) { return }
+        let enforcesChecks = Engine.current.enforcesAddedChecks || check.knowsChecks
+        if meanings.isEmpty, enforcesChecks, try addColumns(target) { return }
         let kept = survivors.filter { $0.type != "index" || !isLost($0) }
         for index in survivors where !kept.contains(index) {
             reasons.append("the index \(index.name) uses a dropped column and is also dropped")

@@ -256,6 +256,23 @@ struct PlanLintTests {
         #expect(try fixture.rows("SELECT a FROM t WHERE a IS NULL").isEmpty)
     }
 
+    @Test(
+        "A column whose default is not known in advance is added, although an index has an unregistered function",
+        .enabled(if: Engine.current.enforcesAddedChecks))
+    func addsUnknownDefault() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            """
+            CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('x'); CREATE INDEX i ON t(lower(a));
+            PRAGMA writable_schema = ON;
+            UPDATE sqlite_master SET sql = 'CREATE INDEX i ON t(unregistered(a))' WHERE name = 'i';
+            """)
+        let source = WantedSource(statements: ["CREATE TABLE t(a TEXT, b INTEGER DEFAULT 'x' CHECK (b <> 5))"])
+        #expect(try fixture.launch(source).titles == ["addColumn t.b"])
+        #expect(try fixture.rows("SELECT b FROM t") == ["\(Value.text("x"))"])
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
+
     @Test("Rows that violate the CHECK of a new column prevent the migration if its default is not known in advance")
     func enforcesUnknownDefaults() throws {
         let fixture = try MigrationFixture(
