@@ -129,7 +129,8 @@ struct TableDifference {
             existing.text.items.flatMap { $0.expressions(after: keyword) }.flatMap { expression -> [Plan.Finding] in
                 let all = SQLTokens(expression)
                 guard unchanged.contains(all.tokens.map(\.normalized)) else { return [] }
-                return all.tokens.filter(all.isInDoubleQuotes).compactMap { token in
+                let names = all.tokens.indices.filter { !all.isOtherName($0) }.map { all.tokens[$0] }
+                return names.filter(all.isInDoubleQuotes).compactMap { token in
                     let uses = [existing, target].map { table in
                         table.column(SQLName(token.content)) == nil ? "a string" : "the name of a column"
                     }

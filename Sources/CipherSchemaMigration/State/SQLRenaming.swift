@@ -76,11 +76,11 @@ extension SQLTokens {
     }
 
     private func isCall(_ index: Int) -> Bool {
-        tokens[index].kind == .word && index + 1 < tokens.count && tokens[index + 1].isKeyword("(")
+        index + 1 < tokens.count && tokens[index + 1].isKeyword("(")
     }
 
     /// Returns whether a token is a keyword, or the name of a function, an alias, the type of a CAST, or a collation.
-    private func isOtherName(_ index: Int) -> Bool {
+    func isOtherName(_ index: Int) -> Bool {
         isCall(index) || index > 0 && ["AS", "COLLATE"].contains(where: tokens[index - 1].isKeyword)
             || tokens[index].kind == .word && followsOperand(index)
     }

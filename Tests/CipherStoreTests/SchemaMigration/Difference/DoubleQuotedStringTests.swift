@@ -70,6 +70,23 @@ struct DoubleQuotedStringTests {
         #expect(error?.detail.contains("1 row of t would violate CHECK (a <> \"x\")") == true)
     }
 
+    static let otherNames =
+        [
+            ("b TEXT CHECK (CAST(a AS \"text\") <> '')", "text"), ("b TEXT CHECK (\"upper\"(a) <> '')", "upper"),
+            ("b TEXT CHECK (a <> '' COLLATE \"nocase\")", "nocase"),
+        ] + (Engine.current.hasGeneratedColumns ? [("g AS (\"upper\"(a))", "upper")] : [])
+
+    @Test("A new column may have the name of a function, a type or a collation in double quotes", arguments: otherNames)
+    func acceptsOtherNames(column: String, added: String) throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            "CREATE TABLE t(a TEXT, \(column)); CREATE INDEX i ON t(\"upper\"(a)); INSERT INTO t(a) VALUES ('v')")
+        let source = WantedSource(statements: ["CREATE TABLE t(a TEXT, \(column), \(added) TEXT)"], policy: .refuse)
+        #expect(try fixture.launch(source).titles == ["addColumn t.\(added)"])
+        #expect(try fixture.rows("SELECT a FROM t") == ["\(Value.text("v"))"])
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
+
     private static func use(_ isString: Bool) -> String { isString ? "a string" : "the name of a column" }
 
     @Test("A new column is added if the schema writes the string of this name in single quotes")
