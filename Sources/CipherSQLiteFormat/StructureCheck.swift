@@ -65,7 +65,10 @@ extension SchemaEntry {
     @usableFromInline var isVirtualTable: Bool { isTable && rootPage == 0 }
 
     /// Whether the entry's b-tree is that of a table with rowids; a table WITHOUT ROWID has an index b-tree.
-    @usableFromInline package var isRowIDTable: Bool {
+    ///
+    /// A comment with a parenthesis after the columns may hide the option, or look like it. The check then finds a fault
+    /// in a sound database.
+    @usableFromInline var isRowIDTable: Bool {
         guard isTable else { return false }
         // Only options such as WITHOUT ROWID follow the columns.
         let sql = sql.map(Self.ascii) ?? []

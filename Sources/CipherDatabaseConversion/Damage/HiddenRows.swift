@@ -40,7 +40,10 @@ enum HiddenRows {
         let unused = usage.lostPages.filter { $0 <= header.claimedPages ?? .max }
         guard unused.count > Int(header.freePages) - free else { return unfilled }
         // The pages of a WITHOUT ROWID table are of the same kind as those of an index.
-        let hasKeyedTables = !tables.allSatisfy(\.isRowIDTable)
+        let hasKeyedTables = try tables.contains { table in
+            guard let root = try pages.lend(table.rootPage, memory) else { return false }
+            return TreePage.Kind(rawValue: root.byte(0))?.isTable == false
+        }
         let hidden = try unused.filter { number in
             guard let bytes = try pages.lend(number, memory), PageShape(bytes).isTree,
                 let page = try? TreePage(bytes, number: number, pages.geometry)

@@ -46,6 +46,19 @@ struct HiddenRowsTests {
                 page.set32(overflows[1], page.big32(overflows[0]))
             }
         },
+        Damage(testDescription: "a root page of a table WITHOUT ROWID without its last leaf") { bytes, roots in
+            // The page ends as before the leaf was added.
+            try changePage(roots["words"], of: &bytes) { page in
+                let (count, start) = (page.big16(3), page.big16(5))
+                let cells = page.cells
+                #expect(page[0] == TreePage.Kind.indexInterior.rawValue && cells.last == start && count > 1)
+                let next = cells.dropLast().min() ?? 0
+                page.replaceSubrange(8..<12, with: page[start..<(start + 4)])
+                page.replaceSubrange(3..<5, with: [UInt8((count - 1) >> 8), UInt8((count - 1) & 255)])
+                page.replaceSubrange(5..<7, with: [UInt8(next >> 8), UInt8(next & 255)])
+                page.replaceSubrange(start..<next, with: [UInt8](repeating: 0, count: next - start))
+            }
+        },
         Damage(testDescription: "a leaf whose header counts too few cells") { bytes, roots in
             var leaf: UInt32 = 0
             try changePage(roots["b"], of: &bytes) { leaf = $0.big32($0.cells[2]) }
@@ -86,12 +99,14 @@ struct HiddenRowsTests {
                     CREATE TABLE a(id INTEGER PRIMARY KEY, x); CREATE TABLE b(id INTEGER PRIMARY KEY, x);
                     CREATE TABLE long(id INTEGER PRIMARY KEY, x);
                     CREATE TABLE keyed(k PRIMARY KEY) WITHOUT ROWID;
+                    CREATE TABLE words(k PRIMARY KEY) WITHOUT ROWID /* was: (k, v) */;
                     CREATE TRIGGER last AFTER INSERT ON a BEGIN DELETE FROM a WHERE id < 0; END;
                     WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400)
                     INSERT INTO a SELECT i, printf('a %090d', i) FROM n;
                     INSERT INTO b SELECT id, replace(x, 'a', 'b') FROM a;
                     INSERT INTO long VALUES (1, zeroblob(3200)), (2, randomblob(3200));
                     INSERT INTO keyed VALUES ('a'), ('b');
+                    INSERT INTO words SELECT printf('%0100d', id) FROM a WHERE id <= 60;
                     """)
         }
         var roots: [String: Int] = [:]
