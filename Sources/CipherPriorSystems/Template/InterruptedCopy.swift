@@ -45,7 +45,8 @@ package struct InterruptedCopy {
         guard isLink || !SmallFile.isSame(template.file, copy.database) else {
             throw StoreError(
                 .configuration, path: template.file,
-                "the template has the name of the copy that the app's own upgrade made, and this copy is removed",
+                "the template has the same name as the copy that the app's own upgrade made, and CipherStore removes that "
+                    + "copy",
                 advice: "move the template to another folder, or set template.temporary to another name",
                 changed: .nothing)
         }
@@ -363,8 +364,8 @@ package struct InterruptedCopy {
     }
 
     private var ambiguityNote: String {
-        "\(copy.database) is in plaintext and was not removed: it may be left by an upgrade of the app, or be another "
-            + "account's database"
+        "\(copy.database) is in plaintext and was not removed: it may have been left by an upgrade of the app, or may be "
+            + "another account's database"
     }
 
     /// Returns what shows that the file has another origin, or that it has rows that the database lacks; `nil` if

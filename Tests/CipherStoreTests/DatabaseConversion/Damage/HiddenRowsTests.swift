@@ -98,7 +98,7 @@ struct HiddenRowsTests {
                     PRAGMA page_size = \(pageSize); PRAGMA auto_vacuum = \(autoVacuum); PRAGMA encoding = '\(encoding)';
                     CREATE TABLE a(id INTEGER PRIMARY KEY, x); CREATE TABLE b(id INTEGER PRIMARY KEY, x);
                     CREATE TABLE long(id INTEGER PRIMARY KEY, x);
-                    CREATE TABLE keyed(k PRIMARY KEY) WITHOUT ROWID;
+                    CREATE TABLE keyed(k PRIMARY KEY) WITHOUT ROWID /* was: (k, v) */;
                     CREATE TABLE words(k PRIMARY KEY) WITHOUT ROWID /* was: (k, v) */;
                     CREATE TRIGGER last AFTER INSERT ON a BEGIN DELETE FROM a WHERE id < 0; END;
                     WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400)
