@@ -46,7 +46,7 @@ package struct Preflight {
         guard FileSystem.canTakeOwner(status) else {
             throw StoreError(
                 .permission, path: paths.database,
-                "the file belongs to another user, but the new file must have the same owner",
+                "the file belongs to another user, and this process cannot give the new file the same owner",
                 advice: "run the conversion as the owner of the file")
         }
         guard FileSystem.canWriteInFolder(paths.folder) else {
