@@ -70,7 +70,7 @@ enum HiddenRows {
         return trees.compactMap { root, name, content in
             guard let pages = pages[root], let first = pages.first else { return nil }
             let others = pages.count - 1
-            let rest = others == 0 ? "" : ", and on \(others) other page\(others == 1 ? "" : "s") of it,"
+            let rest = others == 0 ? "" : ", and on \(others) other page\(others == 1 ? "" : "s"),"
             return "the rows and the free space on page \(first) of \(name)\(rest) do not add up to the content of the "
                 + "page: \(content) may be missing or wrong"
         }

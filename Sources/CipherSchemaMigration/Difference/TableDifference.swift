@@ -138,7 +138,7 @@ struct TableDifference {
                     return Plan.Finding(
                         severity, table: existing.name,
                         message: "\(keyword) (\(expression)) of \(existing.name) contains \"\(token.content)\" as "
-                            + "\(uses[0]), which the migration would make \(uses[1])")
+                            + "\(uses[0]), which the migration would turn into \(uses[1])")
                 }
             }
         }
