@@ -33,7 +33,7 @@ struct DoubleQuotedStringTests {
         let wanted = "CREATE TABLE t(a TEXT, \(column)\(isAdded ? ", x TEXT" : ""))"
         let error = try storeError { try fixture.launch(WantedSource(statements: [wanted], policy: .allow)) }
         #expect(error?.code == .migration)
-        let finding = "AS (a || \"x\") of t contains \"x\" as \(old), which the migration would make \(new)"
+        let finding = "AS (a || \"x\") of t contains \"x\" as \(old), which the migration would turn into \(new)"
         #expect(error?.detail.contains(finding) == true)
         #expect(try fixture.bytes() == before)
     }
@@ -49,7 +49,7 @@ struct DoubleQuotedStringTests {
         }
         var source = WantedSource(statements: [table(isAdded)], policy: .refuse)
         let finding =
-            "CHECK (a <> \"x\") of t contains \"x\" as \(Self.use(isAdded)), which the migration would make "
+            "CHECK (a <> \"x\") of t contains \"x\" as \(Self.use(isAdded)), which the migration would turn into "
             + Self.use(!isAdded)
         let refused = try fixture()
         #expect(try storeError { try refused.launch(source) }?.detail.contains(finding) == true)
