@@ -217,6 +217,12 @@ import Testing
         try log.write(to: URL(filePath: file.path + "-wal"))
         let refused = try LegacyFile(copying: file.path)
         #expect(try storeError { try open(refused, Self.configuration(.refuse)) }?.code == .corrupt)
+        let repair = try storeError {
+            try EncryptedStore.baselineBlocking(
+                Self.configuration(onDamage), directory: refused.folder.url, keyProvider: TestKeys.provider())
+        }
+        #expect(repair?.code == .corrupt)
+        #expect(try Data(contentsOf: URL(filePath: refused.path + "-wal")) == log)
         let opened = try open(file, Self.configuration(onDamage))
         #expect(opened.report.outcome == .opened)
         #expect(opened.report.warnings.contains { $0.contains("app.db-damaged") }, "\(opened.report.warnings)")
