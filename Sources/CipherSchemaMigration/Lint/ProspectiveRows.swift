@@ -44,7 +44,7 @@ struct ProspectiveRows {
     }
 
     /// Returns the SQL of a column's future value; `nil` if the value changes with the column's type or is computed
-    /// again, so that it is known only after the change.
+    /// again, so that it is known only after the change, or if its collation's name is not Unicode.
     private func value(of column: ColumnState) throws -> String? {
         let name = SQLName(column.name)
         // SQLite does not accept these as the name of a column of a subquery.
@@ -55,7 +55,9 @@ struct ProspectiveRows {
         let isColumn = value == found.column(name).map(SQL.quoted(column:))
         let collation = target.facts.collations[name]
         if collation != found.shape.facts.collations[name] || collation != nil && !isColumn {
-            value += " COLLATE " + (collation?.first.map { String(decoding: $0.bytes, as: UTF8.self) } ?? "binary")
+            let bytes = collation?.first?.bytes.map(\.self) ?? Array("binary".utf8)
+            guard let text = String(validating: bytes, as: UTF8.self) else { return nil }
+            value += " COLLATE " + text
         }
         return "\(value) AS \(SQL.quoted(identifier: column.name))"
     }
