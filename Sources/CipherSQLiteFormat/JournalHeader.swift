@@ -35,6 +35,8 @@ package struct JournalHeader {
         package let pageSize: Int
         /// Whether the header states how many records were synced.
         let isCounted: Bool
+        /// Whether the journal ends before the stated number of records.
+        let isCut: Bool
 
         /// The offset in a record at which the page begins, after its number.
         package static let pageOffset = 4
@@ -60,10 +62,12 @@ package struct JournalHeader {
             let first = offset + sector
             // A writer that does not sync stores no count; its records continue to the end.
             let count = header.big32(8) == .max ? .max : Int64(header.big32(8))
-            let end = count > (journal.size - first) / stride ? journal.size : first + count * stride
+            let isCut = count > (journal.size - first) / stride
+            let end = isCut ? journal.size : first + count * stride
             segments.append(
                 Segment(
-                    first: first, end: end, sum: header.big32(12), pageSize: pageSize, isCounted: count != .max))
+                    first: first, end: end, sum: header.big32(12), pageSize: pageSize, isCounted: count != .max,
+                    isCut: isCut))
             offset = max(first, (end + sector - 1) / sector * sector)
         }
         return segments
@@ -103,8 +107,8 @@ package struct JournalHeader {
         return versions(offsets, pageSize)
     }
 
-    /// Returns whether a record of a plaintext database's journal is damaged, so that SQLite restores only the pages
-    /// before it, and mixes them with pages of the unfinished transaction.
+    /// Returns whether a record of a plaintext database's journal is damaged or missing, so that SQLite restores only the
+    /// pages before it, and mixes them with pages of the unfinished transaction.
     ///
     /// A record with a wrong checksum alone is no damage: if the power fails while the journal is being synced, such a
     /// record remains, but no page of its segment has been changed in the database yet. Once one has, or another segment
@@ -118,7 +122,7 @@ package struct JournalHeader {
         let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: pageSize + 8, alignment: 16)
         defer { memory.deallocate() }
         for (number, segment) in segments.enumerated() where segment.isCounted {
-            var (isBroken, isWritten) = (false, number + 1 < segments.count)
+            var (isBroken, isWritten) = (segment.isCut, number + 1 < segments.count)
             for position in stride(from: segment.first, through: segment.end - segment.stride, by: Int(segment.stride))
             {
                 guard let record = try journal.lend(at: position, count: pageSize + 8, memory) else { break }

@@ -81,8 +81,11 @@ import Testing
             only.replaceSubrange(8..<12, with: count)
             #expect(try !Self.isDamaged(only, of: database))
         }
+        let cut = Array(journal[..<Int(segments[0].end - 300)])
+        #expect(try !Self.isDamaged(cut, of: before))
+        #expect(try Self.isDamaged(cut, of: database))
         try Self.write(before, file.path)
-        try Self.write(Array(journal[..<Int(segments[0].end - 300)]), file.path + "-journal")
+        try Self.write(cut, file.path + "-journal")
         let report = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run()
         #expect(report.outcome == .encrypted && report.rows == 200)
     }
