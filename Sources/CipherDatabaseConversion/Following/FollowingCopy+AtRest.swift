@@ -44,7 +44,7 @@ extension FollowingCopy {
             let status = try FileSystem.status(paths.database)
         else {
             throw StoreError.busy(
-                paths.database, "another connection, in this process or another one, is using the database",
+                paths.database, "another connection, in this or another process, is using the database",
                 retry: .afterClosing)
         }
         let file = try DatabaseFile(path: paths.database)

@@ -91,7 +91,7 @@ package struct ShadowProof {
             guard case .cannotTell = ownership, try inspector.header().isWriteAheadLog else { return nil }
             let file = try DatabaseFile(path: paths.database, access: .readWrite)
             if file.whileUnused(timeout: upgrade.options.busyTimeout, {}) != nil { return nil }
-            return Self.inUse("another connection, in this process or another one, is using the database")
+            return Self.inUse("another connection, in this or another process, is using the database")
         } catch let error as StoreError where error.code == .busy {
             return Self.inUse(error.detail)
         }

@@ -58,8 +58,8 @@ struct RecoverySummary {
         }
         if found.orphanedPages > 0 {
             notes.append(
-                "the rows on \(Self.counted(found.orphanedPages, "page")) that no other page refers to were assigned "
-                    + "to this table")
+                "the rows on \(Self.counted(found.orphanedPages, "page")) without a reference from another page were "
+                    + "assigned to this table")
         }
         if !found.lostPages.isEmpty || found.lacksRows, let indexed = found.indexedRows,
             !recovered.rebuilt.contains(number)
@@ -89,7 +89,7 @@ struct RecoverySummary {
                 hasTemplate
                     ? "pages of the schema are damaged; the missing definitions were taken from the template or the "
                         + "configuration"
-                    : "pages of the schema are damaged; rows of tables whose definitions are lost are in the table "
+                    : "pages of the schema are damaged; if the definition of a table is lost, its rows are in the table "
                         + "\(recovered.apartName). To assign these rows to their tables, recover again with a "
                         + "configuration or a template (an undamaged database with the same schema)")
         }

@@ -132,13 +132,13 @@ struct HalfDoneStep {
         guard let count else {
             throw StoreError.halfDone(
                 path,
-                "\(name) has run only in part, but the database does not match any intermediate state of the step")
+                "only part of \(name) has run, but the database does not match any intermediate state of the step")
         }
         return Set((0..<count).filter { passages[$0].traits.isDefinition })
     }
 
     private func differs(_ passage: StepSchemas.Passage, _ detail: String) -> StoreError {
         .halfDone(
-            path, "some objects that \(passage.statement.place) creates already exist, but \(detail)")
+            path, "some objects created by \(passage.statement.place) already exist, but \(detail)")
     }
 }

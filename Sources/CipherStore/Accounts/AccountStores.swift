@@ -251,7 +251,7 @@ public actor AccountStores {
                 throw StoreError(
                     .nameTaken, path: interrupted.copy.database,
                     "the account's database was removed, but this file may contain the account's rows in plaintext: "
-                        + "the app's own upgrade may have left it; it may also be another account's database",
+                        + "it may be a copy left by the app's own upgrade, or another account's database",
                     advice: "delete this file if it belongs to the removed account")
             }
         }

@@ -10,10 +10,11 @@ extension Command {
         options: [ReportCommand.html, ReportCommand.against],
         notes: [
             "report counts the files that were processed, had already been processed, or failed. Only the latest "
-                + "result of each file counts. It also prints the number of bytes, the time, the kinds of failures, "
+                + "result of each file is used. report also prints the number of bytes, the time, the kinds of failures, "
                 + "the slowest files, the shards that did not finish, and the files that were assigned to two shards.",
-            "The exit status is the number of databases that failed, or 63 if 63 or more failed. If none failed, but a "
-                + "shard or a database is missing from the reports or a shard did not finish, the exit status is 75.",
+            "The exit status is the number of databases that failed, or 63 if 63 or more failed. If no database failed "
+                + "but the reports are incomplete, the exit status is 75. Reports are incomplete if a shard or a database "
+                + "is missing from them, or if a shard did not finish.",
         ],
         examples: ["report shard-*.jsonl", "report shard-*.jsonl --html report.html --against tenants"],
         isToldByStatus: true,
