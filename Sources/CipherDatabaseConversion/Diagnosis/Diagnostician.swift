@@ -136,8 +136,9 @@ package struct Diagnostician {
         if hasRandomPages, content.plainStart > 0 {
             return diagnosis.add(
                 .damagedFirstPage,
-                "the first \(content.plainStart) bytes of the file are not encrypted, although the rest seems to be; "
-                    + "the salt that was stored there is lost, and no passphrase can be tried without it",
+                "the first \(content.plainStart) bytes of the file are not encrypted, but the rest seems to be "
+                    + "encrypted; the salt that was stored in these bytes is lost, and no passphrase can be tried "
+                    + "without it",
                 StoreError.damageAdvice)
         }
         if let what = content.name.map({ "it looks like \($0)" }) ?? content.unnamed(probe.hasPlaintextHeader) {

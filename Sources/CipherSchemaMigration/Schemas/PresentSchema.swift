@@ -124,7 +124,7 @@ struct PresentSchema {
             Plan.Operation(
                 .dropTable, table: table.shape.name,
                 sql: ["DROP TABLE \(SQL.quoted(identifier: table.shape.name))"],
-                reason: "the table contains no rows, and another table is renamed to its name"))
+                reason: "the table contains no rows, and the migration gives its name to another table"))
     }
 
     // MARK: Columns

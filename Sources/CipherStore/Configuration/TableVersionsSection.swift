@@ -63,7 +63,7 @@ extension ConfigurationNode {
         case .boolean, .list, .dictionary, .other: number = nil
         }
         guard let number, number >= 0, number < 1e15 else {
-            throw failure(sentence: "\(subject) must be a number, 0 or greater, such as 1.4")
+            throw failure(sentence: "\(subject) must be a number of at least 0, such as 1.4")
         }
         return number
     }

@@ -122,7 +122,7 @@ extension EncryptedStore {
         _ = try writer.runBlocking(.outside) { try $0.checkpointer?.truncateLog() }
         guard try logIsTooLong() else { return }
         throw StoreError.busy(
-            path, "the write-ahead log is longer than the database, and reads prevent it from being emptied",
+            path, "the write-ahead log is longer than the database, and active readers prevent it from being emptied",
             retry: .afterReads)
     }
 

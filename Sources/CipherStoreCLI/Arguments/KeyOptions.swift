@@ -24,7 +24,7 @@ struct KeyOptions: Sendable {
         named = name
         file = Option(
             "\(prefix)-file", value: "FILE", kind: .file,
-            "Read \(name) from a file that only its owner can read. If FILE is -, read it from standard input "
+            "Read \(name) from a file that only its owner can read. If FILE is -, read \(name) from standard input "
                 + "or, on a terminal, prompt for a passphrase.")
         environment = Option(
             "\(prefix)-env", value: "VAR", kind: .variable, "Read \(name) from an environment variable.")
@@ -77,8 +77,8 @@ struct KeyOptions: Sendable {
         guard isRawKey(text) else { return }
         throw CommandFailure.usage(
             "\(place) takes \(expected), not the key itself",
-            advice: "put the key in a file, or specify --\(key.file.name) - and type the key, because other users "
-                + "can read the command line")
+            advice: "other users can read the command line, so put the key in a file, or specify "
+                + "--\(key.file.name) - and type the key")
     }
 
     /// Returns whether a text is a raw key, with or without `x'…'`, which no message may repeat, and not the path of a
