@@ -72,7 +72,7 @@ struct SeedRows {
             .warning, table: self.table, count: count,
             message:
                 "\(count) template row\(count == 1 ? "" : "s") will not be added to \(self.table), because the "
-                + "user's rows with different keys already have the same unique values")
+                + "database already contains the same unique values in rows that have different keys")
     }
 
     private static let seeds = "temp.cipherstore_seeds"
