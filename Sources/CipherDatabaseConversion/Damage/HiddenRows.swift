@@ -71,8 +71,8 @@ enum HiddenRows {
             guard let pages = pages[root], let first = pages.first else { return nil }
             let others = pages.count - 1
             let rest = others == 0 ? "" : ", and on \(others) other page\(others == 1 ? "" : "s"),"
-            return "the rows and the free space on page \(first) of \(name)\(rest) do not add up to the content of the "
-                + "page: \(content) may be missing or wrong"
+            return "the rows and the free space on page \(first) of \(name)\(rest) do not exactly fill the page's "
+                + "content area: \(content) may be missing or wrong"
         }
     }
 }

@@ -58,8 +58,8 @@ struct RecoverySummary {
         }
         if found.orphanedPages > 0 {
             notes.append(
-                "the rows on \(Self.counted(found.orphanedPages, "page")) without a reference from another page were "
-                    + "assigned to this table")
+                "this table was assigned the rows on \(Self.counted(found.orphanedPages, "page")) that no other "
+                    + "page refers to")
         }
         if !found.lostPages.isEmpty || found.lacksRows, let indexed = found.indexedRows,
             !recovered.rebuilt.contains(number)

@@ -59,7 +59,7 @@ extension ConnectionQueue: Awaitable {
         guard !caller.holds(identity) else {
             throw StoreError(
                 .misuse, path: path,
-                "a closure that is running in the store called the same store, so the call would never return",
+                "the store was called from a closure that it is running, so the call would never return",
                 advice: "use the connection that was passed to the closure")
         }
         try note(caller, waitsFor: awaited, path)
