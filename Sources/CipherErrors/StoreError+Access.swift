@@ -2,7 +2,7 @@ extension StoreError {
     /// The access that the user needs.
     package enum Access: String {
         case search = "search permission (x) on each folder in the path"
-        case read = "read access"
+        case read = "read access; only root and the owner of the file can convert the database"
         case write = "write access"
         case readAndWrite = "read and write access"
         case writeWithFolder = "write access to the file and its folder"

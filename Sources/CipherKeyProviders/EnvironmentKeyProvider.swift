@@ -35,6 +35,7 @@ public struct EnvironmentKeyProvider: KeyProvider {
 
 extension EnvironmentKeyProvider: KeyTextSource {
     package func keyText(database: String) throws -> SecretBytes {
+        try KeyText.refuseKey(variable, as: "the name of an environment variable", database: database)
         guard let text = environment(variable) else {
             throw StoreError(
                 .keyUnavailable, "the environment variable \(variable) is not set",

@@ -71,6 +71,7 @@ public struct FileKeyProvider: KeyProvider {
     }
 
     private func readText(database: String, durably: Bool) throws -> SecretBytes {
+        try KeyText.refuseKey(path, as: "the path of a key file", database: database)
         // This is checked before the file is opened, because closing a database file here would drop SQLite's locks on
         // it.
         if SmallFile.isSame(path, database) {

@@ -1,6 +1,7 @@
 package import CipherPrimitives
 internal import CipherErrors
 package import CipherSQLite
+internal import CipherSystemFiles
 
 /// The single conversion from text to a key, for every provider that reads text.
 package enum KeyText {
@@ -17,6 +18,24 @@ package enum KeyText {
         } catch let error as KeyError {
             throw StoreError(error, origin: origin, path: path)
         }
+    }
+
+    /// Returns whether a text is a raw key, with or without `x'…'`, and not the path of a file.
+    package static func isRawKey(_ text: String) -> Bool {
+        let isMarked = text.lowercased().hasPrefix("x'") && text.hasSuffix("'")
+        let digits = isMarked ? text.dropFirst(2).dropLast() : text[...]
+        guard digits.count >= 32, digits.allSatisfy(\.isHexDigit) else { return false }
+        return isMarked || [64, 96].contains(digits.count) && (try? FileSystem.exists(text)) != true
+    }
+
+    /// Refuses a raw key where a provider expects a name, because names appear in errors and on the disk.
+    ///
+    /// - Throws: ``StoreError`` with the code `keyUnavailable`, which does not repeat the key.
+    package static func refuseKey(_ name: String, as expected: String, database: String?) throws {
+        guard isRawKey(name) else { return }
+        throw StoreError(
+            .keyUnavailable, path: database, "the key provider takes \(expected), but was given the key itself",
+            advice: "store the key, and pass \(expected)")
     }
 }
 

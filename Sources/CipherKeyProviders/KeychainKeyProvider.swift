@@ -26,17 +26,17 @@
         ///   before the first unlock, `keyStoreUnavailable` if the keychain reports another failure, and
         ///   `keyMalformed`.
         public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
-            if let key = try stored() { return key }
+            if let key = try stored(database) { return key }
             guard createIfMissing, purpose == .createOrExisting else { throw missing() }
             try store()
             // If another process was faster, its key is used.
-            guard let key = try stored() else { throw missing() }
+            guard let key = try stored(database) else { throw missing() }
             return key
         }
 
         /// Returns the keychain's key; `nil` if there is none and one may be created.
         public func plannedKey(database: String) throws -> CipherKey? {
-            if let key = try stored() { return key }
+            if let key = try stored(database) { return key }
             guard createIfMissing else { throw missing() }
             return nil
         }
@@ -60,7 +60,8 @@
             ]
         }
 
-        private func stored() throws -> CipherKey? {
+        private func stored(_ database: String) throws -> CipherKey? {
+            try KeyText.refuseKey(name, as: "the name of a key in the keychain", database: database)
             let query = item.merging([kSecReturnData: true, kSecMatchLimit: kSecMatchLimitOne]) { $1 }
             var found: CFTypeRef?
             let status = SecItemCopyMatching(query as CFDictionary, &found)

@@ -25,11 +25,12 @@ public struct SystemdCredentialKeyProvider: KeyProvider {
     /// - Throws: ``StoreError`` with the code `keyUnavailable` if systemd provided no such credential, and
     ///   `keyMalformed` if it is not a valid key.
     public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
-        let (text, path) = try read()
+        let (text, path) = try read(database)
         return try KeyText.parse(text, origin: "the systemd credential \(name)", path: path)
     }
 
-    private func read() throws -> (text: SecretBytes, path: String) {
+    private func read(_ database: String) throws -> (text: SecretBytes, path: String) {
+        try KeyText.refuseKey(name, as: "the name of a systemd credential", database: database)
         if let fault = FileName.fault(of: name) {
             throw StoreError(
                 .keyUnavailable, "the name of the systemd credential \(fault)",
@@ -58,7 +59,7 @@ public struct SystemdCredentialKeyProvider: KeyProvider {
 }
 
 extension SystemdCredentialKeyProvider: KeyTextSource {
-    package func keyText(database: String) throws -> SecretBytes { try read().text }
+    package func keyText(database: String) throws -> SecretBytes { try read(database).text }
 }
 
 extension KeyProvider where Self == SystemdCredentialKeyProvider {

@@ -23,7 +23,7 @@ public struct SecretServiceKeyProvider: KeyProvider {
     ///   `keyStoreLocked`; `keyStoreUnavailable` if there is no libsecret, session bus or service, or if the service
     ///   denies the request; and `keyMalformed`.
     public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
-        let session = try session()
+        let session = try session(database)
         if let key = try stored(session) { return key }
         guard createIfMissing, purpose == .createOrExisting else { throw missing() }
         return try KeyCreationLock.withLock {
@@ -43,7 +43,7 @@ public struct SecretServiceKeyProvider: KeyProvider {
 
     /// Returns the store's key; `nil` if the store is unlocked, has none, and one may be created.
     public func plannedKey(database: String) throws -> CipherKey? {
-        if let key = try stored(session()) { return key }
+        if let key = try stored(session(database)) { return key }
         guard createIfMissing else { throw missing() }
         return nil
     }
@@ -61,7 +61,8 @@ public struct SecretServiceKeyProvider: KeyProvider {
 
     private func missing() -> StoreError { .noKey(named: name, in: "the desktop keyring") }
 
-    private func session() throws -> SecretServiceSession {
+    private func session(_ database: String? = nil) throws -> SecretServiceSession {
+        try KeyText.refuseKey(name, as: "the name of a key in the desktop keyring", database: database)
         guard !name.isEmpty, !name.utf8.contains(0) else {
             throw StoreError(
                 .keyUnavailable, "the name of the key in the desktop keyring is empty or contains a NUL character",

@@ -50,7 +50,8 @@ package struct FileBackup {
                 if let links = try? FileSystem.status(paths.database)?.links, links > 1 {
                     report.warnings.append(
                         "the database has \(links == 2 ? "1 other hard link" : "\(links - 1) other hard links"): if a "
-                            + "log or journal is named after another link, the backup does not contain the changes in that file")
+                            + "log or journal is named after another link, the backup does not contain the changes in "
+                            + "that file")
                 }
                 return report
             }

@@ -5,15 +5,21 @@ package import CipherSQLite
 /// for the name of its folder.
 package struct KeyFileTemplate: KeyTextSource, InputFiles {
     private let template: String
+    private let file: @Sendable (String) -> FileKeyProvider
 
     private static var placeholder: Regex<(Substring, Substring)> {
         /\{(name|folder)\}/.matchingSemantics(.unicodeScalar)
     }
 
     /// Creates a template; `nil` if the path has no placeholder and names a single key file.
-    package init?(_ path: String) {
+    ///
+    /// - Parameter file: Returns the provider of the key file at a path.
+    package init?(
+        _ path: String, file: @escaping @Sendable (String) -> FileKeyProvider = { FileKeyProvider(path: $0) }
+    ) {
         guard path.contains(Self.placeholder) else { return nil }
         template = path
+        self.file = file
     }
 
     /// Returns the first text in braces in a path that is not a placeholder, such as `{tenant}`; `nil` if there is
@@ -35,7 +41,7 @@ package struct KeyFileTemplate: KeyTextSource, InputFiles {
         try file(for: database).keyText(database: database)
     }
 
-    private func file(for database: String) -> FileKeyProvider { KeyOptions.keyFile(path(for: database)) }
+    private func file(for database: String) -> FileKeyProvider { file(path(for: database)) }
 
     package func inputFiles(for database: String) -> [String] { [path(for: database)] }
 

@@ -7,21 +7,30 @@ internal import CipherSystemFiles
 /// The options that specify where a key is.
 struct KeyOptions: Sendable {
     /// The key of the database.
-    static let key = KeyOptions(prefix: "key", named: "the key")
+    static let key = KeyOptions(prefix: "key", named: "the key") {
+        "if the database is plaintext, run cipherstore keygen \($0) to create a key; if it is encrypted, specify the "
+            + "file that contains its key"
+    }
     /// The key that the database will have.
-    static let newKey = KeyOptions(prefix: "new-key", named: "the new key")
-
+    static let newKey = KeyOptions(prefix: "new-key", named: "the new key") {
+        "run cipherstore keygen \($0) to create a key, or specify the file that contains the new key"
+    }
     /// The key of the backup to restore.
-    static let backupKey = KeyOptions(prefix: "backup-key", named: "the backup's key")
+    static let backupKey = KeyOptions(prefix: "backup-key", named: "the backup's key") { _ in
+        "specify the file that contains the backup's key"
+    }
 
     private let named: String
+    /// The advice for a key file that does not exist, whose path it is given.
+    private let adviceForMissingFile: @Sendable (String) -> String
     private let file: Option
     private let environment: Option
     private let credential: Option
     private let secretService: Option
 
-    private init(prefix: String, named name: String) {
+    private init(prefix: String, named name: String, adviceForMissingFile: @escaping @Sendable (String) -> String) {
         named = name
+        self.adviceForMissingFile = adviceForMissingFile
         file = Option(
             "\(prefix)-file", value: "FILE", kind: .file,
             "Read \(name) from a file that only its owner can read. If FILE is -, read \(name) from standard input "
@@ -62,7 +71,7 @@ struct KeyOptions: Sendable {
         }
         if let path = invocation[file] {
             if path == "-" { return try Self.typed(invocation) }
-            return KeyFileTemplate(path) ?? Self.keyFile(path)
+            return KeyFileTemplate(path, file: keyFile) ?? keyFile(path)
         }
         if let variable = invocation[environment] { return .environment(variable) }
         if let name = invocation[credential] { return .systemdCredential(name) }
@@ -74,28 +83,16 @@ struct KeyOptions: Sendable {
     ///
     /// - Throws: ``CommandFailure`` with the code `usage`, which does not repeat the key.
     static func refuseKey(_ text: String, as place: String, _ expected: String) throws {
-        guard isRawKey(text) else { return }
+        guard KeyText.isRawKey(text) else { return }
         throw CommandFailure.usage(
             "\(place) takes \(expected), not the key itself",
             advice: "other users can read the command line, so put the key in a file, or specify "
                 + "--\(key.file.name) - and type the key")
     }
 
-    /// Returns whether a text is a raw key, with or without `x'…'`, which no message may repeat, and not the path of a
-    /// file.
-    private static func isRawKey(_ text: String) -> Bool {
-        let isMarked = text.lowercased().hasPrefix("x'") && text.hasSuffix("'")
-        let digits = isMarked ? text.dropFirst(2).dropLast() : text[...]
-        guard digits.count >= 32, digits.allSatisfy(\.isHexDigit) else { return false }
-        return isMarked || [64, 96].contains(digits.count) && (try? FileSystem.exists(text)) != true
-    }
-
     /// Returns the provider of a key file, with advice for the command line.
-    static func keyFile(_ path: String) -> FileKeyProvider {
-        FileKeyProvider(
-            path: path,
-            advice: "if the database is plaintext, run cipherstore keygen \(path) to create a key; if it is encrypted, "
-                + "specify the file that contains its key")
+    @Sendable private func keyFile(_ path: String) -> FileKeyProvider {
+        FileKeyProvider(path: path, advice: adviceForMissingFile(path))
     }
 
     /// Reads the key on standard input.

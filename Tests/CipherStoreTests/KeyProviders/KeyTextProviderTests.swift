@@ -1,6 +1,7 @@
 internal import CipherErrors
 internal import CipherKeyProviders
 internal import CipherSQLite
+internal import CipherSecretServiceKeys
 import CipherTestSupport
 import Foundation
 import Testing
@@ -106,5 +107,25 @@ struct KeyTextProviderTests {
         let error = #expect(throws: StoreError.self) { try provider.key(for: .existing, database: "app.db") }
         #expect(error?.code == .keyUnavailable)
         #expect(error?.advice.contains("LoadCredential=db-key") == true)
+    }
+
+    @Test(
+        "A raw key in place of a name or path is refused and not repeated, and no key file is created",
+        arguments: ["x'\(String(repeating: "c0ffee11", count: 8))'", String(repeating: "c0ffee11", count: 12)])
+    func keyAsName(key: String) throws {
+        let providers: [any KeyProvider] = [
+            .file(key, createIfMissing: true), .environment(key), .systemdCredential(key),
+            .secretService(key, createIfMissing: true),
+        ]
+        for provider in providers {
+            let error = #expect(throws: StoreError.self) {
+                try provider.key(for: .createOrExisting, database: "app.db")
+            }
+            #expect(error?.code == .keyUnavailable)
+            #expect(error?.detail.hasSuffix("but was given the key itself") == true, "\(error?.code as Any)")
+            #expect(error?.description.hasPrefix("app.db: ") == true)
+            #expect(error?.description.contains("c0ffee") == false)
+        }
+        #expect(!FileManager.default.fileExists(atPath: key))
     }
 }
