@@ -23,8 +23,8 @@ struct StepPolicy {
         let steps = refused.map(\.step).reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
         throw StoreError(
             .destructiveChanges, path: path,
-            "the app's own migration steps would lose data, and destructiveChanges is set to "
-                + "\(destructiveChanges.rawValue): "
+            "destructiveChanges is set to \(destructiveChanges.rawValue), but the app's own migration steps would lose "
+                + "data: "
                 + refused.map(\.loss.message).joined(separator: "; "),
             advice:
                 "correct the steps, or list them in destructiveSteps if the loss is intentional: "

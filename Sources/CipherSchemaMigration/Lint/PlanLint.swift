@@ -20,7 +20,7 @@ struct PlanLint {
         guard policy == .refuse, !destructive.isEmpty else { return }
         throw StoreError(
             .destructiveChanges, path: path,
-            "the schema migration would lose data, and destructiveChanges is set to refuse: \(list(destructive))",
+            "destructiveChanges is set to refuse, but the schema migration would lose data: \(list(destructive))",
             advice: "set destructiveChanges to withhold or allow, or correct the schema", changed: .nothing)
     }
 
