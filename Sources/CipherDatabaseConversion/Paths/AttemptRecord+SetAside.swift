@@ -26,7 +26,7 @@ extension AttemptRecord {
     /// Returns the path of a log or journal that was set aside, if the files were copied afterwards.
     ///
     /// Copies have other inodes, so they do not show whether the swap came first. The recovered database is encrypted
-    /// with a new salt, so a database that still begins like the damaged one may be the damaged one.
+    /// anew, so a database that has a page in common with the damaged one is the damaged one, perhaps changed since.
     func copiedSidecar(_ folder: Folder, _ paths: DatabasePaths) throws -> String? {
         guard let keptAs, let status = try folder.status(paths.name), status.isRegular,
             status.identity.inode != original, status.identity.inode != copy
@@ -35,11 +35,28 @@ extension AttemptRecord {
         guard let ending = try Self.sidecarEndings.first(where: { try folder.status(kept + $0) != nil }) else {
             return nil
         }
-        func start(_ name: String) throws -> [UInt8] {
-            try DatabaseFile(path: FileName.sibling(name, of: paths.database)).read(at: 0, count: 16)
+        if try folder.status(kept)?.isRegular == true,
+            try !Self.sharePage(paths.database, FileName.sibling(kept, of: paths.database))
+        {
+            return nil
         }
-        if try folder.status(kept)?.isRegular == true, try start(kept) != start(paths.name) { return nil }
         return FileName.sibling(kept + ending, of: paths.database)
+    }
+
+    /// Returns whether two databases have a page in common, or at least a part that has the size of the smallest page.
+    private static func sharePage(_ path: String, _ other: String) throws -> Bool {
+        let files = try (DatabaseFile(path: path), DatabaseFile(path: other))
+        let (chunk, page) = (1 << 20, 512)
+        var offset: Int64 = 0
+        while true {
+            let bytes = try (files.0.read(at: offset, count: chunk), files.1.read(at: offset, count: chunk))
+            for start in stride(from: 0, through: min(bytes.0.count, bytes.1.count) - page, by: page)
+            where bytes.0[start..<start + page] == bytes.1[start..<start + page] {
+                return true
+            }
+            guard bytes.0.count == chunk, bytes.1.count == chunk else { return false }
+            offset += Int64(chunk)
+        }
     }
 
     /// Refuses a database whose log or journal an interrupted in-place recovery has set aside.

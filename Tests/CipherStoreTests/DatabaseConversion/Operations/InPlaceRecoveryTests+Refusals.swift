@@ -231,17 +231,35 @@ extension InPlaceRecoveryTests {
         #expect(try recovery.runLocked().rows == Damaged.allRows.count)
     }
 
-    @Test("A recovered database is read although its files were copied before the run had removed its record")
-    func copiedAfterSwap() throws {
-        let damaged = try Damaged()
-        _ = try damaged.recovery().runLocked()
+    @Test("A log that was set aside is not ignored after the copied database has been changed")
+    func copiedAndChanged() throws {
+        let key = try TestKeys.rawWithSalt()
+        let damaged = try Damaged(key: key)
+        _ = try setAside(damaged)
+        let other = try TemporaryFolder()
+        for name in try damaged.folder.names { try damaged.bytes(name).write(to: URL(filePath: other.path(name))) }
+        let connection = try Connection(
+            path: other.path("app.db"), mode: .readWrite, key: key, settings: CipherSettings())
+        try connection.execute("DELETE FROM t WHERE a = 'second'")
+        connection.close()
+        let upgrade = try EncryptionUpgrade(path: other.path("app.db"), provider: TestKeys.provider { key })
+        #expect(try storeError { try upgrade.run() }?.code == .staleSidecar)
+    }
+
+    @Test(
+        "A recovered database is read although its files were copied before the run had removed its record",
+        arguments: [false, true])
+    func copiedAfterSwap(keyHasSalt: Bool) throws {
+        let key = try keyHasSalt ? TestKeys.rawWithSalt() : TestKeys.raw()
+        let damaged = try Damaged(key: key)
+        _ = try damaged.recovery(TestKeys.provider { key }).runLocked()
         let paths = try DatabasePaths(damaged.path)
         var record = try AttemptRecord(attempts: 1, wasWriteAheadLog: true, original: 1)
         record.copy = 2
         record.keptAs = 1
         try record.write(paths.openFolder(), paths)
         #expect(try damaged.folder.names.contains("app.db-damaged-wal"))
-        #expect(try damaged.upgrade().run().outcome == .alreadyEncrypted)
+        #expect(try damaged.upgrade(TestKeys.provider { key }).run().outcome == .alreadyEncrypted)
     }
 
     @Test("A log that was set aside is never restored over newer changes", arguments: [true, false])
