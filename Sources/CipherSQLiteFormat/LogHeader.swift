@@ -71,6 +71,11 @@ package struct LogHeader {
 
     /// Returns whether a log holds commits that SQLite does not read, because an earlier part of the log is damaged.
     ///
+    /// The result is reliable only while no connection uses the log.
+    package static func losesCommits(_ log: some ByteSource) throws -> Bool { try startOfLostPart(of: log) != nil }
+
+    /// Returns the offset from which SQLite does not read a log, if the log holds commits after this offset.
+    ///
     /// SQLite reads a log only up to the first frame whose salt or checksum is wrong, and nothing if the header is
     /// damaged. A killed process or a power loss can leave such a frame too, in a transaction that was never committed.
     /// A writer begins a transaction only after the previous one has been completed. Therefore, a log has lost commits
@@ -80,25 +85,24 @@ package struct LogHeader {
     /// docs/RELIABILITY.md, "Undone statements in large transactions").
     ///
     /// Frames from before a reset have another salt. Frames of a transaction that was rolled back do not end one.
-    ///
-    /// The result is reliable only while no connection uses the log.
-    package static func losesCommits(_ log: some ByteSource) throws -> Bool {
+    package static func startOfLostPart(of log: some ByteSource) throws -> Int64? {
         if let header = try LogHeader(log), header.isWhole {
             var end = Int64(Self.length)
             try header.forEachFrame(of: log, checksSums: true) { end = $0.offset + Int64(header.pageSize) }
             let stop = try log.read(at: end, count: 16) ?? []
             let isUnsealed = stop.prefix(4).contains { $0 != 0 } && stop.suffix(8).allSatisfy { $0 == 0 }
-            return try frames(of: log, from: end, pageSize: header.pageSize, salt: header.salt).commits
-                > (isUnsealed ? 0 : 1)
+            let commits = try frames(of: log, from: end, pageSize: header.pageSize, salt: header.salt).commits
+            return commits > (isUnsealed ? 0 : 1) ? end : nil
         }
-        guard let start = try log.read(at: 0, count: Self.length + Self.frameHeaderLength) else { return false }
+        guard let start = try log.read(at: 0, count: Self.length + Self.frameHeaderLength) else { return nil }
         let salt = Array(start[40..<48])
         let hasSalt = start[16..<24].elementsEqual(salt)
         // The page size in the header may be wrong.
-        return try (9...16).contains { exponent in
+        let isLost = try (9...16).contains { exponent in
             let found = try frames(of: log, from: Int64(Self.length), pageSize: 1 << exponent, salt: salt)
             return found.commits > 0 && (hasSalt || found.count > 1)
         }
+        return isLost ? 0 : nil
     }
 
     /// Returns the number of frames with this salt, and how many of them end a transaction.

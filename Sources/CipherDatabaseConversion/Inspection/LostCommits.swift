@@ -1,3 +1,4 @@
+internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
@@ -6,25 +7,46 @@ internal import CipherSystemFiles
 ///
 /// SQLite ignores these commits without an error, and removes the log afterwards.
 package enum LostCommits {
-    static let finding =
+    package static let finding =
         "the -wal is damaged, and SQLite does not read the transactions that were committed after the damage"
 
     /// Returns whether the log of a database holds such commits.
     package static func exist(_ paths: DatabasePaths) throws -> Bool {
-        try whileUnused(paths) { _ in } != nil
+        try whileUnused(paths) { _, _ in } != nil
     }
 
-    /// Runs `body` with the log while no connection uses the log, if it holds such commits.
+    /// Returns a warning about copies that were kept because of such commits; `nil` if the copies no longer exist.
+    ///
+    /// - Parameter number: The number of the name ``DatabasePaths/damagedName(_:)``.
+    static func warning(ofCopies number: Int, _ paths: DatabasePaths) throws -> String? {
+        let path = FileName.sibling(paths.damagedName(number), of: paths.database)
+        let kept = try [path, path + "-wal"].filter {
+            try FileSystem.status($0, followLinks: false)?.isRegular == true
+        }
+        guard let first = kept.first else { return nil }
+        let isPlaintext = first == path && (try? FileHeader(DatabaseFile(path: path)).isPlaintext) == true
+        return "the -wal was damaged, and SQLite did not read the transactions that were committed after the damage: "
+            + "rows may be missing. Copies of the database and its -wal are kept as "
+            + "\(kept.map { SystemPath.printable($0) }.joined(separator: " and ")); "
+            + "\(isPlaintext ? "they are in plaintext, so " : "")delete them once you know that nothing is missing"
+    }
+
+    /// Runs `body` while no connection uses the log, if it holds such commits, with the log and the offset from which
+    /// SQLite does not read it.
     ///
     /// While a connection uses the log, SQLite reads it by its index, and a writer may be changing it.
-    static func whileUnused<Result>(_ paths: DatabasePaths, _ body: (SidecarFile) throws -> Result) throws
-        -> Result?
-    {
+    static func whileUnused<Result>(
+        _ paths: DatabasePaths, _ body: (SidecarFile, Int64) throws -> Result
+    ) throws -> Result? {
         func look() throws -> Result? {
-            guard let log = try SidecarFile(paths.wal), try LogHeader.losesCommits(log) else { return nil }
-            return try body(log)
+            guard let log = try SidecarFile(paths.wal), let start = try LogHeader.startOfLostPart(of: log) else {
+                return nil
+            }
+            return try body(log, start)
         }
-        guard let log = try SidecarFile(paths.wal), try LogHeader.losesCommits(log) else { return nil }
+        guard let log = try SidecarFile(paths.wal), try LogHeader.losesCommits(log),
+            try FileSystem.exists(paths.database)
+        else { return nil }
         // A file that cannot be written cannot be locked either.
         guard FileSystem.canWrite(paths.database) else { return try look() }
         return try DatabaseFile(path: paths.database, access: .readWrite).whileUnused(look) ?? nil

@@ -72,7 +72,7 @@ struct Conversion {
         let keys = try targetKeys()
         defer { keys?.cancel() }
         var report = EncryptionReport(outcome, path: paths.database)
-        if replacement == nil { report.warnings += try checkLog(inspector) }
+        if replacement == nil { try checkLog(inspector) }
         if madeAhead?.record == nil { report.warnings += try Leftovers.sweep(paths) }
         let attempts = Attempts(paths: paths, options: options, kind: madeAhead?.record?.kind ?? .conversion)
         var record = try attempts.next(
@@ -132,14 +132,12 @@ struct Conversion {
 
     /// Refuses a log that damages the file, and keeps one whose commits SQLite does not read, before the file is brought
     /// to rest.
-    ///
-    /// - Returns: Warnings for the report.
-    private func checkLog(_ inspector: Inspector) throws -> [String] {
-        guard try FileSystem.size(paths.wal) ?? 0 > 0 else { return [] }
+    private func checkLog(_ inspector: Inspector) throws {
+        guard try FileSystem.size(paths.wal) ?? 0 > 0 else { return }
         let merged = MergedLogCheck(
             paths: paths, key: sourceKey, extensions: options.extensions, busyTimeout: options.busyTimeout)
         try lookingAtSource(inspector) { try merged.check($0) }
-        return try LostCommits.keep(paths, options.onDamage).map { [$0] } ?? []
+        try LostCommits.keep(paths, options.onDamage)
     }
 
     /// Passes `body` a connection to the source before the source is brought to rest.

@@ -18,8 +18,8 @@ public enum OnDamage: String, Sendable, CaseIterable {
     /// or the schema contains bytes that are neither rows nor free space.
     ///
     /// If a damaged `-wal` holds commits that SQLite does not read, copies of the database and its `-wal` are kept as
-    /// `NAME-damaged` and `NAME-damaged-wal`, and a warning names them. Copies of a plaintext database are in plaintext,
-    /// so the app should delete them.
+    /// `NAME-damaged` and `NAME-damaged-wal`, and each run reports them until they are deleted. Copies of a plaintext
+    /// database are in plaintext, so the app should delete them.
     ///
     /// If a damaged UNIQUE index has let duplicate rows in, the database is refused, and the error names the index and
     /// the number of keys. If rows cannot be read, or a WITHOUT ROWID table has duplicate keys, the database is refused

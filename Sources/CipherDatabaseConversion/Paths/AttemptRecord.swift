@@ -12,11 +12,11 @@ package import CipherSystemFiles
 /// The number of unfinished conversions of a file, the files that they created, and the state to restore.
 ///
 /// The record is written before the first change, and removed when a run ends while its process is alive. If such a run
-/// cannot remove its files or restore WAL mode, the record stays, but the run is not counted. The record has three
+/// cannot remove its files or restore WAL mode, the record stays, but the run is not counted. The record has four
 /// purposes: a launch that a watchdog kills each time is not repeated forever; a database that was in WAL mode returns
-/// to WAL mode even if the launch that left that mode was killed; and the next run knows which files CipherStore
-/// created. The names of those files have a random part that is recorded before they are created, so no other file is
-/// ever mistaken for one of them.
+/// to WAL mode even if the launch that left that mode was killed; the next run knows which files CipherStore created;
+/// and each run reports the files that no run removes. The names of files that are removed have a random part that is
+/// recorded before they are created, so no other file is ever mistaken for one of them.
 ///
 /// The record itself is created without any permissions, which are set once it is written. A file that has no
 /// permissions and is no larger than a record is the only kind of file that is removed without being listed in a
@@ -54,11 +54,16 @@ package struct AttemptRecord: Equatable {
     var progress: CopyProgress?
     /// Whether earlier runs left files that may belong to another program; each run reports these files.
     var hasUnrecognized = false
+    /// The numbers of the names ``DatabasePaths/damagedName(_:)`` of copies that were made because of a damaged log;
+    /// each run reports these copies.
+    var keptCopies: [Int] = []
 
     static let tokenLength = 16
     private static let length = 256
     private static let signature = "cipherstore attempt 1"
     private static let mostAttempts = 1_000_000
+    /// More numbers might not fit into the record.
+    private static let mostKeptCopies = 8
 
     package init(
         _ kind: Kind = .conversion, attempts: Int = 0, wasWriteAheadLog: Bool = false, original: UInt64?
@@ -101,11 +106,27 @@ package struct AttemptRecord: Equatable {
     /// original.
     mutating func disclaim() {
         // No file has this number. Without a number, the record would be that of a database that is being created.
-        (original, copy, progress, hasUnrecognized) = (0, 0, nil, true)
+        (original, copy, progress) = (0, 0, nil)
     }
 
     /// Whether ``disclaim()`` has removed the inode numbers.
     var isDisclaimed: Bool { original == 0 }
+
+    // MARK: Kept copies
+
+    /// Records copies of a database and its damaged log, before they get their names.
+    ///
+    /// - Parameter number: The number of the name ``DatabasePaths/damagedName(_:)``.
+    static func add(
+        keptCopy number: Int, _ folder: Folder, _ paths: DatabasePaths, owner: FileSystem.Status
+    ) throws {
+        var record = try AttemptRecord(original: nil)
+        record.disclaim()
+        if case .record(let last) = try find(folder, paths) { record = last }
+        guard !record.keptCopies.contains(number) else { return }
+        record.keptCopies.append(number)
+        try record.write(folder, paths, owner: owner)
+    }
 
     // MARK: On disk
 
@@ -154,12 +175,13 @@ package struct AttemptRecord: Equatable {
 
     /// Writes the record and syncs it to disk.
     ///
-    /// A record that is replaced passes on that there are unrecognized files.
+    /// A record that is replaced passes on that there are unrecognized files and kept copies.
     package func write(_ folder: Folder, _ paths: DatabasePaths, owner: FileSystem.Status? = nil) throws {
         var record = self
         switch try Self.find(folder, paths) {
         case .record(let last):
             record.hasUnrecognized = hasUnrecognized || last.hasUnrecognized
+            record.keptCopies = Set(keptCopies + last.keptCopies).sorted().suffix(Self.mostKeptCopies)
             try folder.sync()
         case .stranger: throw Self.nameTaken(paths)
         case .unwritten:
@@ -265,7 +287,7 @@ package struct AttemptRecord: Equatable {
             "\(Self.signature)\n\(attempts) \(wasWriteAheadLog ? "wal" : "delete") \(token) "
             + "\(word(original)) \(word(copy)) \(keptAs.map { "kept-\($0)" } ?? "-")\n"
             + "\(progress?.text ?? "")\n\(kind.rawValue) \(hasUnrecognized ? "unrecognized" : "-") "
-            + (keptModified ?? "")
+            + "\(keptModified ?? "-") \(keptCopies.map(String.init).joined(separator: ","))"
         return text + String(repeating: " ", count: max(0, Self.length - 1 - text.utf8.count)) + "\n"
     }
 
@@ -296,7 +318,8 @@ package struct AttemptRecord: Equatable {
         let last = line(3).split(separator: " ").map(String.init)
         kind = last.first.flatMap(Kind.init) ?? .conversion
         hasUnrecognized = last.dropFirst().first == "unrecognized"
-        keptModified = last.dropFirst(2).first
+        keptModified = last.dropFirst(2).first.flatMap { $0 == "-" ? nil : $0 }
+        keptCopies = last.dropFirst(3).first?.split(separator: ",").compactMap { Int($0) } ?? []
         attempts = max(0, min(number(0) ?? 1, Self.mostAttempts))
         wasWriteAheadLog = words[1].elementsEqual("wal".utf8)
         token = String(decoding: words[2], as: UTF8.self)

@@ -152,7 +152,11 @@ package struct Attempts {
     /// - Parameter key: The key of the file; `nil` for a plaintext one.
     package func settle(_ key: FileKey?) throws -> [String] {
         guard try !Leftovers.areInUse(paths) else { return [] }
-        if let record = try AttemptRecord.read(paths) { return cleanUp(after: record, key).told }
+        if let record = try AttemptRecord.read(paths) {
+            // Restoring the journal mode merges the log.
+            try LostCommits.keep(paths, options.onDamage)
+            return cleanUp(after: record, key).told
+        }
         let told = try Leftovers.sweep(paths)
         try AttemptRecord.end(paths, leaving: told)
         return told

@@ -9,8 +9,9 @@ internal import CipherSystemFiles
 package enum Leftovers {
     /// Removes these files.
     ///
-    /// - Returns: Warnings about files that were not removed because they may belong to another program. The caller
-    ///   must keep the record then, so that the next launch reports these files again.
+    /// - Returns: Warnings about files that were not removed: files that may belong to another program, and copies that
+    ///   were kept because of a damaged log. The caller must keep the record then, so that the next launch reports these
+    ///   files again.
     /// - Throws: ``StoreError`` with the code `busy` if a store is currently making the copy.
     @discardableResult
     package static func sweep(_ paths: DatabasePaths) throws -> [String] {
@@ -27,16 +28,25 @@ package enum Leftovers {
                 told.append("\(AttemptRecord.setAside(path)), but \(reason)")
             }
             try folder.removeIfPresent(record.unfinishedBackupName(paths))
-            return try told + sweepCopy(&record, folder, paths) + unrecognized(record, folder, paths)
+            return try told + sweepCopy(&record, folder, paths) + remaining(record, folder, paths)
         }
     }
 
-    /// Returns warnings about the files that earlier runs left and that may belong to another program.
-    package static func unrecognized(_ paths: DatabasePaths) throws -> [String] {
+    /// Returns warnings about the files of earlier runs that no run removes.
+    package static func remaining(_ paths: DatabasePaths) throws -> [String] {
         guard let (record, folder) = try AttemptRecord.beside(paths) else { return [] }
-        return try unrecognized(record, folder, paths)
+        return try remaining(record, folder, paths)
     }
 
+    private static func remaining(
+        _ record: AttemptRecord, _ folder: Folder, _ paths: DatabasePaths
+    ) throws -> [String] {
+        try record.keptCopies.compactMap { try LostCommits.warning(ofCopies: $0, paths) }
+            + unrecognized(record, folder, paths)
+    }
+
+    /// Returns warnings about the files that earlier runs left and that may belong to another program.
+    ///
     /// The record lists only the files of the latest run, so the folder is searched for all names of their form, but
     /// only after an unrecognized file was found: searching a folder with many files takes long.
     private static func unrecognized(
@@ -103,6 +113,7 @@ package enum Leftovers {
         guard isOurs else {
             let former = record
             record.disclaim()
+            record.hasUnrecognized = true
             if record != former { try? record.write(folder, paths) }
             return []
         }

@@ -10,7 +10,7 @@ package import CipherSystemFiles
 /// name, and would write them into the new file. If a crash happens between the two steps, the next run finds the
 /// number of the name in the record, and undoes both.
 ///
-/// A database of which only the log is damaged stays in use, so it is copied instead: ``keepCopy(_:_:_:)``.
+/// A database of which only the log is damaged stays in use, so it is copied instead: ``keepCopy(of:_:unreadFrom:beside:)``.
 package struct DamagedOriginal {
     private let paths: DatabasePaths
     private let folder: Folder
@@ -50,34 +50,43 @@ package struct DamagedOriginal {
 
     /// Copies a database and its log to the first free name, for a database that stays in use.
     ///
-    /// A copy that an earlier run made of the same files is used again. The copies are durable when this returns.
+    /// The copies are recorded, and are durable when this returns. If an earlier run has kept the same commits, nothing
+    /// is copied.
     ///
-    /// - Returns: The path of the copied database.
-    static func keepCopy(_ paths: DatabasePaths, _ database: DatabaseFile, _ log: SidecarFile) throws -> String {
+    /// - Parameters:
+    ///   - log: The log.
+    ///   - start: The offset from which SQLite does not read the log.
+    ///   - paths: The database after which the copies are named.
+    static func keepCopy(
+        of source: DatabasePaths, _ log: SidecarFile, unreadFrom start: Int64, beside paths: DatabasePaths
+    ) throws {
         let folder = try paths.openFolder()
-        guard let status = try paths.status() else { throw StoreError.missingFile(paths.database) }
-        let file = ReadBytes(size: try database.size()) { try database.fill($1, at: $0) }
-        for number in 1... {
+        guard let status = try source.status() else { throw StoreError.missingFile(source.database) }
+        var number = 1
+        while true {
             let kept = DamagedOriginal(paths: paths, folder: folder, number: number, inode: status.identity.inode)
-            if try kept.holds(file, log) { return kept.path }
-            guard try kept.isFree() else { continue }
-            try kept.write(file, log, status)
-            return kept.path
+            if try kept.holds(log, from: start) {
+                return try AttemptRecord.add(keptCopy: number, folder, paths, owner: status)
+            }
+            if try kept.isFree() { return try kept.write(source, log, status) }
+            number += 1
         }
-        return paths.database
     }
 
-    private func write(_ file: ReadBytes, _ log: SidecarFile, _ status: FileSystem.Status) throws {
+    private func write(_ source: DatabasePaths, _ log: SidecarFile, _ status: FileSystem.Status) throws {
+        let database = try DatabaseFile(path: source.database)
+        let file = ReadBytes(size: try database.size()) { try database.fill($1, at: $0) }
         var copies: [UnpublishedFile] = []
         do {
             // The log comes first, so that the database never appears without it.
             for (name, bytes) in [(name + "-wal", log), (name, file)] as [(String, any ByteSource)] {
                 let copy = try UnpublishedFile(in: folder, DatabasePaths(name, beside: paths))
                 copies.append(copy)
-                try bytes.forEachChunk { try copy.content.append($0) }
+                try bytes.forEachChunk(from: 0) { try copy.content.append($0) }
                 try copy.content.setOwner(status.owner, status.group)
                 try copy.content.setMode(status.mode)
             }
+            try AttemptRecord.add(keptCopy: number, folder, paths, owner: status)
             for copy in copies { _ = try copy.publish() }
             try folder.sync()
         } catch {
@@ -86,13 +95,15 @@ package struct DamagedOriginal {
         }
     }
 
-    /// Returns whether the kept files are copies of these files.
-    private func holds(_ file: some ByteSource, _ log: some ByteSource) throws -> Bool {
-        guard try folder.status(name)?.isRegular == true, FileSystem.canRead(path),
-            let keptLog = try SidecarFile(path + "-wal"), try keptLog.isEqual(to: log)
+    /// Returns whether the kept files contain the commits of this log that SQLite does not read.
+    ///
+    /// As long as the log is not reset, SQLite writes new commits over a part of the lost ones. Such a log is not kept
+    /// again, because the kept one contains all of them.
+    private func holds(_ log: SidecarFile, from start: Int64) throws -> Bool {
+        guard try folder.status(name)?.isRegular == true, FileSystem.canRead(path + "-wal"),
+            let keptLog = try SidecarFile(path + "-wal"), keptLog.size == log.size
         else { return false }
-        let kept = try DatabaseFile(path: path)
-        return try ReadBytes(size: kept.size()) { try kept.fill($1, at: $0) }.isEqual(to: file)
+        return try keptLog.isEqual(to: log, from: start)
     }
 
     private func isFree() throws -> Bool {
@@ -220,20 +231,20 @@ package struct DamagedOriginal {
 }
 
 extension ByteSource {
-    /// Lends all bytes, in order.
-    fileprivate func forEachChunk(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+    /// Lends all bytes from an offset on, in order.
+    fileprivate func forEachChunk(from start: Int64, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
         let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 16)
         defer { memory.deallocate() }
-        for offset in stride(from: 0, to: size, by: memory.count) {
+        for offset in stride(from: start, to: size, by: memory.count) {
             guard let bytes = try lend(at: offset, count: min(memory.count, Int(size - offset)), memory) else { return }
             try body(bytes)
         }
     }
 
-    fileprivate func isEqual(to other: some ByteSource) throws -> Bool {
-        guard size == other.size else { return false }
-        var (offset, isEqual) = (Int64(0), true)
-        try forEachChunk { bytes in
+    /// Returns whether this source and another one of the same size have the same bytes from an offset on.
+    fileprivate func isEqual(to other: some ByteSource, from start: Int64) throws -> Bool {
+        var (offset, isEqual) = (start, true)
+        try forEachChunk(from: start) { bytes in
             isEqual = try isEqual && other.read(at: offset, count: bytes.count).map(bytes.elementsEqual) == true
             offset += Int64(bytes.count)
         }

@@ -56,7 +56,8 @@ extension StoreOpening {
             return try replace(outcome, facts, warnings: warnings, by: convert)
         } catch let error as StoreError where error.leavesFileUsable && !isRecovered(error) {
             // The attempt counter stays after `repeatedFailure`; otherwise a watchdog would end every launch here.
-            let told = try error.code == .repeatedFailure ? [] : settleAttempts(file.fileKey)
+            let told =
+                try error.code == .repeatedFailure ? Leftovers.remaining(paths) : settleAttempts(file.fileKey)
             return try migrate(
                 file.fileKey,
                 warnings: warnings + told + [StoreError.putOff(error, isDecryption: outcome == .decrypted)])

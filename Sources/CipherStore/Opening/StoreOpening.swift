@@ -150,12 +150,8 @@ package struct StoreOpening {
             return (step, try file.flatMap { _ in try emptiness(connection, recorded: facts.recorded) })
         }
         // The log must be kept before any connection can merge it.
-        let kept = try LostCommits.keep(paths, options.onDamage)
-        let opened = try take(resolved, inspector)
-        guard let kept, !opened.report.warnings.contains(kept) else { return opened }
-        var told = opened
-        told.report = opened.report.warning(kept)
-        return told
+        try LostCommits.keep(paths, options.onDamage)
+        return try take(resolved, inspector)
     }
 
     private func take(
@@ -187,7 +183,7 @@ package struct StoreOpening {
                 return (report, fileKey)
             }
         } catch let error as StoreError where opensPlaintext(after: error) {
-            return try openPlaintext(warnings: [StoreError.reason(error)])
+            return try openPlaintext(warnings: Leftovers.remaining(paths) + [StoreError.reason(error)])
         }
     }
 
@@ -197,7 +193,7 @@ package struct StoreOpening {
         try attempts.check()
         // The log is preserved before any connection is closed, because closing the last one would remove it.
         let keeper = try attempts.keepLog()
-        var opened = try openPlaintext(warnings: attempts.giveBackJournalMode() + Leftovers.unrecognized(paths))
+        var opened = try openPlaintext(warnings: attempts.giveBackJournalMode() + Leftovers.remaining(paths))
         opened.isEncryptedLater = true
         opened.logKeeper = keeper
         return opened

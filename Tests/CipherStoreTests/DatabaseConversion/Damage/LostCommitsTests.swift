@@ -3,6 +3,7 @@ internal import CipherErrors
 import CipherKeyProviders
 internal import CipherSQLite
 internal import CipherSQLiteFormat
+internal import CipherStore
 import CipherTestSupport
 import Foundation
 import Testing
@@ -56,7 +57,11 @@ import Testing
         return try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(), options: options)
     }
 
-    private static func isWarning(_ text: String) -> Bool { text.contains("the -wal is damaged") }
+    private static func isWarning(_ text: String) -> Bool {
+        text.contains("the -wal is damaged") || isWarningOfCopies(text)
+    }
+
+    private static func isWarningOfCopies(_ text: String) -> Bool { text.contains("the -wal was damaged") }
 
     private static func loses(_ log: [UInt8]) throws -> Bool { try LogHeader.losesCommits(HeldBytes(log)) }
 
@@ -151,8 +156,89 @@ import Testing
         let file = try Self.file(damaged: .thirdCommit)
         let paths = try DatabasePaths(file.path)
         for _ in 1...2 {
-            #expect(try LostCommits.keep(paths, .rebuildIndexes) != nil)
-            #expect(try file.folder.names.filter { !$0.hasSuffix("-shm") }.count == 4)
+            try LostCommits.keep(paths, .rebuildIndexes)
+            #expect(
+                try file.folder.names.filter { !$0.hasSuffix("-shm") }
+                    == ["app.db", "app.db-attempt", "app.db-damaged", "app.db-damaged-wal", "app.db-wal"])
+        }
+    }
+
+    @Test("Commits that replace a part of the lost ones cause no further copy")
+    func replaced() throws {
+        let file = try Self.file(damaged: .thirdCommit)
+        let paths = try DatabasePaths(file.path)
+        try LostCommits.keep(paths, .rebuildIndexes)
+        let kept = try Self.bytes(file.path + "-damaged-wal")
+        let connection = try Connection(path: file.path, mode: .readWrite)
+        _ = try connection.value(Int.self, "PRAGMA wal_autocheckpoint = 0")
+        try connection.execute("INSERT INTO t VALUES (99, 9)")
+        let files = try (Self.bytes(file.path), Self.bytes(file.path + "-wal"))
+        connection.close()
+        try Self.change(file.path) { $0 = files.0 }
+        try Data(files.1).write(to: URL(filePath: file.path + "-wal"))
+        #expect(try files.1 != kept && Self.loses(files.1))
+        try LostCommits.keep(paths, .rebuildIndexes)
+        #expect(try file.folder.names.filter { $0.contains("damaged") } == ["app.db-damaged", "app.db-damaged-wal"])
+        #expect(try Self.upgrade(file, .rebuildIndexes).run().outcome == .encrypted)
+        #expect(try file.folder.names.filter { $0.contains("damaged") } == ["app.db-damaged", "app.db-damaged-wal"])
+    }
+
+    @Test(
+        "If the run that kept a damaged log was killed, each later run reports the copies until they are deleted",
+        arguments: [false, true])
+    func reportedLater(isEncrypted: Bool) throws {
+        let key = isEncrypted ? try TestKeys.raw() : nil
+        let file = try Self.file(key: key, damaged: .thirdCommit)
+        try LostCommits.keep(DatabasePaths(file.path), .rebuildIndexes)
+        // SQLite removes the log when the last connection is closed.
+        try file.read(key: key) { try $0.execute("DELETE FROM t WHERE a = 1") }
+        #expect(try !file.folder.names.contains("app.db-wal"))
+        for _ in 1...3 {
+            let report = try Self.upgrade(file, .rebuildIndexes).run()
+            #expect(report.warnings.filter(Self.isWarningOfCopies).count == 1, "\(report.warnings)")
+            #expect(report.warnings.contains { $0.contains("in plaintext") } == !isEncrypted)
+        }
+        for name in ["app.db-damaged", "app.db-damaged-wal"] {
+            try FileManager.default.removeItem(atPath: file.folder.path(name))
+        }
+        #expect(try Self.upgrade(file, .rebuildIndexes).run().warnings.isEmpty)
+        #expect(try file.folder.names.filter { !["app.db-wal", "app.db-shm"].contains($0) } == ["app.db"])
+    }
+
+    @Test(
+        "If an opening fails after it has kept a damaged log, the next opening reports the copies",
+        arguments: [false, true])
+    func reportedByNextOpening(isEncrypted: Bool) throws {
+        let file = try Self.file(key: isEncrypted ? TestKeys.raw() : nil, damaged: .thirdCommit)
+        var configuration = OpeningFixture.configuration()
+        configuration.encryption.isEnabled = isEncrypted
+        let opening = try StoreOpening(
+            configuration: configuration, directory: file.folder.url.path(percentEncoded: false),
+            provider: TestKeys.provider(), options: ConversionOptions())
+        #expect(throws: CancellationError.self) { try opening.run { _ in throw CancellationError() } }
+        #expect(try !LostCommits.exist(DatabasePaths(file.path)))
+        for _ in 1...2 {
+            #expect(try opening.run().report.warnings.filter(Self.isWarningOfCopies).count == 1)
+        }
+    }
+
+    @Test("A damaged log is kept before a run finishes what a killed one has left")
+    func keptBeforeFinishing() throws {
+        let file = try Self.file(key: TestKeys.raw(), damaged: .thirdCommit)
+        _ = try KilledRun(file.folder, wasWriteAheadLog: true)
+        let log = try Self.bytes(file.path + "-wal")
+        let report = try Self.upgrade(file, .rebuildIndexes).run()
+        #expect(report.outcome == .alreadyEncrypted)
+        #expect(try Self.bytes(file.path + "-damaged-wal") == log)
+        #expect(report.warnings.contains(where: Self.isWarningOfCopies), "\(report.warnings)")
+    }
+
+    @Test("A damaged log without a database is refused as the log of another one, as an undamaged log is")
+    func withoutDatabase() throws {
+        for place in [nil, Place.thirdCommit] {
+            let file = try Self.file(key: TestKeys.raw(), damaged: place)
+            try FileManager.default.removeItem(atPath: file.path)
+            #expect(try storeError { try OpeningFixture.open(file.folder) }?.code == .staleSidecar)
         }
     }
 
