@@ -223,13 +223,15 @@ package struct InterruptedCopy {
     ///
     /// The caller must hold the upgrade lock.
     ///
+    /// - Parameter onDamage: What to do if the log of the copy is damaged.
     /// - Returns: Warnings for the report.
-    package func takeOver() throws -> [String] {
+    package func takeOver(_ onDamage: OnDamage) throws -> [String] {
         guard FileSystem.canWriteInFolder(paths.folder) else {
             throw StoreError.permission(
                 paths.folder, "\(name) must be renamed to \(paths.name), but the folder is not writable", .write,
                 changed: .nothing)
         }
+        try LostCommits.keep(copy, as: paths, onDamage)
         let present = try FileSystem.status(paths.database)
         guard let status = try FileSystem.status(copy.database) else { throw StoreError.madeMeanwhile(paths.database) }
         let identity = OriginalFile(copy.database, status)
@@ -378,6 +380,7 @@ package struct InterruptedCopy {
         case .opaque: throw inspector.keyDoesNotFit()
         case .plaintext: break
         }
+        guard try !LostCommits.exist(copy) else { return LostCommits.finding }
         let connection = try open()
         defer { connection.close() }
         try connection.attachPlaintext(copy.database, as: Self.schema)

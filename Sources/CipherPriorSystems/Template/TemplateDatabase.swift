@@ -88,10 +88,12 @@ struct TemplateDatabase {
 
     /// Checks every page, before rows are copied from the template.
     func checkPages() throws {
-        let complaint = try read { try $0.value(String.self, "PRAGMA quick_check(1)") }
-        guard complaint == "ok" else {
+        let isIntact = try read { try $0.value(String.self, "PRAGMA quick_check(1)") } == "ok"
+        let losesCommits = try LostCommits.exist(DatabasePaths(path))
+        guard isIntact, !losesCommits else {
             throw StoreError(
-                .corrupt, path: path, "the template is damaged",
+                .corrupt, path: path,
+                "the template is damaged\(losesCommits ? ": \(LostCommits.finding)" : "")",
                 advice: "reinstall the app", changed: .nothing)
         }
     }

@@ -104,7 +104,7 @@ package struct StoreOpening {
             case .database: break
             case .copy:
                 try checkTakingOver()
-                warnings += try interrupted.takeOver()
+                warnings += try interrupted.takeOver(options.onDamage)
             case .log: warnings.append(try interrupted.takeLog())
             }
             let opened = try open()

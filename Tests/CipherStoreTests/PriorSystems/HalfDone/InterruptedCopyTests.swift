@@ -83,6 +83,50 @@ struct InterruptedCopyTests {
         #expect(try notes() == Self.allNotes)
     }
 
+    private func writeCopyWithDamagedLog() throws {
+        try fixture.write(TemplateApp.temporary, unclosed: true) { connection in
+            try TemplateApp.writeCopy(connection)
+            try DamagedLog.commit("INSERT INTO tip VALUES ('x')", connection)
+        }
+        try DamagedLog.damage(fixture.folder.path(TemplateApp.temporary + "-wal"))
+    }
+
+    @Test("A copy with a damaged log is used, and copies of both are kept")
+    func keepsDamagedLog() throws {
+        try writeCopyWithDamagedLog()
+        let log = try Data(contentsOf: fixture.folder.url.appending(path: TemplateApp.temporary + "-wal"))
+        let report = try fixture.open()
+        #expect(report.outcome == .encrypted)
+        #expect(report.warnings.contains { $0.contains("dbLocal.db-damaged-wal") }, "\(report.warnings)")
+        #expect(try notes() == Self.allNotes)
+        #expect(try Data(contentsOf: fixture.folder.url.appending(path: "dbLocal.db-damaged-wal")) == log)
+        #expect(try fixture.folder.names.filter { $0.contains("Temp") } == [])
+        #expect(try fixture.open().warnings.contains { $0.contains("dbLocal.db-damaged-wal") })
+    }
+
+    @Test("A copy with a damaged log is refused if damage is to be refused")
+    func refusesDamagedLog() throws {
+        var fixture = fixture
+        fixture.configuration.encryption.onDamage = .refuse
+        try writeCopyWithDamagedLog()
+        let before = try fixture.digest()
+        #expect(try storeError { try fixture.open() }?.code == .corrupt)
+        #expect(try fixture.digest() == before)
+    }
+
+    @Test("A copy with a damaged log stays beside the database, and is reported")
+    func keepsCopyWithDamagedLog() throws {
+        try fixture.write { connection in
+            try TemplateApp.writeDatabase(connection, version: 2)
+            try connection.executeScript("INSERT INTO tip VALUES ('x'), ('x')")
+        }
+        try writeCopyWithDamagedLog()
+        let log = try Data(contentsOf: fixture.folder.url.appending(path: TemplateApp.temporary + "-wal"))
+        let report = try fixture.open()
+        #expect(report.warnings.contains { $0.contains("was not removed") && $0.contains("-wal") }, "\(report)")
+        #expect(try Data(contentsOf: fixture.folder.url.appending(path: TemplateApp.temporary + "-wal")) == log)
+    }
+
     @Test("The name of the copy can be configured")
     func takesNamedCopy() throws {
         var fixture = fixture

@@ -56,6 +56,13 @@ struct TemplateRefusalTests {
             },
             Fault("damaged in its schema", .corrupt, "damaged") { try overwrite($0, at: 120) },
             Fault("damaged in a table", .corrupt, "damaged") { try overwrite($0, at: 4096 * 4) },
+            Fault("with a damaged log", .corrupt, "-wal is damaged") { path in
+                try LegacyFile.write(path, unclosed: true) { connection in
+                    try connection.executeScript(text: TemplateApp.template(3))
+                    try DamagedLog.commit("INSERT INTO tip VALUES ('x')", connection)
+                }
+                try DamagedLog.damage(path + "-wal")
+            },
             Fault("older", .configuration, "older", script(TemplateApp.template(2))),
             Fault(
                 "newer", .configuration, "newer",
