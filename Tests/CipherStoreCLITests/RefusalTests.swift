@@ -200,6 +200,25 @@ import Testing
         #expect(try fixture.snapshot() == before)
     }
 
+    @Test("An opening that has no room for the copies of a damaged log is refused, and nothing is changed")
+    func noRoomForDamagedLog() throws {
+        let fixture = try ToolFixture()
+        try fixture.makeWithLiveLog(encrypted: true)
+        try DamagedLog.damage(fixture.database + "-wal")
+        let before = try fixture.snapshot()
+        let run = try fixture.run(
+            // Enough for the index of the log.
+            shell: "ulimit -f 100; exec \"$@\"",
+            [
+                "migrate", "--config", fixture.configuration(), "--directory", fixture.folder.path(""), "--key-file",
+                fixture.key, "--json",
+            ])
+        #expect(run.status == 73, "\(run.errors)")
+        #expect(try run.failureCode() == "noSpace")
+        #expect(run.output.contains("copies of the database and its -wal must be kept, which need"), "\(run.output)")
+        #expect(try fixture.snapshot() == before)
+    }
+
     @Test(
         "A folder without write permission is refused, and nothing is changed",
         .enabled(if: UnprivilegedRun.isPossible))

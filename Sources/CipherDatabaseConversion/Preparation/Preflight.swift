@@ -111,25 +111,7 @@ package struct Preflight {
     ) throws {
         let usable = settings.map { Double($0.pageSize - $0.reservedBytes) / Double($0.pageSize) } ?? 1
         let copy = Int64(Double(content) / usable * 1.02) + 128 * 1024
-        let needed = copy + more
-        let room = try FileSystem.freeSpace(paths.folder)
-        guard room.disk >= needed else {
-            throw StoreError.noSpace(
-                paths.database,
-                "the copy needs \(Self.megabytes(needed)), but only \(Self.megabytes(room.disk, roundsUp: false)) of disk space is free",
-                changed: .nothing)
-        }
-        if let limit = room.fileSizeLimit, limit < copy {
-            throw StoreError(
-                .noSpace, path: paths.database,
-                "the copy needs \(Self.megabytes(copy)), but the file size limit of this process is \(limit) bytes",
-                advice: "raise the file size limit (ulimit -f) and try again", changed: .nothing)
-        }
-    }
-
-    private static func megabytes(_ bytes: Int64, roundsUp: Bool = true) -> String {
-        let tenths = (bytes + (roundsUp ? 99_999 : 0)) / 100_000
-        return "\(tenths / 10).\(tenths % 10) MB"
+        try paths.checkRoom(for: copy + more, largest: copy, "the copy needs")
     }
 
     /// Checks the entries of the schema, and that the collations by which indexes are sorted are registered.

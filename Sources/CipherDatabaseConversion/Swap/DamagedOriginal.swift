@@ -76,6 +76,9 @@ package struct DamagedOriginal {
     private func write(_ source: DatabasePaths, _ log: SidecarFile, _ status: FileSystem.Status) throws {
         let database = try DatabaseFile(path: source.database)
         let file = ReadBytes(size: try database.size()) { try database.fill($1, at: $0) }
+        try paths.checkRoom(
+            for: file.size + log.size, largest: max(file.size, log.size),
+            "the -wal is damaged, and copies of the database and its -wal must be kept, which need")
         var copies: [UnpublishedFile] = []
         do {
             // The log comes first, so that the database never appears without it.
