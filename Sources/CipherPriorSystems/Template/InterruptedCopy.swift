@@ -168,11 +168,15 @@ package struct InterruptedCopy {
         if hasCopy, !facts.holdsTables { return try findingBesideNoTables() }
         guard try inspector.header().isWriteAheadLog else { return .database }
         if hasCopy {
-            guard try leftover != .database && isAhead() else { return .database }
+            guard leftover != .database else { return .database }
+            let isDamaged = try LostCommits.exist(copy)
+            guard try isDamaged || isAhead() else { return .database }
+            let content =
+                isDamaged
+                ? "the log of which is damaged and may contain additional rows"
+                : "which contains all rows of the database and additional rows"
             return try answered(
-                .copy,
-                "the database, which is in WAL mode but has no write-ahead log, or \(name), which contains all rows of "
-                    + "the database and additional rows")
+                .copy, "the database, which is in WAL mode but has no write-ahead log, or \(name), \(content)")
         }
         guard try leftover != .database && isLog(copy, of: paths) else { return .database }
         return try answered(
@@ -337,8 +341,8 @@ package struct InterruptedCopy {
 
     /// Removes the copy beside an upgraded database; otherwise the copy would stay behind in plaintext.
     ///
-    /// The copy is removed only if the database or the template has all its tables, views, triggers and rows, and if it
-    /// cannot be another account's database.
+    /// The copy is removed only if the database or the template has all its tables, views, triggers and rows, if SQLite
+    /// reads everything in its log, and if it cannot be another account's database.
     ///
     /// - Parameter open: Opens the upgraded database for reading and writing.
     /// - Returns: A note for the report; `nil` if there is nothing to report.

@@ -268,6 +268,44 @@ struct InterruptedCopyTests {
     }
 
     @Test(
+        "A copy whose damaged log holds commits that SQLite does not read is neither removed nor considered older",
+        arguments: ["WAL", "DELETE"])
+    func keepsCopyWithLostCommits(journal: String) throws {
+        var fixture = fixture
+        try fixture.write(journal: journal) { try TemplateApp.writeDatabase($0, version: 1) }
+        try fixture.write(TemplateApp.temporary, journal: "WAL", unclosed: true) { connection in
+            try connection.executeScript("PRAGMA wal_autocheckpoint = 0")
+            try TemplateApp.writeCopy(connection)
+            _ = try connection.value(Int.self, "PRAGMA wal_checkpoint(TRUNCATE)")
+            for id in 71...73 { try connection.execute("INSERT INTO note (id, title) VALUES (\(id), 'unread')") }
+        }
+        let names = [TemplateApp.temporary, TemplateApp.temporary + "-wal"]
+        func files() throws -> [Data] {
+            try names.map { try Data(contentsOf: URL(filePath: fixture.folder.path($0))) }
+        }
+        var log = try files()[1]
+        log[32 + 24 + 100] ^= 1
+        try log.write(to: URL(filePath: fixture.folder.path(names[1])))
+        let before = try files()
+        if journal == "WAL" {
+            let folder = try fixture.digest()
+            for attempt in [{ _ = try fixture.plan() }, { try fixture.open() }] {
+                let error = try #require(try storeError(from: attempt))
+                #expect(error.code == .migration && error.advice.contains("template.leftover"), "\(error)")
+                #expect(error.detail.contains("the log of which is damaged"), "\(error)")
+            }
+            #expect(try fixture.digest() == folder)
+            guard case .template(var template) = fixture.configuration.schema else { return }
+            template.leftover = .database
+            fixture.configuration.schema = .template(template)
+        }
+        let warnings = try fixture.open().warnings
+        #expect(warnings.contains { $0.contains("was not removed: the -wal is damaged") }, "\(warnings)")
+        #expect(try files() == before)
+        #expect(try notes() == Self.allNotes)
+    }
+
+    @Test(
         "A file that has the copy's name, but other tables, views or triggers than the template, stays and is reported",
         arguments: [
             "CREATE TABLE outbox(id INTEGER PRIMARY KEY, body TEXT); CREATE VIEW v AS SELECT 1;",
