@@ -24,6 +24,9 @@ package import CipherSystemFiles
 ///
 /// Files are identified by their inodes, and all of them are in the database's folder. The device number is not used,
 /// because it may change when the machine restarts.
+///
+/// A run that fails while its process is alive does not reset the count of earlier runs: if some were killed, the record
+/// stays.
 package struct AttemptRecord: Equatable {
     /// What the counted runs do.
     ///
@@ -231,16 +234,20 @@ package struct AttemptRecord: Equatable {
         try folder.removeIfPresent(paths.attemptName)
     }
 
-    /// Removes the record after a run; if files were left, keeps it for their names only.
+    /// Removes the record after a run; if files were left or earlier runs are still counted, keeps only what concerns
+    /// these.
     ///
-    /// - Parameter told: The warnings about the files that were left.
-    static func end(_ paths: DatabasePaths, leaving told: [String]) throws {
-        guard !told.isEmpty else { return try remove(paths) }
+    /// - Parameters:
+    ///   - told: The warnings about the files that were left.
+    ///   - killed: The number of earlier runs that did not finish.
+    static func end(_ paths: DatabasePaths, leaving told: [String], killed: Int = 0) throws {
+        guard !told.isEmpty || killed > 0 else { return try remove(paths) }
         let folder = try paths.openFolder()
         guard case .record(let last) = try find(folder, paths) else { return }
-        var record = last
+        // Later files may get the inode numbers of files that were removed.
+        var record = told.isEmpty ? try AttemptRecord(last.kind, original: last.original) : last
         // The run has ended: it is not counted, and there is no journal mode to restore.
-        (record.attempts, record.wasWriteAheadLog) = (0, false)
+        (record.attempts, record.wasWriteAheadLog) = (killed, false)
         if record != last { try record.write(folder, paths) }
     }
 

@@ -108,13 +108,13 @@ package struct Attempts {
     }
 
     /// Removes the temporary files of a run that did not convert the file, and the record unless something is left to
-    /// restore or remove.
+    /// restore or remove, or earlier runs were killed.
     ///
     /// - Parameter isRestored: Whether the file has the journal mode that the app had.
     func abandon(_ record: AttemptRecord, isRestored: Bool) {
         do {
             let told = try Leftovers.sweep(paths)
-            if isRestored { return try AttemptRecord.end(paths, leaving: told) }
+            if isRestored { return try AttemptRecord.end(paths, leaving: told, killed: record.attempts - 1) }
         } catch {
             // The next launch tries again.
         }

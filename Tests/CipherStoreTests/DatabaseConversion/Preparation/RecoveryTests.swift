@@ -419,6 +419,27 @@ struct RecoveryTests {
         #expect(try upgrade(file) { $0.maximumAttempts = 1 }.outcome == .encrypted)
     }
 
+    @Test("A run that ends by itself does not reset the count of killed runs", arguments: ["WAL", "DELETE"])
+    func killedRunsStayCounted(journal: String) throws {
+        let file = try Fixture.file(version: 23, journal: journal)
+        var killed = try KilledRun(file.folder, attempts: 2)
+        let copy = try killed.leaveCopy()
+        for _ in 0..<2 {
+            let error = try storeError {
+                try upgrade(file) { options in
+                    let cancellation = UpgradeCancellation()
+                    options.cancellation = cancellation
+                    options.progress = { if $0.stage == .building { cancellation.cancel() } }
+                }
+            }
+            #expect(error?.code == .cancelled)
+            #expect(try !file.folder.names.contains(copy))
+        }
+        #expect(try storeError { try upgrade(file) { $0.maximumAttempts = 2 } }?.code == .repeatedFailure)
+        #expect(try upgrade(file) { $0.maximumAttempts = 3 }.outcome == .encrypted)
+        #expect(try !file.folder.names.contains("app.db-attempt"))
+    }
+
     @Test(
         "A run that another process's read ends is not counted as killed, and a later run restores WAL mode",
         arguments: [UpgradeStage.quiescing, .building])
