@@ -178,6 +178,8 @@ package struct StoreOpening {
         }
         do {
             if mayEncryptLater { return try openToEncryptLater() }
+            // If the encryption finds damage first, only the recovery would find that there were too many attempts.
+            try Attempts(paths: paths, options: options).check()
             return try replace(.encrypted, facts) { finishing in
                 let (report, fileKey) = try upgrade.encrypt(inspector, finishing: finishing)
                 return (report, fileKey)

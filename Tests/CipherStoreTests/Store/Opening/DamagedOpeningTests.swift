@@ -147,6 +147,26 @@ import Testing
         try await expectOpens(file)
     }
 
+    @Test(
+        "After too many killed recoveries of a damaged legacy file, the file is opened as it is if requested",
+        arguments: ["WAL", "DELETE"])
+    func repeatedFailure(journal: String) async throws {
+        let file = try Self.file(journal: journal)
+        try Self.overwrite("scrap", of: file)
+        _ = try KilledRun(file.folder, attempts: 2)
+        var configuration = Self.configuration()
+        configuration.encryption.maximumAttempts = 2
+        #expect(try storeError { try open(file, configuration) }?.code == .repeatedFailure)
+        configuration.encryption.onRepeatedFailure = .openPlaintext
+        for _ in 0..<2 {
+            let store = try open(file, configuration)
+            #expect(store.report.outcome == .openedPlaintext)
+            #expect(store.report.warnings.contains { $0.contains("never finished") }, "\(store.report.warnings)")
+            #expect(try await store.bodies() == ["one", "two", "three"])
+            await store.close()
+        }
+    }
+
     @Test("A damaged file that opening would refuse is not recovered, and stays unchanged")
     func refusedDecision() throws {
         for (version, since, code) in [(25, 24, StoreError.Code.unexpectedPlaintext), (27, nil, .downgrade)] {
