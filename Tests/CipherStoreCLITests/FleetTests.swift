@@ -291,13 +291,16 @@ import Testing
         #expect(try FleetLines(damaged).outcomes["a/app.db"] == "damaged")
     }
 
-    @Test("migrate --name does not use or remove a database because it has the name of another database's copy")
-    func copyName() throws {
+    @Test(
+        "migrate --name does not use or remove a database because it has the name of another database's copy",
+        arguments: ["", #", "leftover": "copy""#])
+    func copyName(leftover: String) throws {
         let fixture = try Fixture()
         for path in ["bob.db", "bobTemp.db", "template.sqlite"] { try fixture.make(path) }
         try fixture.tool.folder.write(
             #"{"dbName": "bob.db", "dbVersion": 23, "recordedVersion": {"source": "userVersion"}, "#
-                + #""template": {"file": "template.sqlite"}, "encryption": {"enabled": true}}"#, to: "app.json")
+                + #""template": {"file": "template.sqlite"\#(leftover)}, "encryption": {"enabled": true}}"#,
+            to: "app.json")
         let run = try fixture.run(
             "migrate", "--config", fixture.tool.folder.path("app.json"), "--name", "*.db", "--jobs", "1")
         #expect(try FleetLines(run).outcomes == ["bob.db": "encrypted", "bobTemp.db": "encrypted"], "\(run.errors)")

@@ -29,8 +29,6 @@ package struct InterruptedCopy {
     private let leftover: SchemaTemplate.Leftover?
     /// Whether the copy's name may be that of another account's database.
     package let sharesFolder: Bool
-    /// Whether the configuration does not state that a file with the copy's name is the copy.
-    private var isAmbiguous: Bool { sharesFolder && leftover != .copy }
 
     /// Creates a description of the copy of a template.
     ///
@@ -113,7 +111,7 @@ package struct InterruptedCopy {
 
     /// Determines which file is current if there is no database with tables.
     private func findingBesideNoTables() throws -> Finding {
-        guard isAmbiguous else { return try copyHoldsTables() ? .copy : .database }
+        guard sharesFolder, leftover != .copy else { return try copyHoldsTables() ? .copy : .database }
         guard try leftover == nil && mayBeCopy() else { return .database }
         return try answered(
             .copy, "the database, which has no tables, or \(name), which may also be another account's database")
@@ -191,7 +189,9 @@ package struct InterruptedCopy {
             .migration, path: paths.database,
             "the app's own upgrade was interrupted, and it is unclear which file is current: \(question)",
             advice: "set template.leftover in the configuration to \"copy\" if the copy and its log are current, or to "
-                + "\"database\" if the database is current", changed: .nothing)
+                + "\"database\" if the database is current"
+                + (sharesFolder ? "; the setting applies to all databases that use the configuration" : ""),
+            changed: .nothing)
     }
 
     /// Returns the note for a plan; `nil` if there is no copy.
@@ -207,7 +207,7 @@ package struct InterruptedCopy {
                 "the app's own upgrade was interrupted; when the database is next opened, CipherStore will use "
                 + "\(name)-wal as the write-ahead log of the database"
         case .database:
-            guard try !isAmbiguous && FileSystem.exists(copy.database) else { return nil }
+            guard try !sharesFolder && FileSystem.exists(copy.database) else { return nil }
             return
                 "the app's own upgrade left behind the file \(name); when the database is next opened, CipherStore "
                 + "will remove this file if all of its tables and rows are in the database or the template"
@@ -354,10 +354,7 @@ package struct InterruptedCopy {
         }
         let reason: String
         do {
-            if sharesFolder {
-                guard try mayBeCopy() else { return nil }
-                guard !isAmbiguous else { return ambiguityNote }
-            }
+            if sharesFolder { return try mayBeCopy() ? ambiguityNote : nil }
             let difference = try difference(open)
             if difference == nil, try remove() {
                 return "the file \(name), left by an upgrade of the app, was removed"

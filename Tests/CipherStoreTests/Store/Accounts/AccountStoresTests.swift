@@ -286,6 +286,7 @@ struct AccountStoresTests {
         let error = try await failure(StoreError.self) { try await accounts.open("anna") }
         #expect(error.code == .migration && error.detail.contains("annaTemp.db"), "\(error)")
         #expect(error.advice.contains("template.leftover"), "\(error)")
+        #expect(error.advice.contains("applies to all databases"), "\(error)")
         #expect(try folder.names == ["annaTemp.db"])
         let deciding = accountsInOneFolder(template, leftover: .database)
         #expect(try await users(deciding.open("anna")).isEmpty)
@@ -324,11 +325,13 @@ struct AccountStoresTests {
         await accounts.closeAll()
     }
 
-    @Test("Another account's file that has the name of an account's copy is kept, although the account has its rows")
-    func doesNotRemoveFileOfOtherAccount() async throws {
+    @Test(
+        "Another account's file that has the name of an account's copy is kept, although the account has its rows",
+        arguments: [nil, SchemaTemplate.Leftover.copy, .database])
+    func doesNotRemoveFileOfOtherAccount(leftover: SchemaTemplate.Leftover?) async throws {
         let template = try template()
         for account in ["anna", "annaTemp"] { try writeLegacyInOneFolder(account) }
-        let accounts = accountsInOneFolder(template)
+        let accounts = accountsInOneFolder(template, leftover: leftover)
         let warnings = try await accounts.open("anna").report.warnings
         #expect(warnings.contains { $0.contains("annaTemp.db") }, "\(warnings)")
         #expect(try await users(accounts.open("annaTemp")) == ["a row"])
