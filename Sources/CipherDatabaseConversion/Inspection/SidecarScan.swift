@@ -52,11 +52,16 @@ package enum SidecarScan {
         }
     }
 
-    /// Returns whether a sidecar holds any page.
+    /// Returns whether a sidecar holds any page, even if its damaged header prevents SQLite from reading the page.
     ///
     /// If the database is missing or empty, such a sidecar is all that is left of an earlier database.
     package static func holdsPages(_ paths: DatabasePaths) throws -> Bool {
-        try any(paths) { runs in runs.contains { $0.first + $0.stride <= $0.end } }
+        if try any(paths, { runs in runs.contains { $0.first + $0.stride <= $0.end } }) { return true }
+        if let log = try SidecarFile(paths.wal), try LogHeader.losesCommits(log) { return true }
+        // The header of a journal may fill a sector of any size, but only the journal of a database that had pages
+        // contains pages.
+        guard let file = try SidecarFile(paths.journal), let journal = try JournalHeader(file) else { return false }
+        return try journal.isHot && journal.initialPages > 0 && file.size > 512 && journal.segments(in: file).isEmpty
     }
 
     private static func any(_ paths: DatabasePaths, _ body: ([PageRun]) throws -> Bool) throws -> Bool {

@@ -263,6 +263,35 @@ import Testing
         }
     }
 
+    @Test(
+        "A log or journal with a damaged header, left without its database, is refused like an undamaged one",
+        arguments: [nil, 10, 26], [true, false])
+    func withoutDatabase(damaged offset: Int?, isEmpty: Bool) throws {
+        for ending in ["-wal", "-journal"] {
+            let file =
+                try ending == "-wal"
+                ? Self.file(damaged: nil)
+                : LegacyFile(unclosed: true) { connection in
+                    try connection.executeScript(
+                        """
+                        PRAGMA cache_size = 1; CREATE TABLE t(a, b);
+                        INSERT INTO t VALUES (1, zeroblob(20000)), (2, zeroblob(20000));
+                        BEGIN; UPDATE t SET b = hex(zeroblob(20000));
+                        """)
+                }
+            // SQLite deletes a journal whose header was overwritten with zeros, because its transaction has ended.
+            if let offset {
+                try Self.change(file.path + ending) { $0[ending == "-wal" ? offset : max(offset, 22)] ^= 0x11 }
+            }
+            try FileManager.default.removeItem(atPath: file.path)
+            if isEmpty { try file.folder.write("", to: "app.db") }
+            let before = try file.digest()
+            #expect(try Inspector(DatabasePaths(file.path)).surface() == .staleSidecar, "\(ending)")
+            #expect(try storeError { try Self.upgrade(file, .recover).run() }?.code == .staleSidecar, "\(ending)")
+            #expect(try file.digest() == before)
+        }
+    }
+
     @Test("The verification of a database reports a damaged log, and a backup warns about it")
     func reported() throws {
         let file = try Self.file(key: TestKeys.raw(), damaged: .thirdCommit)
