@@ -1,6 +1,7 @@
 internal import CipherErrors
 package import CipherKeyProviders
 package import CipherSQLite
+internal import CipherSystemFiles
 
 /// Changes the key, the salt or the cipher format of an encrypted database.
 ///
@@ -10,6 +11,7 @@ package struct Rekeying {
     private let paths: DatabasePaths
     private let change: KeyChange
     private let options: ConversionOptions
+    private let hasNewKey: Bool
 
     /// - Parameters:
     ///   - oldKey: Provides the current key of the file.
@@ -25,6 +27,7 @@ package struct Rekeying {
         options.keepBackup = false
         self.options = options
         self.paths = paths
+        hasNewKey = newKey != nil
         let provider: any KeyProvider = newKey.map { .rotation(from: oldKey, to: $0) } ?? oldKey
         change = KeyChange(
             paths: paths, provider: options.waiting(for: provider),
@@ -47,13 +50,20 @@ package struct Rekeying {
             let (file, _) = try FileUnlocking(
                 paths, provider: change.provider, formats: change.formats, rollsBackJournal: true
             ).run(inspector, hasPlaintextHeader: hasPlaintextHeader) { _, _ in }
-            guard change.isNeeded(for: file) else {
+            var report: EncryptionReport
+            if change.isNeeded(for: file) {
+                report = try change.convert(file, inspector).report
+            } else {
                 let told = try Attempts(paths: paths, options: options).settle(file.fileKey)
-                var report = try EncryptionReport(unchanged: .alreadyRekeyed, paths)
+                report = try EncryptionReport(unchanged: .alreadyRekeyed, paths)
                 report.warnings += told
-                return report
             }
-            return try change.convert(file, inspector).report
+            if hasNewKey, let kept = try? paths.encryptedDamagedOriginal() {
+                report.warnings.append(
+                    "\(SystemPath.printable(kept)) may be encrypted with the previous key: keep that key until you know "
+                        + "that nothing is missing from the database and have deleted that file")
+            }
+            return report
         }
     }
 }

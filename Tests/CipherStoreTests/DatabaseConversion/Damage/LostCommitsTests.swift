@@ -260,6 +260,8 @@ import Testing
                 ).run()
             #expect(report.warnings.contains(where: Self.isWarning), "\(report)")
             #expect(try Self.bytes(file.path + "-damaged-wal") == log)
+            let isAboutKey = report.warnings.contains { $0.contains("-damaged may be encrypted with the previous key") }
+            #expect(isAboutKey != decrypts, "\(report)")
         }
     }
 
