@@ -32,6 +32,12 @@ extension AttemptRecord {
             status.identity.inode != original, status.identity.inode != copy
         else { return nil }
         let kept = paths.damagedName(keptAs)
+        // The recovered database is encrypted, so a plaintext sidecar cannot be its own.
+        if try folder.status(kept) == nil, try ContentKind(DatabaseFile(path: paths.database)).isRandom,
+            try SidecarScan.isStale(DatabasePaths(kept, beside: paths), databaseIsPlaintext: false)
+        {
+            return nil
+        }
         guard let ending = try Self.sidecarEndings.first(where: { try folder.status(kept + $0) != nil }) else {
             return nil
         }

@@ -328,4 +328,23 @@ extension InPlaceRecoveryTests {
             ])
         #expect(try damaged.bytes("app.db-damaged") == file)
     }
+
+    @Test("A plaintext log that was set aside is not one of the recovered database, although the files were copied")
+    func copiedWithoutDamaged() throws {
+        let damaged = try Damaged()
+        let before = try damaged.bytes("app.db")
+        _ = try damaged.recovery().runLocked()
+        let paths = try DatabasePaths(damaged.path)
+        var record = try AttemptRecord(attempts: 1, original: 1)
+        (record.copy, record.keptAs) = (2, 1)
+        try record.write(paths.openFolder(), paths)
+        try FileManager.default.removeItem(atPath: damaged.path + "-damaged")
+        #expect(try damaged.folder.names.contains("app.db-damaged-wal"))
+        #expect(try damaged.upgrade().run().outcome == .alreadyEncrypted)
+        // Beside the damaged database itself, the log is not ignored.
+        try record.write(paths.openFolder(), paths)
+        try before.write(to: URL(filePath: damaged.path))
+        #expect(try storeError { try damaged.upgrade().run() }?.code == .staleSidecar)
+        #expect(try damaged.folder.names.contains("app.db-damaged-wal"))
+    }
 }
