@@ -21,6 +21,9 @@ package struct JournalHeader {
         pageSize = Int(bytes.big32(24))
     }
 
+    /// Where a header contains the size of the database before the transaction, the sector size and the page size.
+    static let sizes = 16..<28
+
     private var isSectorSize: Bool { (32...65536).contains(sector) && sector & (sector - 1) == 0 }
 
     /// A part of a journal: a header and the page records after it.
@@ -37,11 +40,21 @@ package struct JournalHeader {
         let isCounted: Bool
         /// Whether the journal ends before the stated number of records.
         let isCut: Bool
+        /// The sizes in the header, which are the same in all segments of a transaction.
+        let sizes: ArraySlice<UInt8>
 
         /// The offset in a record at which the page begins, after its number.
         package static let pageOffset = 4
         /// The distance from one record to the next.
         package var stride: Int64 { Int64(pageSize + 8) }
+
+        /// Returns whether the checksum of a record is correct.
+        package func hasCorrectChecksum(_ record: [UInt8]) -> Bool {
+            record.withUnsafeBytes {
+                $0.count >= pageSize + 8
+                    && JournalHeader.sum($0.part(Self.pageOffset, pageSize), sum) == $0.big32(pageSize + 4)
+            }
+        }
     }
 
     /// Returns the segments of a journal that SQLite would play back, each after its own header at the start of a
@@ -58,7 +71,7 @@ package struct JournalHeader {
         let stride = Int64(pageSize + 8)
         var segments: [Segment] = []
         var offset: Int64 = 0
-        while let header = try journal.read(at: offset, count: 16), header.starts(with: Self.magic) {
+        while let header = try journal.read(at: offset, count: Self.length), header.starts(with: Self.magic) {
             let first = offset + sector
             // A writer that does not sync stores no count; its records continue to the end.
             let count = header.big32(8) == .max ? .max : Int64(header.big32(8))
@@ -67,8 +80,8 @@ package struct JournalHeader {
             segments.append(
                 Segment(
                     first: first, end: end, sum: header.big32(12), pageSize: pageSize, isCounted: count != .max,
-                    isCut: isCut))
-            offset = max(first, (end + sector - 1) / sector * sector)
+                    isCut: isCut, sizes: header[Self.sizes]))
+            offset = max(first, nextHeader(after: end))
         }
         return segments
     }
@@ -107,43 +120,6 @@ package struct JournalHeader {
         return versions(offsets, pageSize)
     }
 
-    /// Returns whether a record of a plaintext database's journal is damaged or missing, so that SQLite restores only the
-    /// pages before it, and mixes them with pages of the unfinished transaction.
-    ///
-    /// A record with a wrong checksum alone is no damage: if the power fails while the journal is being synced, such a
-    /// record remains, but no page of its segment has been changed in the database yet. Once one has, or another segment
-    /// follows, the segment was complete. A writer that does not sync stores no record count, and its records prove
-    /// nothing.
-    ///
-    /// - Parameter database: The bytes of the database file.
-    package func isDamaged(in journal: some ByteSource, of database: some ByteSource) throws -> Bool {
-        let segments = try segments(in: journal, pageSize: FileHeader(of: database)?.pageSize ?? 0)
-        guard let pageSize = segments.first?.pageSize else { return false }
-        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: pageSize + 8, alignment: 16)
-        defer { memory.deallocate() }
-        for (number, segment) in segments.enumerated() where segment.isCounted {
-            var (isBroken, isWritten) = (segment.isCut, number + 1 < segments.count)
-            for position in stride(from: segment.first, through: segment.end - segment.stride, by: Int(segment.stride))
-            {
-                guard let record = try journal.lend(at: position, count: pageSize + 8, memory) else { break }
-                let page = record.big32(0)
-                if page > initialPages { continue }
-                let content = record.part(Segment.pageOffset, pageSize)
-                guard page != 0, page != PageGeometry.lockPage(pageSize),
-                    Self.sum(content, segment.sum) == record.big32(pageSize + 4)
-                else {
-                    isBroken = true
-                    continue
-                }
-                if !isWritten, let present = try database.read(at: Int64(page - 1) * Int64(pageSize), count: pageSize) {
-                    isWritten = !content.elementsEqual(present)
-                }
-            }
-            if isBroken { return isWritten }
-        }
-        return false
-    }
-
     /// Returns the name of the super-journal at the end of a journal of a transaction over several databases.
     ///
     /// SQLite uses the name whatever the start of the journal contains, up to a NUL, and only if it has at most 512
@@ -161,8 +137,11 @@ package struct JournalHeader {
         PageVersions(pageSize: pageSize, pageCount: initialPages, offsets: offsets)
     }
 
+    /// Returns the offset of the header after a segment.
+    func nextHeader(after end: Int64) -> Int64 { (end + sector - 1) / sector * sector }
+
     /// Returns the checksum of a page: the initial value plus every 200th byte, from the end on.
-    private static func sum(_ page: UnsafeRawBufferPointer, _ start: UInt32) -> UInt32 {
+    static func sum(_ page: UnsafeRawBufferPointer, _ start: UInt32) -> UInt32 {
         stride(from: page.count - 200, to: 0, by: -200).reduce(start) { $0 &+ UInt32(page.byte($1)) }
     }
 }

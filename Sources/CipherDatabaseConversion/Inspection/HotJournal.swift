@@ -1,4 +1,5 @@
 internal import CipherErrors
+internal import CipherPageOpening
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
@@ -38,17 +39,29 @@ struct HotJournal {
     static let damage =
         "the hot journal is damaged, so SQLite would restore only some of the pages that an unfinished transaction changed"
 
-    /// Returns whether the journal of a plaintext database is damaged.
+    /// Returns whether the journal is damaged.
     ///
     /// A running writer may be changing the journal, so the database must not be in use.
-    func isDamaged(_ paths: DatabasePaths) throws -> Bool {
+    ///
+    /// - Parameter fileKey: The key that opens an encrypted database.
+    func isDamaged(_ paths: DatabasePaths, _ fileKey: FileKey? = nil) throws -> Bool {
         func look(_ file: DatabaseFile) throws -> Bool {
-            try header.isDamaged(in: self.file, of: ReadBytes(size: file.size()) { try file.fill($1, at: $0) })
+            try isDamaged(of: ReadBytes(size: file.size()) { try file.fill($1, at: $0) }, fileKey)
         }
         guard try look(DatabaseFile(path: paths.database)) else { return false }
         guard FileSystem.canWrite(paths.database) else { return true }
         let file = try DatabaseFile(path: paths.database, access: .readWrite)
         return try file.whileUnused { try HotJournal(paths) != nil && look(file) } ?? false
+    }
+
+    /// Returns whether the journal is damaged, if no writer is using the database.
+    func isDamaged(of database: some ByteSource, _ fileKey: FileKey?) throws -> Bool {
+        guard let fileKey else {
+            return try header.isDamaged(in: file, of: database, pageSize: FileHeader(of: database)?.pageSize ?? 0)
+        }
+        let opening = try PageOpening(fileKey)
+        return try header.isDamaged(
+            in: file, of: database, pageSize: fileKey.settings.pageSize, isSame: opening.areSame)
     }
 
     /// Returns page 1 as SQLite restores it, if the journal contains it.
@@ -92,5 +105,46 @@ struct HotJournal {
         // again.
         guard let before, try JournalHeader.superJournalName(in: file) == nil else { return false }
         return counter != before && counter != before &+ 1
+    }
+}
+
+/// Opens pages of an encrypted database one at a time.
+private struct PageOpening {
+    /// The bytes of one page, whatever its number is.
+    private final class SealedPage: PageSource {
+        let geometry: PageGeometry
+        // Without any following pages, no page is read ahead.
+        let pageCount: UInt32 = 0
+        var bytes = UnsafeRawBufferPointer(start: nil, count: 0)
+
+        init(_ geometry: PageGeometry) { self.geometry = geometry }
+
+        func lend(_ page: UInt32, _ scratch: UnsafeMutableRawBufferPointer) -> UnsafeRawBufferPointer? { bytes }
+    }
+
+    private let sealed: SealedPage
+    private let pages: EncryptedPages<SealedPage>
+
+    init(_ fileKey: FileKey) throws {
+        guard
+            let geometry = PageGeometry(
+                pageSize: fileKey.settings.pageSize, reserved: fileKey.settings.reservedBytes)
+        else { throw KeyError.derivationFailed }
+        sealed = SealedPage(geometry)
+        pages = try EncryptedPages(sealed, key: fileKey.key, settings: fileKey.settings)
+    }
+
+    /// Returns whether two encrypted versions of a page have the same content.
+    ///
+    /// A version in the database that is not authentic was torn while it was overwritten.
+    func areSame(_ page: UInt32, _ record: UnsafeRawBufferPointer, _ present: UnsafeRawBufferPointer) throws -> Bool {
+        guard let original = try open(page, record) else { return true }
+        return try open(page, present) == original
+    }
+
+    private func open(_ page: UInt32, _ bytes: UnsafeRawBufferPointer) throws -> [UInt8]? {
+        sealed.bytes = bytes
+        var content = [UInt8](repeating: 0, count: bytes.count)
+        return try content.withUnsafeMutableBytes { try pages.lend(page, $0) != nil } ? content : nil
     }
 }

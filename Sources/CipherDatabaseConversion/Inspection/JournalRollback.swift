@@ -17,13 +17,16 @@ package struct JournalRollback {
     /// The caller holds the upgrade lock.
     ///
     /// - Throws: ``StoreError`` with the code `keyDoesNotFit`, `staleSidecar` if the journal belongs to another
-    ///   database, `permission` in a folder that cannot be written, or `needsRecovery` if the rollback left an empty
+    ///   database, `corrupt` if it is damaged, `permission` in a folder that cannot be written, or `needsRecovery` if the rollback left an empty
     ///   file, which no key opens.
     func run(_ unlocked: FileKey, inspector: Inspector) throws {
         try Self.checkAccess(paths)
         guard try fits(unlocked) else { throw inspector.keyDoesNotFit() }
         if try inspector.isJournalOfOther(unlocked) { throw inspector.staleSidecar() }
         try checkPages(unlocked, inspector)
+        if try HotJournal(paths)?.isDamaged(paths, unlocked) == true {
+            throw StoreError.damaged(paths.database, HotJournal.damage)
+        }
         do {
             let connection = try ConnectionProfile.plain(.readWrite).with(unlocked)
                 .open(paths.database, busyTimeout: inspector.busyTimeout)

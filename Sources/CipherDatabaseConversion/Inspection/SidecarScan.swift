@@ -83,6 +83,8 @@ package enum SidecarScan {
         var end: Int64
         /// The header of a log; `nil` for a journal.
         var log: LogHeader?
+        /// The segment of a journal; `nil` for a log.
+        var segment: JournalHeader.Segment?
 
         enum Finding {
             /// There are no pages.
@@ -128,13 +130,15 @@ package enum SidecarScan {
             // SQLite stops reading a log at the first frame that does not repeat this salt.
             let salt = log?.salt ?? []
             while position + stride <= end {
-                guard let buffer = try file.read(at: position, count: pageOffset + pageSize) else { return finding }
+                guard let buffer = try file.read(at: position, count: Int(stride)) else { return finding }
                 // A file may consist of a terabyte of zeros, and need not be read to its end.
                 guard !buffer[..<4].elementsEqual([0, 0, 0, 0]), buffer[8..<(8 + salt.count)].elementsEqual(salt) else {
                     return finding
                 }
                 let isFirstPage = buffer[..<4].elementsEqual([0, 0, 0, 1])
-                let page = Array(buffer[pageOffset...])
+                // SQLite stops reading a journal at the first record whose checksum is wrong.
+                if let segment, !segment.hasCorrectChecksum(buffer) { return finding }
+                let page = Array(buffer[pageOffset..<(pageOffset + pageSize)])
                 let isPlaintext = isFirstPage ? FileHeader.isPlaintext(page) : PageShape(page).isTree
                 if isPlaintext { return wantPlaintext ? .foreign : .own }
                 if isFirstPage { return wantPlaintext ? .own : .foreign }
@@ -170,7 +174,7 @@ package enum SidecarScan {
         try JournalHeader(file)?.segments(in: file).map { segment in
             PageRun(
                 file: file, first: segment.first, stride: segment.stride, pageOffset: JournalHeader.Segment.pageOffset,
-                pageSize: segment.pageSize, end: segment.end)
+                pageSize: segment.pageSize, end: segment.end, segment: segment)
         } ?? []
     }
 }

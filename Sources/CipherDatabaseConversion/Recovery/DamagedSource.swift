@@ -67,7 +67,7 @@ struct DamagedSource {
         _ bytes: ReadBytes, _ paths: DatabasePaths, _ geometry: PageGeometry
     ) throws -> DamagedSource {
         var notes: [String] = []
-        var (versions, sidecar) = try versions(bytes, paths, geometry, isPlaintext: true, &notes)
+        var (versions, sidecar) = try versions(bytes, paths, geometry, &notes)
         let match = LogMatch(
             paths: paths,
             firstPage: { (try bytes.read(at: 0, count: min(geometry.pageSize, Int(bytes.size))) ?? [], bytes.size) },
@@ -78,6 +78,8 @@ struct DamagedSource {
         {
             notes.append(foreignSidecar)
             (versions, sidecar) = (nil, nil)
+        } else if versions != nil, try HotJournal(paths)?.isDamaged(of: bytes, nil) == true {
+            notes.append(damagedJournal)
         }
         let pages = DamagedPages(bytes, geometry, versions: versions, in: sidecar)
         var source = DamagedSource(pages, try header(of: pages), notes: notes)
@@ -111,16 +113,12 @@ struct DamagedSource {
 
     /// Returns the pages in the log or a hot journal that replace the file's pages.
     static func versions(
-        _ bytes: some ByteSource, _ paths: DatabasePaths, _ geometry: PageGeometry, isPlaintext: Bool,
-        _ notes: inout [String]
+        _ bytes: some ByteSource, _ paths: DatabasePaths, _ geometry: PageGeometry, _ notes: inout [String]
     ) throws -> (PageVersions?, SidecarFile?) {
         if let journal = try HotJournal(paths), let versions = try journal.originalPages(pageSize: geometry.pageSize) {
             if versions.pageSize == geometry.pageSize {
                 notes.append(
                     "a writer crashed and left a journal; the writer's unfinished transaction was rolled back")
-                if try isPlaintext && journal.header.isDamaged(in: journal.file, of: bytes) {
-                    notes.append(damagedJournal)
-                }
                 return (versions, journal.file)
             }
             notes.append("the journal was not read, because its page size differs from the file's page size")

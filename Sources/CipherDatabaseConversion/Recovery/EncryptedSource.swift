@@ -48,8 +48,7 @@ struct EncryptedSource {
                 continue
             }
             var notes: [String] = []
-            let (versions, sidecar) = try DamagedSource.versions(
-                bytes, paths, geometry, isPlaintext: false, &notes)
+            let (versions, sidecar) = try DamagedSource.versions(bytes, paths, geometry, &notes)
             let sealed = DamagedPages(bytes, geometry, versions: versions, in: sidecar)
             for salt in try salts(key, sealed) {
                 let raw = try FileKey(key, salt: salt, settings).key
@@ -61,13 +60,18 @@ struct EncryptedSource {
                     // of that database. The database file itself must have a page with this key.
                     guard try bytes.size < Int64(settings.pageSize) || opensAny(alone, settings) else { continue }
                     // A log whose checksums are correct but whose pages are not authentic belongs to another database.
-                    let isOwn = try versions.offsets.keys.contains { try Self.opens($0, pages, settings) }
+                    let isOwn =
+                        try versions.offsets.isEmpty
+                        || versions.offsets.keys.contains { try Self.opens($0, pages, settings) }
                     let match = LogMatch(
                         paths: paths,
                         firstPage: { (try bytes.read(at: 0, count: settings.pageSize) ?? [], bytes.size) },
                         opening: { try raw.openFirstPage($0, settings) })
                     let fileKey = FileKey(key: raw, settings: settings)
                     if isOwn, try !match.isOther(), try !Inspector(paths).isJournalOfOther(fileKey) {
+                        if try HotJournal(paths)?.isDamaged(of: bytes, fileKey) == true {
+                            notes.append(DamagedSource.damagedJournal)
+                        }
                         return try source(pages, notes)
                     }
                     return try source(alone, notes + [DamagedSource.foreignSidecar])

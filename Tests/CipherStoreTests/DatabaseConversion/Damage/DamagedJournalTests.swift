@@ -9,12 +9,19 @@ import Testing
 /// Hot journals from which SQLite would restore only some of the pages.
 @Suite struct DamagedJournalTests {
     /// Returns a database with an unfinished transaction, whose journal has a wrong byte in its first record.
-    private static func file() throws -> (damaged: LegacyFile, before: [UInt8], intactJournal: [UInt8]) {
+    private static func file(
+        isEncrypted: Bool = false
+    ) throws -> (damaged: LegacyFile, before: [UInt8], intactJournal: [UInt8]) {
         var before: [UInt8] = []
         let file = try LegacyFile(unclosed: true) { connection in
+            if isEncrypted {
+                try connection.setKey(TestKeys.raw(), settings: CipherSettings())
+            } else {
+                try connection.execute("PRAGMA page_size = 4096")
+            }
             try connection.executeScript(
                 """
-                PRAGMA page_size = 4096; PRAGMA cache_size = 10; CREATE TABLE t(a INTEGER PRIMARY KEY, b);
+                PRAGMA cache_size = 10; CREATE TABLE t(a INTEGER PRIMARY KEY, b);
                 WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200)
                 INSERT INTO t SELECT i, 'old' || hex(zeroblob(250)) FROM n;
                 """)
@@ -39,9 +46,11 @@ import Testing
         return try #require(try JournalHeader(journal)).isDamaged(in: journal, of: HeldBytes(database))
     }
 
-    @Test("A damaged hot journal is refused, and nothing is changed", arguments: [OnDamage.rebuildIndexes, .refuse])
-    func refused(onDamage: OnDamage) throws {
-        let file = try Self.file().damaged
+    @Test(
+        "A damaged hot journal is refused, and nothing is changed", arguments: [OnDamage.rebuildIndexes, .refuse],
+        [false, true])
+    func refused(onDamage: OnDamage, isEncrypted: Bool) throws {
+        let file = try Self.file(isEncrypted: isEncrypted).damaged
         let before = try file.digest()
         var options = ConversionOptions()
         options.onDamage = onDamage
@@ -51,9 +60,11 @@ import Testing
         #expect(try file.digest() == before)
     }
 
-    @Test("A database with a damaged hot journal is recovered as incomplete, and kept with its journal")
-    func recovered() throws {
-        let file = try Self.file().damaged
+    @Test(
+        "A database with a damaged hot journal is recovered as incomplete, and kept with its journal",
+        arguments: [false, true])
+    func recovered(isEncrypted: Bool) throws {
+        let file = try Self.file(isEncrypted: isEncrypted).damaged
         let journal = try Self.bytes(file.path + "-journal")
         let report = try InPlaceRecovery(
             of: DatabasePaths(file.path), provider: TestKeys.provider(), formats: [CipherSettings()],
@@ -76,11 +87,12 @@ import Testing
         only[only.count - 204] ^= 0xff
         #expect(try !Self.isDamaged(only, of: before))
         #expect(try Self.isDamaged(only, of: database))
-        // The count of an unsynced segment is 0, and that of a writer that does not sync is the largest number.
-        for count in [[0, 0, 0, 0], [255, 255, 255, 255]] as [[UInt8]] {
-            only.replaceSubrange(8..<12, with: count)
-            #expect(try !Self.isDamaged(only, of: database))
-        }
+        // Old releases of SQLite give an unsynced segment the count 0.
+        only.replaceSubrange(8..<12, with: [0, 0, 0, 0])
+        #expect(try !Self.isDamaged(only, of: before))
+        // The count of a writer that does not sync is the largest number.
+        only.replaceSubrange(8..<12, with: [255, 255, 255, 255])
+        #expect(try !Self.isDamaged(only, of: database))
         let cut = Array(journal[..<Int(segments[0].end - 300)])
         #expect(try !Self.isDamaged(cut, of: before))
         #expect(try Self.isDamaged(cut, of: database))
@@ -88,5 +100,120 @@ import Testing
         try Self.write(cut, file.path + "-journal")
         let report = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run()
         #expect(report.outcome == .encrypted && report.rows == 200)
+    }
+
+    /// Damages because of which SQLite reads only the first of several segments, or not all of it: the bytes in the
+    /// place of others, in the header at the beginning of the journal or in the one of the second segment.
+    private static let laterDamages: [String: (inSecond: Bool, offset: Int, bytes: [UInt8])] = [
+        "one byte of the magic number": (true, 3, [0xf8]),
+        "the magic number": (true, 0, [UInt8](repeating: 0, count: 8)),
+        "the header": (true, 0, [UInt8](repeating: 0, count: 28)),
+        "the header, which has other bytes": (true, 0, Array(1...28)),
+        "the sector of the header": (true, 0, [UInt8](repeating: 0, count: 512)),
+        "the header and a part of the first record": (true, 0, [UInt8](repeating: 0, count: 4096)),
+        "the size of the database": (true, 19, [0xff]),
+        "the number of records": (false, 8, [0, 0, 0, 1]),
+        "the number of records, which is 0": (false, 8, [0, 0, 0, 0]),
+        "the number of a page": (false, 512, [0x10]),
+    ]
+
+    @Test(
+        "Damage because of which SQLite would not read a later segment is refused",
+        arguments: laterDamages.keys.sorted())
+    func laterSegment(damage: String) throws {
+        let (file, before, intact) = try Self.file()
+        let database = try Self.bytes(file.path)
+        let segments = try #require(try JournalHeader(HeldBytes(intact))).segments(in: HeldBytes(intact))
+        try #require(segments.count > 1)
+        var journal = intact
+        let (inSecond, offset, bytes) = try #require(Self.laterDamages[damage])
+        let start = offset + (inSecond ? Int(segments[1].first - 512) : 0)
+        journal.replaceSubrange(start..<(start + bytes.count), with: bytes)
+        #expect(try Self.isDamaged(journal, of: database))
+        try Self.write(journal, file.path + "-journal")
+        let error = try #require(
+            try storeError { try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run() })
+        #expect(error.code == .corrupt && error.detail.contains("hot journal is damaged"), "\(error)")
+        // Before the first segment was synced, no page had been changed, and no other segment followed.
+        let only = Array(journal[..<Int(segments[0].end)])
+        #expect(try !Self.isDamaged(only, of: before))
+    }
+
+    @Test("A journal whose later segments are missing is the same as that of a power loss, and is rolled back")
+    func missingSegments() throws {
+        let (file, _, journal) = try Self.file()
+        let segments = try #require(try JournalHeader(HeldBytes(journal))).segments(in: HeldBytes(journal))
+        try #require(segments.count > 1)
+        #expect(try !Self.isDamaged(Array(journal[..<Int(segments[0].end)]), of: Self.bytes(file.path)))
+    }
+
+    @Test("Page 1 is written after all segments have been synced, so that any broken record is then damage")
+    func afterSync() throws {
+        var files: (before: [UInt8], after: [UInt8], journal: [UInt8]) = ([], [], [])
+        _ = try LegacyFile { connection in
+            try connection.executeScript(
+                "PRAGMA page_size = 4096; CREATE TABLE t(a); INSERT INTO t VALUES (1), (zeroblob(9000))")
+            _ = try connection.value(String.self, "PRAGMA journal_mode = PERSIST")
+            var path = ""
+            try connection.forEachRow("PRAGMA database_list") { path = try $0.get(String.self, at: 2) }
+            files.before = try Self.bytes(path)
+            try connection.executeScript("BEGIN; UPDATE t SET a = 2 WHERE a = 1")
+            let header = try Self.bytes(path + "-journal")[12..<28]
+            try connection.execute("COMMIT")
+            files.after = try Self.bytes(path)
+            // A segment with the record of page 1, and another with that of page 2, which comes first in the journal.
+            let sector = JournalHeader.magic + [0, 0, 0, 1] + header + [UInt8](repeating: 0, count: 484)
+            let records = try Self.bytes(path + "-journal").dropFirst(512)
+            files.journal = sector + records.dropFirst(4104).prefix(4104) + [UInt8](repeating: 0, count: 504)
+            files.journal += sector + records.prefix(4104)
+        }
+        let half = files.after.prefix(4096) + files.before.dropFirst(4096)
+        #expect(try !Self.isDamaged(files.journal, of: Array(half)))
+        files.journal[files.journal.count - 204] ^= 1
+        #expect(try Self.isDamaged(files.journal, of: Array(half)))
+        #expect(try !Self.isDamaged(files.journal, of: files.before))
+    }
+
+    @Test("An older segment that follows an incomplete one is ignored, but refused if SQLite would read it")
+    func olderSegment() throws {
+        let (_, before, journal) = try Self.file()
+        let segments = try #require(try JournalHeader(HeldBytes(journal))).segments(in: HeldBytes(journal))
+        try #require(segments.count > 1)
+        var older = journal
+        older[Int(segments[1].first - 512) + 19] ^= 1
+        older = Array(older[..<Int(segments[1].end)])
+        #expect(try Self.isDamaged(older, of: before))
+        older[512 + 4 + 4096 - 200] ^= 1
+        #expect(try !Self.isDamaged(older, of: before))
+    }
+
+    @Test(
+        "The journals of killed writers are not refused, whatever older transactions left behind them",
+        arguments: ["DELETE", "TRUNCATE", "PERSIST"], ["OFF", "NORMAL", "FULL"])
+    func killed(mode: String, synchronous: String) throws {
+        var states: [(database: [UInt8], journal: [UInt8])] = []
+        _ = try LegacyFile { connection in
+            try connection.executeScript(
+                text: """
+                    PRAGMA page_size = 1024; PRAGMA cache_size = 5; PRAGMA locking_mode = EXCLUSIVE;
+                    PRAGMA journal_mode = \(mode); PRAGMA synchronous = \(synchronous);
+                    CREATE TABLE t(a INTEGER PRIMARY KEY, b);
+                    WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200)
+                    INSERT INTO t SELECT i, hex(zeroblob(100)) FROM n;
+                    """)
+            var path = ""
+            try connection.forEachRow("PRAGMA database_list") { path = try $0.get(String.self, at: 2) }
+            for (number, end) in ["COMMIT", "ROLLBACK", "COMMIT", "COMMIT"].enumerated() {
+                try connection.execute("BEGIN")
+                for part in [0..<20, 20..<120, 120..<200].prefix(4 - number) {
+                    try connection.execute(
+                        "UPDATE t SET b = \(number) || b WHERE a > \(part.lowerBound) AND a <= \(part.upperBound)")
+                    states.append((try Self.bytes(path), try Self.bytes(path + "-journal")))
+                }
+                try connection.executeScript(text: end)
+            }
+        }
+        try #require(states.contains { $0.journal.starts(with: JournalHeader.magic) })
+        for (database, journal) in states { #expect(try !Self.isDamaged(journal, of: database)) }
     }
 }

@@ -200,6 +200,16 @@ struct HotJournalTests {
         #expect(try content(folder) == commit.content)
     }
 
+    @Test("A record that a killed writer had not finished is not taken for a page of another database")
+    func unfinishedRecord() throws {
+        let commit = try committed(isEncrypted: false)
+        let record = [0, 0, 0, 1] + [UInt8](repeating: 7, count: commit.pageSize + 4)
+        let folder = try folder(commit.before, journal: commit.journal.prefix(512) + record)
+        #expect(try inspect(folder) == .needsRecovery)
+        #expect(try upgrade(folder) == .encrypted)
+        #expect(try content(folder) == commit.content)
+    }
+
     @Test("A plaintext journal beside an encrypted database whose first page is damaged is not rolled back")
     func damagedEncrypted() throws {
         var database = try committed(isEncrypted: true).after

@@ -90,7 +90,10 @@ struct SidecarClaimsTests {
     func largerOriginal() throws {
         let file = try interrupted(nil)
         let pages = UInt8(try FileSystem.size(file.path).map { $0 / 4096 + 9 } ?? 0)
-        try edit(file.path + "-journal") { $0[19] = pages }
+        try edit(file.path + "-journal") { journal in
+            for sector in stride(from: 0, to: journal.count, by: 512)
+            where journal[sector...].starts(with: JournalHeader.magic) { journal[sector + 19] = pages }
+        }
         #expect(try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run().outcome == .encrypted)
         let first = try file.read(key: TestKeys.raw()) { try $0.value(String.self, "SELECT a FROM t LIMIT 1") }
         #expect(first == "kept")
