@@ -30,7 +30,7 @@ import Testing
         }
         let journal = try bytes(file.path + "-journal")
         var damaged = journal
-        damaged[512 + 4 + 4096 - 200] ^= 0xff
+        damaged[512 + 4 + Int(journal.big32(24)) - 200] ^= 0xff
         try write(damaged, file.path + "-journal")
         return (file, before, journal)
     }
@@ -137,6 +137,19 @@ import Testing
         // Before the first segment was synced, no page had been changed, and no other segment followed.
         let only = Array(journal[..<Int(segments[0].end)])
         #expect(try !Self.isDamaged(only, of: before))
+    }
+
+    @Test("An intact journal of several segments is rolled back", arguments: [false, true])
+    func intact(isEncrypted: Bool) throws {
+        let (file, _, journal) = try Self.file(isEncrypted: isEncrypted)
+        try #require(try #require(try JournalHeader(HeldBytes(journal))).segments(in: HeldBytes(journal)).count > 1)
+        try Self.write(journal, file.path + "-journal")
+        let report = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run()
+        #expect(report.outcome == (isEncrypted ? .alreadyEncrypted : .encrypted))
+        let old = try file.read(key: TestKeys.raw()) {
+            try $0.value(Int.self, "SELECT count(*) FROM t WHERE b LIKE 'old%'")
+        }
+        #expect(old == 200)
     }
 
     @Test("A journal whose later segments are missing is the same as that of a power loss, and is rolled back")
