@@ -12,6 +12,8 @@ struct SchemaDifference {
     private var tables: [Plan.Operation] = []
     /// The tables that the schema names, as they will be after the changes.
     private var results: [SQLName: TableShape] = [:]
+    /// The columns that tables do not have in the database, by the tables' names after the changes.
+    private var newColumns: [SQLName: [String]] = [:]
 
     init(_ comparison: SchemaComparison, _ state: DatabaseState) throws {
         self.comparison = comparison
@@ -46,6 +48,10 @@ struct SchemaDifference {
         changes.withheld += unnamed.withheld
         changes.findings += unnamed.findings
         changes.operations = objects.drops + present.operations + tables + unnamed.drops + objects.creations
+        if !newColumns.isEmpty {
+            changes.findings += try CapturedStrings(in: objects.unchanged(in: present), columns: newColumns)
+                .findings(after: changes, of: state.connection, wanted.scratch)
+        }
         return changes
     }
 
@@ -72,6 +78,10 @@ struct SchemaDifference {
             changes.findings += try BrokenReaders(state: state).findings(after: difference.result, of: found)
         }
         results[SQLName(table.name)] = difference.result
+        if !difference.operations.isEmpty || !found.columns.isEmpty {
+            let new = difference.result.columns.map(\.name).filter { found.isNew(SQLName($0)) }
+            if !new.isEmpty { newColumns[SQLName(table.name)] = new }
+        }
         tables += difference.operations
         changes.withheld += difference.withheld
         changes.findings += difference.findings

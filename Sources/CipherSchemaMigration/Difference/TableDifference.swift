@@ -110,12 +110,8 @@ struct TableDifference {
     private func capturedStrings(in indexes: [DatabaseState.Object], _ target: TableShape) -> [Plan.Finding] {
         let added = target.columns.filter { existing.column(SQLName($0.name)) == nil }
         return indexes.filter { $0.type == "index" }.flatMap { index in
-            added.filter { SQLTokens(index.sql).mayContain(string: SQLName($0.name)) }.map { column in
-                Plan.Finding(
-                    .impossible, table: existing.name, column: column.name,
-                    message: "the index \(index.name) contains \"\(column.name)\" as a string, which would become the "
-                        + "name of the new column")
-            }
+            added.filter { SQLTokens(index.sql).mayContain(string: SQLName($0.name)) }
+                .map { .capture(of: $0.name, in: index, table: existing.name) }
         }
     }
 

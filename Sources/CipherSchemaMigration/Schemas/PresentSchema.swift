@@ -29,6 +29,11 @@ struct PresentSchema {
 
         /// Returns the current name of a column in the database.
         func column(_ name: SQLName) -> String? { columns[name] ?? shape.column(name)?.name }
+
+        /// Returns whether no column in the database has this name.
+        func isNew(_ column: SQLName) -> Bool {
+            shape.column(column) == nil || columns[column] != nil && !replacedColumns.contains(column)
+        }
     }
 
     /// A view, index or trigger of the database.
@@ -203,7 +208,11 @@ struct PresentSchema {
                     other.isVirtual && old.isMentioned(in: other.sql ?? "")
                         && SQLName(other.name).isMentioned(in: object.sql)
                 } || SQLTokens(object.sql).mayBeString(old))
-        objects[index].rewrite(doubt: isElsewhere || old == table ? column : nil, isCarried: isCarried) {
+        let tokens = SQLTokens(object.sql)
+        // A string in double quotes that is equal to the new name would become a name.
+        let isString = tokens.mayBeString(SQLName(new)) || tokens.mayContain(string: SQLName(new))
+        let doubt = isElsewhere || old == table ? column : isString ? new : nil
+        objects[index].rewrite(doubt: doubt, isCarried: isCarried) {
             $0.renamingColumn(old, as: new)
         }
     }

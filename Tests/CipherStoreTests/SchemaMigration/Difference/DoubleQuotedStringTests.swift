@@ -1,4 +1,5 @@
 internal import CipherHistory
+internal import CipherSQLText
 internal import CipherSQLite
 internal import CipherSchemaMigration
 import CipherTestSupport
@@ -96,6 +97,117 @@ struct DoubleQuotedStringTests {
             "CREATE TABLE t(a TEXT CHECK (a <> \"x\")); INSERT INTO t VALUES ('v')")
         let source = WantedSource(statements: ["CREATE TABLE t(a TEXT CHECK (a <> 'x'), x TEXT)"], policy: .refuse)
         #expect(try fixture.launch(source).titles == ["rebuildTable t"])
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
+
+    struct Captured: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var script: String
+        /// The view or trigger that contains the string.
+        var object: String
+        var wanted = "CREATE TABLE t(a TEXT, b, x INTEGER NOT NULL DEFAULT 1)"
+    }
+
+    static let captured = [
+        Captured(
+            testDescription: "a trigger of another table deletes rows",
+            script:
+                "CREATE TRIGGER g AFTER INSERT ON run BEGIN DELETE FROM t WHERE a <> \"x\"; END",
+            object: "trigger g"),
+        Captured(
+            testDescription: "a rebuild",
+            script: "CREATE TRIGGER g AFTER INSERT ON t BEGIN UPDATE t SET a = \"x\" WHERE b = new.b; END",
+            object: "trigger g", wanted: "CREATE TABLE t(a TEXT NOT NULL DEFAULT '', b, x INTEGER NOT NULL DEFAULT 1)"),
+        Captured(
+            testDescription: "a view", script: "CREATE VIEW v AS SELECT b FROM t WHERE a = \"x\"", object: "view v"),
+        Captured(
+            testDescription: "in parentheses after OR",
+            script: "CREATE VIEW v AS SELECT b FROM t WHERE b > 1 OR (\"x\" = a)", object: "view v"),
+        Captured(
+            testDescription: "a trigger that reads the table only through a view",
+            script: """
+                CREATE VIEW v AS SELECT * FROM t;
+                CREATE TRIGGER g AFTER INSERT ON run BEGIN DELETE FROM run WHERE n IN (SELECT b FROM v WHERE a = "x"); END
+                """,
+            object: "trigger g"),
+        Captured(
+            testDescription: "a view with a common table expression",
+            script: "CREATE VIEW v AS WITH q AS (SELECT * FROM t) SELECT b FROM q WHERE a = \"x\"", object: "view v"),
+        Captured(
+            testDescription: "a trigger of a view",
+            script: """
+                CREATE VIEW v AS SELECT b FROM t;
+                CREATE TRIGGER g INSTEAD OF DELETE ON v BEGIN DELETE FROM t WHERE b = old.b AND a = "x"; END
+                """,
+            object: "trigger g"),
+    ]
+
+    @Test(
+        "A new column with the name of a string in double quotes in a view or trigger is refused", arguments: captured,
+        DestructiveChanges.allCases)
+    func refusesCaptureByObjects(captured: Captured, policy: DestructiveChanges) throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            "CREATE TABLE t(a TEXT, b); INSERT INTO t VALUES ('x', 1); CREATE TABLE run(n); \(captured.script)")
+        let before = try fixture.bytes()
+        let source = WantedSource(statements: [captured.wanted, "CREATE TABLE run(n)"], policy: policy)
+        let error = try storeError { try fixture.launch(source) }
+        #expect(error?.code == .migration)
+        let finding = "the \(captured.object) contains \"x\" as a string, which would become the name of the new column"
+        #expect(error?.detail.contains(finding) == true)
+        #expect(try fixture.bytes() == before)
+    }
+
+    @Test("A renamed column with the name of a string in double quotes in a trigger never changes the string's meaning")
+    func renamesBesideString() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            """
+            CREATE TABLE t(a TEXT, b); INSERT INTO t VALUES ('x', 1), ('y', 2); CREATE TABLE run(n);
+            CREATE TRIGGER g AFTER INSERT ON run BEGIN DELETE FROM t WHERE b = "x"; END
+            """)
+        var source = WantedSource(statements: ["CREATE TABLE t(x TEXT, b)"])
+        source.renames.columns[SQLName("t")] = [SQLName("x"): "a"]
+        guard Engine.current.canRenameColumns else {
+            #expect(try storeError { try fixture.launch(source) }?.code == .migration)
+            return
+        }
+        #expect(try fixture.launch(source).titles == ["renameColumn t.a"])
+        try fixture.with { try $0.executeScript("INSERT INTO run VALUES (1)") }
+        #expect(try fixture.rows("SELECT b FROM t").count == 2)
+    }
+
+    static let names = [
+        "CREATE TRIGGER g AFTER INSERT ON t BEGIN UPDATE other SET \"x\" = 1 WHERE \"x\" = new.b; END",
+        "CREATE TRIGGER g AFTER INSERT ON t BEGIN INSERT INTO other(\"x\") VALUES (new.b); END",
+        "CREATE TRIGGER g AFTER INSERT ON t BEGIN INSERT INTO other VALUES (\"x\"); END",
+        "CREATE VIEW v AS SELECT b AS \"x\" FROM t", "CREATE VIEW v AS SELECT a, \"x\" FROM other, (SELECT a FROM t)",
+        "CREATE VIEW v AS SELECT a FROM t WHERE EXISTS (SELECT 1 FROM missing WHERE \"x\" = 1)",
+    ]
+
+    @Test(
+        "A new column may have the name of a column of another table, of an alias, or of a string that cannot be a column",
+        arguments: names)
+    func acceptsNamesElsewhere(object: String) throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            "CREATE TABLE t(a TEXT, b); INSERT INTO t VALUES ('v', 1); CREATE TABLE other(x); \(object)")
+        let source = WantedSource(
+            statements: ["CREATE TABLE t(a TEXT, b, x TEXT)", "CREATE TABLE other(x)"], policy: .refuse)
+        #expect(try fixture.launch(source).titles == ["addColumn t.x"])
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
+
+    @Test("A new column is added if the schema writes the string in a trigger in single quotes")
+    func acceptsCorrectedTrigger() throws {
+        func trigger(_ string: String) -> String {
+            "CREATE TRIGGER g AFTER INSERT ON t BEGIN DELETE FROM t WHERE a = \(string); END"
+        }
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE t(a TEXT); \(trigger("\"x\""))")
+        let statements = ["CREATE TABLE t(a TEXT, x TEXT)", trigger("'x'")]
+        let source = WantedSource(statements: statements, policy: .refuse)
+        #expect(try fixture.launch(source).titles == ["dropTrigger g", "addColumn t.x", "createTrigger g"])
         #expect(try fixture.launch(source).applied.isEmpty)
     }
 }
