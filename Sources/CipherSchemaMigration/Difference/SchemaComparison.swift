@@ -37,8 +37,14 @@ package struct SchemaComparison {
 
     /// Returns the changes that give the real database the target schema.
     package func changes(for state: DatabaseState) throws -> SchemaChanges {
-        var difference = try SchemaDifference(self, state)
-        return try difference.compare()
+        var dropped: Set<SQLName> = []
+        while true {
+            var difference = try SchemaDifference(self, state, dropping: dropped)
+            let (changes, all) = try difference.compare()
+            // A dropped table needs no column, and a dropped column refers to no table, so more tables may be dropped.
+            guard all.isStrictSuperset(of: dropped) else { return changes }
+            dropped = all
+        }
     }
 }
 

@@ -14,16 +14,21 @@ struct SchemaDifference {
     private var results: [SQLName: TableShape] = [:]
     /// The columns that tables do not have in the database, by the tables' names after the changes.
     private var newColumns: [SQLName: [String]] = [:]
+    /// The unnamed tables that an earlier run of the comparison drops, so that their foreign keys and triggers need no
+    /// column.
+    private let dropped: Set<SQLName>
 
-    init(_ comparison: SchemaComparison, _ state: DatabaseState) throws {
+    init(_ comparison: SchemaComparison, _ state: DatabaseState, dropping dropped: Set<SQLName>) throws {
         self.comparison = comparison
         self.state = state
+        self.dropped = dropped
         present = try PresentSchema(state)
     }
 
     private var wanted: WantedSchema { comparison.wanted }
 
-    mutating func compare() throws -> SchemaChanges {
+    /// Returns the changes, and the unnamed tables that they drop.
+    mutating func compare() throws -> (SchemaChanges, dropped: Set<SQLName>) {
         changes.notes += try SchemaRenames(wanted: wanted, state: state).apply(to: &present)
         changes.origins = present.origins
         changes.findings += BrokenReaders(state: state).findings(afterRenamesIn: present)
@@ -35,8 +40,8 @@ struct SchemaDifference {
             DatabaseState.Object(type: "virtual table", name: $0.name, table: $0.name, sql: $0.sql ?? "")
         }
         let users = ColumnUsers(
-            objects: objects.remaining + virtual,
-            tables: present.tables.map { name, table in results[name] ?? table.shape })
+            objects: objects.remaining.filter { $0.type == "view" || !dropped.contains(SQLName($0.table)) } + virtual,
+            tables: present.tables.filter { !dropped.contains($0.key) }.map { results[$0.key] ?? $0.value.shape })
         for table in wanted.tables { try compare(table, &objects, users) }
         changes.withheld = objects.withheld + changes.withheld
         changes.findings = objects.findings + changes.findings
@@ -52,7 +57,7 @@ struct SchemaDifference {
             changes.findings += try CapturedStrings(in: objects.unchanged(in: present), columns: newColumns)
                 .findings(after: changes, of: state.connection, wanted.scratch)
         }
-        return changes
+        return (changes, Set(unnamed.drops.compactMap { $0.table.map(SQLName.init) }))
     }
 
     // MARK: Tables

@@ -147,4 +147,39 @@ struct UndeclaredTableTests {
             #expect(try connection.value(Int.self, "SELECT count(*) FROM chat") == 1)
         }
     }
+
+    static let users = [
+        (
+            "CREATE TABLE post(id INTEGER PRIMARY KEY, n INT)",
+            """
+            CREATE TABLE comment(post INT);
+            CREATE TRIGGER counter AFTER INSERT ON comment BEGIN UPDATE post SET n = n + 1 WHERE id = new.post; END;
+            """, ["comment"]
+        ),
+        (
+            "CREATE TABLE post(id INTEGER PRIMARY KEY, n TEXT UNIQUE)",
+            "CREATE TABLE comment(post TEXT REFERENCES post(n))", ["comment"]
+        ),
+        (
+            "CREATE TABLE post(id INTEGER PRIMARY KEY, n INT REFERENCES author(id))",
+            """
+            CREATE TABLE author(id INTEGER PRIMARY KEY); CREATE TABLE comment(id INTEGER PRIMARY KEY);
+            CREATE TRIGGER counter AFTER INSERT ON comment BEGIN UPDATE post SET n = n + 1; END;
+            """, ["author", "comment"]
+        ),
+    ]
+
+    @Test(
+        "A table that is dropped does not keep the column that its trigger or foreign key needs, in one migration",
+        arguments: users)
+    func dropsUserWithColumn(table: String, script: String, dropped: [String]) throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"), "\(table); INSERT INTO post VALUES (1, NULL); \(script)")
+        let source = WantedSource(statements: ["CREATE TABLE post(id INTEGER PRIMARY KEY)"], policy: .allow)
+        let report = try fixture.launch(source)
+        #expect(report.titles == ["rebuildTable post"] + dropped.map { "dropTable \($0)" })
+        #expect(report.withheld.isEmpty)
+        #expect(try fixture.rows("SELECT * FROM post") == ["\(Value.integer(1))"])
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
 }
