@@ -17,6 +17,19 @@ package struct SQLToken: Sendable, Equatable {
     /// The name without its quotes, or any other token as it is written.
     package let content: String
 
+    /// The name in the token; SQLite accepts a string in single quotes if a name is required.
+    package var name: String {
+        guard kind == .literal, content.utf8.count >= 2 else { return content }
+        let inner = content.utf8.dropFirst().dropLast()
+        var result: [UInt8] = []
+        var isSecond = false
+        for byte in inner {
+            isSecond = byte == UInt8(ascii: "'") && !isSecond
+            if byte != UInt8(ascii: "'") || isSecond { result.append(byte) }
+        }
+        return String(decoding: result, as: UTF8.self)
+    }
+
     package var isName: Bool { kind == .word || kind == .quotedName }
 
     /// Returns whether the token is the given keyword or symbol; a quoted name is neither.

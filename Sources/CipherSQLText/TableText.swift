@@ -117,7 +117,7 @@ package struct TableText: Sendable, Equatable {
             }
             if start < index {
                 let first = all.tokens[start]
-                items.append(Item(column: isConstraint(first) ? nil : name(first), text: slice(all, start..<index)))
+                items.append(Item(column: isConstraint(first) ? nil : first.name, text: slice(all, start..<index)))
             }
             start = isComma ? index + 1 : index
         }
@@ -141,19 +141,6 @@ package struct TableText: Sendable, Equatable {
                 && !(index > 0 && all.tokens[index - 1].isKeyword("."))
         }
         return all.replacing(Dictionary(uniqueKeysWithValues: names.flatMap { [($0, ""), ($0 + 1, "")] }))
-    }
-
-    /// Returns the name in a token; SQLite accepts a string in single quotes if a name is required.
-    private static func name(_ token: SQLToken) -> String {
-        guard token.kind == .literal, token.content.utf8.count >= 2 else { return token.content }
-        let inner = token.content.utf8.dropFirst().dropLast()
-        var result: [UInt8] = []
-        var isSecond = false
-        for byte in inner {
-            isSecond = byte == UInt8(ascii: "'") && !isSecond
-            if byte != UInt8(ascii: "'") || isSecond { result.append(byte) }
-        }
-        return String(decoding: result, as: UTF8.self)
     }
 
     private static func slice(_ all: SQLTokens, _ range: Range<Int>) -> String {

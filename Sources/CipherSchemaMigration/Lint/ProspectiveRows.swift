@@ -57,7 +57,7 @@ struct ProspectiveRows {
         if collation != found.shape.facts.collations[name] || collation != nil && !isColumn {
             let bytes = collation?.first?.bytes.map(\.self) ?? Array("binary".utf8)
             guard let text = String(validating: bytes, as: UTF8.self) else { return nil }
-            value += " COLLATE " + text
+            value += " COLLATE " + SQL.quoted(identifier: text)
         }
         return "\(value) AS \(SQL.quoted(identifier: column.name))"
     }

@@ -14,9 +14,10 @@ struct UniqueIndex {
         for item in text.items {
             let all = SQLTokens(item.text)
             // A number alone would refer to a result column.
-            guard let last = all.tokens.last, all.tokens.first?.kind != .number else { return nil }
-            let hasOrder = all.tokens.count > 1 && (last.isKeyword("ASC") || last.isKeyword("DESC"))
-            parts.append(hasOrder ? all.replacing([all.tokens.count - 1: ""]) : item.text)
+            guard let token = all.tokens.last, all.tokens.first?.kind != .number else { return nil }
+            let last = all.tokens.count - 1
+            let hasOrder = (token.isKeyword("ASC") || token.isKeyword("DESC")) && all.followsOperand(last)
+            parts.append(hasOrder ? all.replacing([last: ""]) : item.text)
         }
         if !text.suffix.isEmpty { condition = SQLTokens(text.suffix).replacing([0: ""]) }
     }

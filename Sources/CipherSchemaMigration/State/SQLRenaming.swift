@@ -89,7 +89,7 @@ extension SQLTokens {
     /// Returns whether an operand ends before a word.
     ///
     /// The word is then not a name, but a keyword such as DESC, END or LIKE, which SQLite accepts as names elsewhere.
-    private func followsOperand(_ index: Int) -> Bool {
+    func followsOperand(_ index: Int) -> Bool {
         var start = index
         while start > 0, tokens[start - 1].kind != .symbol { start -= 1 }
         var isOperand = start > 0 && tokens[start - 1].content == ")"

@@ -165,8 +165,9 @@ extension TableShape.Facts {
                 guard let column, all.depth(at: index) == 0 else { break }
                 generated[column] = group(all, index + 1)
             case "collate":
-                guard let column, all.depth(at: index) == 0, let name = rest.first, name != "binary" else { break }
-                collations[column] = [name]
+                guard let column, all.depth(at: index) == 0, index + 1 < all.tokens.count else { break }
+                let name = SQLWord(bytes: SQLName(all.tokens[index + 1].name).folded)
+                if name != "binary" { collations[column] = [name] }
             case "conflict" where index > 1 && words[index - 1] == "on":
                 guard let action = rest.first, action != "abort" else { break }
                 let subject = column.map { [SQLWord(bytes: $0.folded), words[index - 2]] } ?? words[..<(index - 1)]

@@ -2,6 +2,7 @@ internal import CipherCatalog
 internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSchemaMigration
+internal import CipherStore
 import CipherTestSupport
 import Testing
 
@@ -477,5 +478,50 @@ struct PlanLintTests {
         #expect(report.withheld.map(\.column) == ["c", "d", "e"])
         #expect(try fixture.schema()["t_b"] == nil)
         #expect(try fixture.with { try ColumnState.read(table: "t", from: $0).map(\.name) } == ["a", "c", "d", "e"])
+    }
+
+    @Test(
+        "A plan distinguishes the last word of a unique index from a column with the name of an order",
+        arguments: ["code || \"desc\"", "code || desc", "code || asc", "code DESC", "code COLLATE nocase ASC"])
+    func knowsOrders(part: String) throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            "CREATE TABLE item(code TEXT, desc TEXT, asc TEXT); INSERT INTO item VALUES ('a', 'b', 'c')")
+        let source = WantedSource(statements: [
+            "CREATE TABLE item(code TEXT NOT NULL, desc TEXT, asc TEXT)", "CREATE UNIQUE INDEX i ON item(\(part))",
+        ])
+        #expect(try fixture.launch(source).titles == ["rebuildTable item", "createIndex i"])
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
+
+    @Test("A plan drops a column although the collation of a column that stays is a string in single quotes")
+    func knowsCollationsInQuotes() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            """
+            CREATE TABLE t(a TEXT, k TEXT COLLATE 'NOCASE' CHECK (k <> x), x TEXT); INSERT INTO t VALUES ('a', 'k', 'x');
+            CREATE VIEW v AS SELECT k FROM t;
+            """)
+        let source = WantedSource(statements: ["CREATE TABLE t(a TEXT)"], policy: .allow)
+        #expect(try fixture.launch(source).titles == ["rebuildTable t"])
+        #expect(try fixture.rows("SELECT k = 'K' FROM t") == ["\(Value.integer(1))"])
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
+
+    @Test("A plan compares future values by a collation whose name needs quotes")
+    func quotesCollations() throws {
+        let collation = Collation(name: "my order") { _, _ in 0 }
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('v')")
+        let table = DeclaredTable(
+            name: "t", columns: [.init(name: "a", definition: "TEXT COLLATE \"my order\" NOT NULL")],
+            indexes: [.init(name: "i", columns: ["a"], isUnique: true)])
+        let configuration = Configuration(
+            databaseName: "app.db", version: 25, schema: .tables([table]), collations: [collation])
+        let report = try fixture.with { connection in
+            try connection.register(collation)
+            return try SchemaMigrator(configuration: configuration).migrate(connection) { nil }
+        }
+        #expect(report.titles == ["rebuildTable t", "createIndex i"])
     }
 }
