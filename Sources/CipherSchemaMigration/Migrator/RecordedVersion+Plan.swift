@@ -29,10 +29,18 @@ extension RecordedVersion {
             let recorded = try column.recorded(in: state.connection)
             let current = recorded.first { $0.version == found }?.value
             guard let value = column.value(recording: version, besides: current, state) else { return nil }
-            let older = recorded.filter { $0.version != found }.map(\.value)
+            let sql: [String]
+            if try column.isReferenced(in: state) {
+                // The rows that reference the current value would reference a missing row.
+                guard addsRow, column.filter.isEmpty else { return nil }
+                sql = [column.insertion(of: value, unless: column.selection(of: value))]
+            } else {
+                // A version may be written in several forms, but only one row may be given the new value.
+                sql = column.statements(
+                    recording: value, keeping: recorded.map(\.value).filter { $0 != current }, addsRow: addsRow)
+            }
             return Plan.Operation(
-                .sql, table: column.table, object: "\(column.table).\(column.column)",
-                sql: column.statements(recording: value, keeping: older, addsRow: addsRow),
+                .sql, table: column.table, object: "\(column.table).\(column.column)", sql: sql,
                 reason: "the app's own record of the version is \(found?.description ?? "missing")")
         }
         return nil
@@ -109,22 +117,51 @@ extension RecordedVersion.VersionColumn {
 
     /// Returns the statements that record a version in the row with the current one, or in a new row.
     ///
-    /// - Parameter older: The values of rows that stay: a table may have a row for each version that was ever reached.
-    fileprivate func statements(recording value: Value, keeping older: [Value], addsRow: Bool) -> [String] {
+    /// - Parameter others: The values of rows that stay: a table may have a row for each version that was ever reached.
+    fileprivate func statements(recording value: Value, keeping others: [Value], addsRow: Bool) -> [String] {
+        let kept =
+            others.isEmpty
+            ? "" : "\(SQL.quoted(column: column)) NOT IN (\(others.map(literal).joined(separator: ", "))) AND "
+        let update =
+            "UPDATE \(target) SET \(SQL.quoted(identifier: column)) = \(literal(value))"
+            // A template or a step may have added the row in the meantime.
+            + selection(by: "\(kept)NOT EXISTS (SELECT 1 FROM \(target)\(selection(of: value)))")
+        return addsRow ? [update, insertion(of: value, unless: condition)] : [update]
+    }
+
+    /// Returns the statement that adds a row with a value.
+    ///
+    /// - Parameter present: The WHERE clause for rows that make a new row unnecessary.
+    fileprivate func insertion(of value: Value, unless present: String) -> String {
         let names = filter.keys.sorted()
         let columns = (names + [column]).map { SQL.quoted(identifier: $0) }.joined(separator: ", ")
         let values = (names.map { SQL.quoted(text: filter[$0] ?? "") } + [literal(value)]).joined(separator: ", ")
-        let name = SQL.quoted(column: column)
-        let selected = condition.isEmpty ? " WHERE " : "\(condition) AND "
-        let kept = older.isEmpty ? "" : "\(name) NOT IN (\(older.map(literal).joined(separator: ", "))) AND "
-        let update =
-            "UPDATE \(target) SET \(SQL.quoted(identifier: column)) = \(literal(value))\(selected)\(kept)"
-            // A template or a step may have added the row in the meantime.
-            + "NOT EXISTS (SELECT 1 FROM \(target)\(selected)\(name) = \(literal(value)))"
-        let insert =
-            "INSERT INTO \(target) (\(columns)) SELECT \(values) "
-            + "WHERE NOT EXISTS (SELECT 1 FROM \(target)\(condition))"
-        return addsRow ? [update, insert] : [update]
+        return "INSERT INTO \(target) (\(columns)) SELECT \(values) "
+            + "WHERE NOT EXISTS (SELECT 1 FROM \(target)\(present))"
+    }
+
+    /// Returns the WHERE clause for the rows with a value.
+    fileprivate func selection(of value: Value) -> String {
+        selection(by: "\(SQL.quoted(column: column)) = \(literal(value))")
+    }
+
+    private func selection(by term: String) -> String {
+        condition.isEmpty ? " WHERE \(term)" : "\(condition) AND \(term)"
+    }
+
+    /// Returns whether a foreign key references the column.
+    fileprivate func isReferenced(in state: DatabaseState) throws -> Bool {
+        let (parent, name) = (SQLName(table), SQLName(column))
+        let primary = state.table(table)?.columns.primaryKey.map { SQLName($0.name) } ?? []
+        for child in state.tables where child.references.contains(parent) {
+            for key in try ForeignKeyState.read(table: child.name, from: state.connection)
+            where SQLName(key.parent) == parent {
+                if key.columns.contains(where: { $0.parent.map { SQLName($0) == name } ?? primary.contains(name) }) {
+                    return true
+                }
+            }
+        }
+        return false
     }
 
     /// The SQL condition for the rows that record the version; empty if all rows do.
