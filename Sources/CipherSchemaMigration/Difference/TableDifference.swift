@@ -334,10 +334,12 @@ struct TableDifference {
                     item, to: existing, after: added.compactMap(\.column),
                     isVirtual: column.generation == .virtual, holdsRows: holdsRows)
             else { return false }
+            let sql = "ALTER TABLE \(SQL.quoted(identifier: existing.name)) ADD COLUMN \(item.text)"
+            let testsRows = target.facts.isStrict || column.isNotNull && column.generation != nil
             added.append(
                 Plan.Operation(
                     .addColumn, table: existing.name, column: column.name,
-                    sql: ["ALTER TABLE \(SQL.quoted(identifier: existing.name)) ADD COLUMN \(item.text)"],
+                    sql: testsRows ? target.ignoringChecks(after: existing, [sql]) : [sql],
                     reason: "the column is in the schema but not in the table"))
         }
         operations += added

@@ -55,8 +55,7 @@ package struct TableRebuild {
             "INSERT INTO \(SQL.quoted(identifier: name)) (\(columns.map(\.target).joined(separator: ", "))) "
             + "SELECT \(columns.map(\.source).joined(separator: ", ")) "
             + "FROM \(SQL.quoted(identifier: existing.name))"
-        guard !wanted.facts.checks.isEmpty, wanted.hasSameChecks(as: existing) else { return [copy] }
-        return ["PRAGMA ignore_check_constraints = ON", copy, "PRAGMA ignore_check_constraints = OFF"]
+        return wanted.ignoringChecks(after: existing, [copy])
     }
 
     private var columns: [(target: String, source: String)] {

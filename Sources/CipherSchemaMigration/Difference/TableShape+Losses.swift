@@ -106,6 +106,13 @@ extension TableShape {
         facts.checks.isSubset(of: other.facts.checks) && hasSameInputs(facts.checks.joined(), as: other)
     }
 
+    /// Returns statements without CHECK constraints, if these are the same as before: rows that already violated one may
+    /// continue to violate it.
+    func ignoringChecks(after other: TableShape, _ statements: [String]) -> [String] {
+        guard !facts.checks.isEmpty, hasSameChecks(as: other) else { return statements }
+        return ["PRAGMA ignore_check_constraints = ON"] + statements + ["PRAGMA ignore_check_constraints = OFF"]
+    }
+
     /// Returns whether no column that an expression reads, directly or in generated columns, has other values or another
     /// collation than in another table.
     func hasSameInputs(_ words: some Sequence<SQLWord>, as other: TableShape) -> Bool {

@@ -108,4 +108,22 @@ struct AddColumnLimitTests {
         #expect(try fixture.launch(configuration).applied.isEmpty)
         #expect(try fixture.with { try $0.value(Int.self, "SELECT b FROM chat") } == 3)
     }
+
+    @Test(
+        "A column is appended although a row already violates an unchanged CHECK, which SQLite would test again",
+        .enabled(if: Engine.current.hasStrictTables),
+        arguments: [("STRICT", "b TEXT"), ("", "g TEXT NOT NULL AS (coalesce(a, 'n'))")])
+    func appendsBesideViolations(option: String, column: String) throws {
+        let table = "CREATE TABLE t(id INTEGER PRIMARY KEY, a INT CHECK (a > 0)"
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            "\(table)) \(option); PRAGMA ignore_check_constraints = ON; INSERT INTO t VALUES (1, -1)")
+        let source = WantedSource(statements: ["\(table), \(column)) \(option)"])
+        #expect(try fixture.launch(source).applied.map(\.kind) == [.addColumn, .stamp])
+        #expect(try fixture.rows("SELECT a FROM t") == ["\(Value.integer(-1))"])
+        #expect(throws: DatabaseError.self) {
+            try fixture.with { try $0.executeScript("INSERT INTO t(id, a) VALUES (2, -2)") }
+        }
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
 }
