@@ -47,12 +47,12 @@ package struct TableRebuild {
 
     /// Returns the statements that copy the rows.
     ///
-    /// Rows that already violated a CHECK may continue to violate it.
+    /// A constraint's own conflict clause could omit or replace rows.
     private func copying(to name: String) -> [String] {
         let columns = self.columns
         guard !columns.isEmpty else { return [] }
         let copy =
-            "INSERT INTO \(SQL.quoted(identifier: name)) (\(columns.map(\.target).joined(separator: ", "))) "
+            "INSERT OR ABORT INTO \(SQL.quoted(identifier: name)) (\(columns.map(\.target).joined(separator: ", "))) "
             + "SELECT \(columns.map(\.source).joined(separator: ", ")) "
             + "FROM \(SQL.quoted(identifier: existing.name))"
         return wanted.ignoringChecks(after: existing, [copy])

@@ -298,4 +298,20 @@ struct TableRebuildTests {
         }
         #expect(try fixture.launch(source).applied.isEmpty)
     }
+
+    @Test(
+        "A rebuild reports rows that a new constraint with a conflict clause would omit or replace",
+        arguments: ["REPLACE", "IGNORE"])
+    func keepsRowsDespiteConflictClauses(action: String) throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('x'), ('x')")
+        let source = WantedSource(statements: [
+            "CREATE TABLE t(a TEXT, b TEXT DEFAULT 'k', UNIQUE (a, b) ON CONFLICT \(action))"
+        ])
+        let error = try storeError { try fixture.launch(source) }
+        #expect(error?.underlying?.message.contains("UNIQUE constraint failed") == true)
+        #expect(error?.advice.hasPrefix("correct the schema or the rows") == true)
+        #expect(try fixture.rows("SELECT a FROM t").count == 2)
+    }
 }
