@@ -66,6 +66,19 @@ struct RenameCollisions {
         if try holdsValues(target, of: table) { return "which already contains values" }
         let isPlain = [source, target].allSatisfy { $0.generation == nil && $0.primaryKeyPosition == 0 }
         guard isPlain else { return "because one of the two columns is generated or belongs to the primary key" }
+        let (old, new) = (SQLName(source.name), SQLName(target.name))
+        let constraint = table.shape.text.items.first { item in
+            (item.column == nil || item.column.map(SQLName.init) == old)
+                && [old, new].allSatisfy {
+                    item.column.map(SQLName.init) == $0 || item.uses($0, of: SQLName(table.shape.name))
+                }
+        }
+        if let constraint { return "because \(constraint.text) names both columns" }
+        let index = present.objects(of: SQLName(table.shape.name)).map(\.object).filter(\.isUniqueIndex).first {
+            let tokens = SQLTokens($0.sql)
+            return tokens.contains(column: old) && tokens.contains(column: new)
+        }
+        if let index { return "because the unique index \(index.name) contains both columns" }
         let users = ColumnUsers(objects: present.objects.map(\.object), tables: present.tables.values.map(\.shape))
         return users.user(of: source.name, in: table.shape.name).map { "because \($0) needs it" }
     }

@@ -150,4 +150,20 @@ struct RenameCollisionTests {
             #expect(try fixture.rows("SELECT b FROM t") == ["\(Value.text("one"))"])
         }
     }
+
+    @Test(
+        "A declared rename keeps both columns if a constraint or a unique index names both",
+        arguments: [
+            "CREATE TABLE t(a TEXT, b TEXT, UNIQUE (a, b))", "CREATE TABLE t(a TEXT CHECK (a <> b), b TEXT)",
+            "CREATE TABLE t(a TEXT, b TEXT); CREATE UNIQUE INDEX i ON t(a, b)",
+        ])
+    func keepsColumnsOfOneKey(script: String) throws {
+        let fixture = try fixture("\(script); INSERT INTO t VALUES ('one', NULL), ('one', NULL)")
+        let source = source(["CREATE TABLE t(b TEXT)"], columns: ["b": "a"], .allow)
+        let report = try fixture.launch(source)
+        #expect(report.withheld.map(\.column) == ["a"])
+        #expect(report.withheld.first?.reason.contains("it cannot be renamed to b") == true)
+        #expect(try fixture.rows("SELECT a FROM t").count == 2)
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
 }
