@@ -44,7 +44,8 @@ extension DeclaredTable {
         if let value = section["strict"] { isStrict = try value.boolean() }
         if let value = section["constraints"] { constraints = try value.elements().map { try $0.sqlPart() } }
         if let value = section["indexes"] {
-            indexes = try value.entries().map { try Index(name: $0.name, $0.node) }
+            let names = Set(columns.map { SQLName($0.name) })
+            indexes = try value.entries().map { try Index(name: $0.name, $0.node, names) }
         }
     }
 
@@ -64,7 +65,9 @@ extension DeclaredTable {
 
 extension DeclaredTable.Index {
     /// Reads a list of columns, or a dictionary with further keys.
-    fileprivate init(name: String, _ node: ConfigurationNode) throws {
+    ///
+    /// - Parameter names: The names of the table's columns.
+    fileprivate init(name: String, _ node: ConfigurationNode, _ names: Set<SQLName>) throws {
         if let fault = SQLName.fault(of: name) { throw node.failure("the index's name \(fault)") }
         if let prefix = SQLName(name).reservedPrefix {
             throw node.failure(
@@ -72,17 +75,21 @@ extension DeclaredTable.Index {
         }
         self.init(name: name, columns: [])
         guard case .dictionary = node.value else {
-            try read(columns: node)
+            try read(columns: node, names)
             return
         }
         let section = try ConfigurationSection(node, keys: ["columns", "unique", "where"])
-        try read(columns: section.required("columns"))
+        try read(columns: section.required("columns"), names)
         if let value = section["unique"] { isUnique = try value.boolean() }
         if let value = section["where"] { condition = try value.sqlPart() }
     }
 
-    private mutating func read(columns node: ConfigurationNode) throws {
-        columns = try node.elements().map { try $0.sqlPart() }
+    private mutating func read(columns node: ConfigurationNode, _ names: Set<SQLName>) throws {
+        columns = try node.elements().map { part in
+            // A name is quoted, so it may contain anything.
+            if case .text(let text) = part.value, names.contains(SQLName(text)) { return text }
+            return try part.sqlPart()
+        }
         guard !columns.isEmpty else { throw node.failure("an index needs at least one column") }
     }
 }

@@ -200,4 +200,13 @@ struct TableOptionTests {
         #expect(try fixture.rows("SELECT id || body || day FROM chat") == ["\(Value.text("1bd"))"])
         #expect(try fixture.launch(wanted).applied.isEmpty)
     }
+
+    @Test("An index can contain a column whose name contains a quotation mark")
+    func indexesQuotedNames() throws {
+        let configuration = try configuration(
+            #"{"t": {"indexes": {"i": ["x\"y"]}}}"#, tables: #"[{"t": [{"x\"y": "INT"}]}]"#)
+        let fixture = try MigrationFixture()
+        try fixture.launch(configuration)
+        #expect(try fixture.schema()["i"] == #"CREATE INDEX "i" ON "t" ("x""y")"#)
+    }
 }
