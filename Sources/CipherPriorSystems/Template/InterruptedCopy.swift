@@ -171,7 +171,7 @@ package struct InterruptedCopy {
             guard try isDamaged || isAhead() else { return .database }
             let content =
                 isDamaged
-                ? "the log of which is damaged and may contain additional rows"
+                ? "whose log is damaged and may contain additional rows"
                 : "which contains all rows of the database and additional rows"
             return try answered(
                 .copy, "the database, which is in WAL mode but has no write-ahead log, or \(name), \(content)")

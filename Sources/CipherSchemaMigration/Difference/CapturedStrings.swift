@@ -25,11 +25,16 @@ struct CapturedStrings {
     private var candidates: [Candidate] = []
 
     /// - Parameters:
-    ///   - objects: The views and triggers that stay as they are.
+    ///   - objects: The views and triggers that stay as they are, apart from renames.
+    ///   - texts: Their texts in the database. A rename may add names in double quotes, which are no strings.
     ///   - columns: The new columns of each table.
-    init(in objects: [DatabaseState.Object], columns: [SQLName: [String]]) {
-        for object in objects where object.type != "index" && object.sql.utf8.contains(UInt8(ascii: "\"")) {
-            let tokens = SQLTokens(object.sql)
+    init(
+        in objects: [DatabaseState.Object], texts: [DatabaseState.Object.Identity: String],
+        columns: [SQLName: [String]]
+    ) {
+        for object in objects where object.type != "index" {
+            guard let text = texts[object.identity], text.utf8.contains(UInt8(ascii: "\"")) else { continue }
+            let tokens = SQLTokens(text)
             let names = Set(tokens.tokens.filter(tokens.isInDoubleQuotes).map { SQLName($0.content) })
             for (table, columns) in columns.sorted(by: { $0.key < $1.key }) {
                 candidates += columns.filter { names.contains(SQLName($0)) && tokens.mayBeString(SQLName($0)) }
@@ -103,7 +108,7 @@ extension Plan.Finding {
     static func capture(of column: String, in object: DatabaseState.Object, table: String) -> Plan.Finding {
         Plan.Finding(
             .impossible, table: table, column: column,
-            message: "the \(object.type) \(object.name) contains \"\(column)\" as a string, which would become the "
-                + "name of the new column")
+            message: "the string \"\(column)\" in the \(object.type) \(object.name) would become a reference to the "
+                + "new column")
     }
 }

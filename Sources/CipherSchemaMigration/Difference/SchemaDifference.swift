@@ -54,8 +54,10 @@ struct SchemaDifference {
         changes.findings += unnamed.findings
         changes.operations = objects.drops + present.operations + tables + unnamed.drops + objects.creations
         if !newColumns.isEmpty {
-            changes.findings += try CapturedStrings(in: objects.unchanged(in: present), columns: newColumns)
-                .findings(after: changes, of: state.connection, wanted.scratch)
+            let texts = Dictionary(state.objects.map { ($0.identity, $0.sql) }) { first, _ in first }
+            changes.findings += try CapturedStrings(
+                in: objects.unchanged(in: present), texts: texts, columns: newColumns
+            ).findings(after: changes, of: state.connection, wanted.scratch)
         }
         return (changes, Set(unnamed.drops.compactMap { $0.table.map(SQLName.init) }))
     }

@@ -3,7 +3,7 @@ internal import CipherDatabaseConversion
 extension Command {
     static let backup = Command(
         name: "backup",
-        summary: "Create a verified, encrypted copy of a database that may be in use.",
+        summary: "Create a verified, encrypted backup; the database may be in use.",
         operands: [.database],
         options: [BackupCommand.output] + KeyOptions.key.all + KeyOptions.newKey.all
             + [CipherOptions.newCompatibility, CipherOptions.oldCompatibility, .busyTimeout, .progress],

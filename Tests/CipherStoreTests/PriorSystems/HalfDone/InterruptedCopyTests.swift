@@ -292,7 +292,7 @@ struct InterruptedCopyTests {
             for attempt in [{ _ = try fixture.plan() }, { try fixture.open() }] {
                 let error = try #require(try storeError(from: attempt))
                 #expect(error.code == .migration && error.advice.contains("template.leftover"), "\(error)")
-                #expect(error.detail.contains("the log of which is damaged"), "\(error)")
+                #expect(error.detail.contains("whose log is damaged"), "\(error)")
             }
             #expect(try fixture.digest() == folder)
             guard case .template(var template) = fixture.configuration.schema else { return }

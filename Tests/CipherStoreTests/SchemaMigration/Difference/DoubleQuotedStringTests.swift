@@ -17,7 +17,7 @@ struct DoubleQuotedStringTests {
         let before = try fixture.bytes()
         let error = try storeError { try fixture.launch(WantedSource(statements: [wanted])) }
         #expect(error?.code == .migration)
-        let finding = "the index i contains \"x\" as a string, which would become the name of the new column"
+        let finding = "the string \"x\" in the index i would become a reference to the new column"
         #expect(error?.detail.contains(finding) == true)
         #expect(try fixture.bytes() == before)
     }
@@ -153,7 +153,7 @@ struct DoubleQuotedStringTests {
         let source = WantedSource(statements: [captured.wanted, "CREATE TABLE run(n)"], policy: policy)
         let error = try storeError { try fixture.launch(source) }
         #expect(error?.code == .migration)
-        let finding = "the \(captured.object) contains \"x\" as a string, which would become the name of the new column"
+        let finding = "the string \"x\" in the \(captured.object) would become a reference to the new column"
         #expect(error?.detail.contains(finding) == true)
         #expect(try fixture.bytes() == before)
     }
