@@ -46,14 +46,6 @@ struct ObjectDifference {
         present.objects(of: SQLName(table.shape.name)).filter { !dropped.contains($0.object.identity) }
     }
 
-    /// Returns the objects that have the same text afterwards, even if they are created again.
-    func unchanged(in present: PresentSchema) -> [DatabaseState.Object] {
-        let texts = Dictionary(remaining.map { ($0.identity, $0.sql) }) { first, _ in first }
-        return present.objects.map(\.object).filter { object in
-            texts[object.identity].map { SQLTokens.normalized($0) == SQLTokens.normalized(object.sql) } ?? false
-        }
-    }
-
     // MARK: Objects of the schema
 
     private mutating func compare(_ object: DatabaseState.Object, _ present: PresentSchema) throws {

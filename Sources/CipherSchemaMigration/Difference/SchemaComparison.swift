@@ -55,6 +55,7 @@ package struct SchemaChanges: Sendable, Equatable {
     package var findings: [Plan.Finding] = []
     package var notes: [String] = []
     var origins: [SQLName: Plan.Origin] = [:]
+    var declared: Set<DatabaseState.Object.Identity> = []
 
     package init() {}
 }
@@ -67,5 +68,6 @@ extension Plan {
         findings += changes.findings
         notes += changes.notes
         origins.merge(changes.origins) { _, new in new }
+        declared.formUnion(changes.declared)
     }
 }

@@ -12,8 +12,6 @@ struct SchemaDifference {
     private var tables: [Plan.Operation] = []
     /// The tables that the schema names, as they will be after the changes.
     private var results: [SQLName: TableShape] = [:]
-    /// The columns that tables do not have in the database, by the tables' names after the changes.
-    private var newColumns: [SQLName: [String]] = [:]
     /// The unnamed tables that an earlier run of the comparison drops, so that their foreign keys and triggers need no
     /// column.
     private let dropped: Set<SQLName>
@@ -31,6 +29,7 @@ struct SchemaDifference {
     mutating func compare() throws -> (SchemaChanges, dropped: Set<SQLName>) {
         changes.notes += try SchemaRenames(wanted: wanted, state: state).apply(to: &present)
         changes.origins = present.origins
+        changes.declared = Set(wanted.objects.map(\.identity))
         changes.findings += BrokenReaders(state: state).findings(afterRenamesIn: present)
         var objects = try ObjectDifference(comparison, present, path: state.connection.path)
         for virtual in wanted.virtualTables { try compareVirtual(virtual) }
@@ -53,12 +52,6 @@ struct SchemaDifference {
         changes.withheld += unnamed.withheld
         changes.findings += unnamed.findings
         changes.operations = objects.drops + present.operations + tables + unnamed.drops + objects.creations
-        if !newColumns.isEmpty {
-            let texts = Dictionary(state.objects.map { ($0.identity, $0.sql) }) { first, _ in first }
-            changes.findings += try CapturedStrings(
-                in: objects.unchanged(in: present), texts: texts, columns: newColumns
-            ).findings(after: changes, of: state.connection, wanted.scratch)
-        }
         return (changes, Set(unnamed.drops.compactMap { $0.table.map(SQLName.init) }))
     }
 
@@ -85,10 +78,6 @@ struct SchemaDifference {
             changes.findings += try BrokenReaders(state: state).findings(after: difference.result, of: found)
         }
         results[SQLName(table.name)] = difference.result
-        if !difference.operations.isEmpty || !found.columns.isEmpty {
-            let new = difference.result.columns.map(\.name).filter { found.isNew(SQLName($0)) }
-            if !new.isEmpty { newColumns[SQLName(table.name)] = new }
-        }
         tables += difference.operations
         changes.withheld += difference.withheld
         changes.findings += difference.findings

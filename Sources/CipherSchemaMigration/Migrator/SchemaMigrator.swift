@@ -63,6 +63,10 @@ package struct SchemaMigrator {
         try checkStepNames(state)
         var plan = try source.plan(for: state)
         plan.isRecordOnly = plan.operations.isEmpty
+        if source.comparesSchema {
+            let strings = try CapturedStrings(plan, on: state.connection, goal.extensions)
+            plan.findings += try strings?.findings() ?? []
+        }
         if let warning = state.records.warning { plan.findings.append(Plan.Finding(.warning, message: warning)) }
         try PlanLint(policy: policy.destructiveChanges, path: state.connection.path).check(plan)
         let isBegun = !state.isAdopted || plan.operations.contains { $0.kind == .createTable }

@@ -30,6 +30,8 @@ public struct Plan: Sendable, Equatable {
     package internal(set) var isRecordOnly = false
     /// The former names of tables that the plan renames or whose columns it renames, by the new names.
     var origins: [SQLName: Origin] = [:]
+    /// The indexes, views and triggers that the schema contains.
+    var declared: Set<DatabaseState.Object.Identity> = []
 
     /// The former names of a table and of its columns, if they differ.
     package struct Origin: Sendable, Equatable {

@@ -29,11 +29,6 @@ struct PresentSchema {
 
         /// Returns the current name of a column in the database.
         func column(_ name: SQLName) -> String? { columns[name] ?? shape.column(name)?.name }
-
-        /// Returns whether no column in the database has this name.
-        func isNew(_ column: SQLName) -> Bool {
-            shape.column(column) == nil || columns[column] != nil && !replacedColumns.contains(column)
-        }
     }
 
     /// A view, index or trigger of the database.

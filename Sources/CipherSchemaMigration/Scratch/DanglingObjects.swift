@@ -25,18 +25,9 @@ package struct DanglingObjects {
 
     /// Returns SQLite's error messages for a view, or for the triggers of the table that a trigger belongs to.
     package func messages(about object: DatabaseState.Object) -> Set<String> {
-        Set(failures(of: object).map(\.message))
-    }
-
-    /// Returns whether a view, or the triggers of the table that a trigger belongs to, need a function, collation or
-    /// module that is not registered.
-    func needsUnregistered(_ object: DatabaseState.Object) -> Bool {
-        failures(of: object).contains { $0.unregistered != nil }
-    }
-
-    private func failures(of object: DatabaseState.Object) -> [DatabaseError] {
         let (kind, name) = Self.subject(object)
-        return failures.filter { $0.key.kind == kind && $0.key.name == SQLName(name) }.map(\.value.error)
+        let own = failures.filter { $0.key.kind == kind && $0.key.name == SQLName(name) }
+        return Set(own.values.map(\.error.message))
     }
 
     private static func subject(_ object: DatabaseState.Object) -> (kind: String, name: String) {

@@ -102,7 +102,7 @@ package struct ScratchDatabase {
         }
     }
 
-    private func writeSchema(_ sql: SQL) throws {
+    func writeSchema(_ sql: SQL) throws {
         try connection.execute("PRAGMA writable_schema = ON")
         try connection.execute(sql)
         try connection.execute("PRAGMA writable_schema = OFF")

@@ -18,7 +18,8 @@ extension SQLTokens {
         }
         if token(index + 1, is: ".") { return .table }
         if token(index - 1, is: ".") { return token(index - 2, is: "main", "temp") ? .table : .column }
-        if token(index - 1, is: "FROM", "JOIN", "INTO", "UPDATE") { return .table }
+        let isOperand = token(index - 1, is: "FROM") && token(index - 2, is: "DISTINCT")
+        if token(index - 1, is: "FROM", "JOIN", "INTO", "UPDATE"), !isOperand { return .table }
         if token(index - 2, is: "OR"), token(index - 3, is: "UPDATE") { return .table }
         // The first ON of a trigger or an index; any other ON begins a condition.
         let isIndex = tokens.prefix(4).contains { $0.isKeyword("INDEX") }

@@ -134,6 +134,29 @@ struct DoubleQuotedStringTests {
             testDescription: "a view with a common table expression",
             script: "CREATE VIEW v AS WITH q AS (SELECT * FROM t) SELECT b FROM q WHERE a = \"x\"", object: "view v"),
         Captured(
+            testDescription: "beside IS",
+            script: "CREATE TRIGGER g AFTER INSERT ON run BEGIN DELETE FROM t WHERE a IS NOT \"x\" OR b IS \"x\"; END",
+            object: "trigger g"),
+        Captured(
+            testDescription: "a common table expression with the name of a view",
+            script: """
+                CREATE VIEW old AS SELECT 1;
+                CREATE TRIGGER g AFTER INSERT ON run BEGIN
+                    DELETE FROM t WHERE b IN (WITH old AS (SELECT b FROM t WHERE a <> "x") SELECT b FROM old); END
+                """,
+            object: "trigger g"),
+        Captured(
+            testDescription: "beside a broken trigger of the same table",
+            script: """
+                CREATE TRIGGER broken AFTER INSERT ON run BEGIN INSERT INTO missing VALUES (1); END;
+                CREATE TRIGGER g AFTER INSERT ON run BEGIN DELETE FROM t WHERE a <> "x"; END
+                """,
+            object: "trigger g"),
+        Captured(
+            testDescription: "UPDATE OF",
+            script: "CREATE TRIGGER g AFTER UPDATE OF n ON run BEGIN DELETE FROM t WHERE a <> \"x\"; END",
+            object: "trigger g"),
+        Captured(
             testDescription: "a trigger of a view",
             script: """
                 CREATE VIEW v AS SELECT b FROM t;
@@ -183,6 +206,7 @@ struct DoubleQuotedStringTests {
         "CREATE TRIGGER g AFTER INSERT ON t BEGIN INSERT INTO other VALUES (\"x\"); END",
         "CREATE VIEW v AS SELECT b AS \"x\" FROM t", "CREATE VIEW v AS SELECT a, \"x\" FROM other, (SELECT a FROM t)",
         "CREATE VIEW v AS SELECT a FROM t WHERE EXISTS (SELECT 1 FROM missing WHERE \"x\" = 1)",
+        "CREATE VIEW v AS SELECT \"t\".* FROM t WHERE b IN (SELECT \"b\" FROM other WHERE \"x\" = 'v')",
     ]
 
     @Test(
@@ -209,5 +233,26 @@ struct DoubleQuotedStringTests {
         let source = WantedSource(statements: statements, policy: .refuse)
         #expect(try fixture.launch(source).titles == ["dropTrigger g", "addColumn t.x", "createTrigger g"])
         #expect(try fixture.launch(source).applied.isEmpty)
+    }
+
+    @Test("A view or trigger that was broken, or that the schema contains, is only named in a warning")
+    func warnsOfPossibleCapture() throws {
+        let declared = "CREATE VIEW v AS SELECT b FROM t WHERE a = \"x\""
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            """
+            CREATE TABLE t(a TEXT, b); INSERT INTO t VALUES ('v', 1); CREATE TABLE run(n); \(declared);
+            CREATE TRIGGER g AFTER INSERT ON run BEGIN UPDATE t SET x = 1 WHERE b = new.n AND a <> "x"; END
+            """)
+        let source = WantedSource(
+            statements: ["CREATE TABLE t(a TEXT, b, x TEXT)", "CREATE TABLE run(n)", declared], policy: .refuse)
+        let report = try fixture.launch(source)
+        #expect(report.titles == ["addColumn t.x"])
+        let warnings = report.findings.filter { $0.severity == .warning }.map(\.message)
+        #expect(
+            warnings.sorted()
+                == ["the trigger g", "the view v"].map {
+                    "\($0) contains \"x\"; if this is a string, it becomes a reference to the new column"
+                })
     }
 }
