@@ -36,10 +36,14 @@ struct ForeignKeyViolations {
     private var uncheckable: [SQLName: (name: String, error: DatabaseError)] = [:]
     private let tables: Set<SQLName>
 
-    /// Checks every table that has foreign keys.
-    init(in connection: Connection, tables: [TableState]) throws {
+    /// Checks the tables that have foreign keys.
+    ///
+    /// - Parameters:
+    ///   - children: The tables to check; by default all.
+    ///   - tables: All tables.
+    init(in connection: Connection, of children: [TableState]? = nil, tables: [TableState]) throws {
         self.tables = Set(tables.map { SQLName($0.name) })
-        for table in tables where !table.references.isEmpty {
+        for table in children ?? tables where !table.references.isEmpty {
             do {
                 for key in try ViolatedForeignKey.all(of: table, among: tables, connection) {
                     var rows: [Row] = []

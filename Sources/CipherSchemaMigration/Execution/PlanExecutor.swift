@@ -46,6 +46,10 @@ struct PlanExecutor {
             if operation.kind == .swift { try policy.check(refused, connection.path) }
             var operation = operation
             do {
+                if let refusal = try refusal(of: operation) {
+                    findings.append(refusal)
+                    continue
+                }
                 let outcome = try run(operation, by: isCounted ? counter : nil)
                 try checkTransaction(operation)
                 if let outcome { operation.take(outcome) }
@@ -75,6 +79,31 @@ struct PlanExecutor {
             .migration, path: connection.path, "\(operation.title) ended the migration's transaction",
             advice: "remove COMMIT and ROLLBACK from the step, and check the database: earlier statements may have "
                 + "been committed")
+    }
+
+    /// Tries an operation without which the migration can succeed, and undoes the trial.
+    ///
+    /// - Returns: A warning if the database does not accept the operation.
+    private func refusal(of operation: Plan.Operation) throws -> Plan.Finding? {
+        struct Undo: Error {}
+        guard let trial = operation.trial else { return nil }
+        let reason: String
+        do {
+            try connection.withinStepsForRows {
+                try connection.savepoint {
+                    try trial.body(connection)
+                    throw Undo()
+                }
+            }
+            return nil
+        } catch is Undo {
+            return nil
+        } catch let error as DatabaseError where connection.isInTransaction && error.isOfStatement {
+            reason = "\(error.message) (SQLite code \(error.extendedCode))"
+        } catch let error as StoreError {
+            reason = error.detail
+        }
+        return .kept(trial.name, table: operation.table ?? "", because: reason)
     }
 
     /// Runs an operation.
@@ -132,6 +161,13 @@ struct PlanExecutor {
                 "\(operation.title) would change the number of rows from \(before ?? 0) to \(after ?? 0)",
                 advice: "this is a bug: please report it with this message and the schema", changed: .nothing)
         }
+    }
+}
+
+extension DatabaseError {
+    /// Whether the schema or the values do not allow the statement, while the database itself can be used.
+    fileprivate var isOfStatement: Bool {
+        isConstraintViolation || [DatabaseError.generic, DatabaseError.mismatch].contains(extendedCode)
     }
 }
 

@@ -28,7 +28,7 @@ struct PlanTrial {
         try SchemaChangeSettings(scratch.connection).during {
             try scratch.connection.transaction(.immediate) {
                 // After Swift code of the app, the schema is unknown.
-                for operation in plan.operations.prefix(while: { $0.kind != .swift }) {
+                for operation in plan.operations.prefix(while: { $0.kind != .swift }) where operation.trial == nil {
                     try apply(operation, in: scratch)
                 }
             }

@@ -9,9 +9,28 @@ extension RecordedVersion {
     /// to do, or if the missing row needs other values.
     ///
     /// With an outdated version, leftover code of the app, or an older release after a decryption, would run the old
-    /// upgrades again. A record outside the database is not part of the transaction, and is left to the app.
+    /// upgrades again. A record outside the database is not part of the transaction, and is left to the app. So is a
+    /// record whose table does not accept the new version, for example because of a CHECK or a trigger.
     func operation(recording version: SchemaVersion, in state: DatabaseState) throws -> Plan.Operation? {
-        if case .migrations(let migrations) = self { return try migrations.operation(recording: version, in: state) }
+        guard var operation = try update(recording: version, in: state) else { return nil }
+        let (table, sql) = (SQLName(operation.table ?? ""), operation.sql)
+        operation.trial = .init("the app's own record of the version in \(operation.subject)") { connection in
+            func violations(_ state: DatabaseState) throws -> ForeignKeyViolations {
+                let children = state.tables.filter { SQLName($0.name) == table || $0.references.contains(table) }
+                return try ForeignKeyViolations(in: connection, of: children, tables: state.tables)
+            }
+            let before = try violations(DatabaseState(of: connection, countsRows: false) { nil })
+            for statement in sql { try connection.execute(SQL(text: statement)) }
+            let state = try DatabaseState(of: connection, countsRows: false) { nil }
+            try violations(state).requireNoneBeyond(before, origins: [:], path: connection.path)
+            guard let left = try update(recording: version, in: state) else { return }
+            throw StoreError(.migration, path: connection.path, "after the update, \(left.reason)")
+        }
+        return operation
+    }
+
+    private func update(recording version: SchemaVersion, in state: DatabaseState) throws -> Plan.Operation? {
+        if case .migrations(let migrations) = self { return try migrations.update(recording: version, in: state) }
         for column in columns {
             guard let table = state.table(column.table) else { continue }
             let found: SchemaVersion?
@@ -50,7 +69,7 @@ extension RecordedVersion {
 extension RecordedVersion.AppliedMigrations {
     /// Returns the operation that adds the migrations up to a version to the table; `nil` if no migration is missing,
     /// or if the table requires more than names.
-    fileprivate func operation(recording version: SchemaVersion, in state: DatabaseState) throws -> Plan.Operation? {
+    fileprivate func update(recording version: SchemaVersion, in state: DatabaseState) throws -> Plan.Operation? {
         guard let present = state.table(table), try !state.needsValue(present, besides: [column]) else { return nil }
         let found: SchemaVersion
         do {
@@ -67,7 +86,7 @@ extension RecordedVersion.AppliedMigrations {
             sql: missing.map {
                 let text = SQL.quoted(text: identifiers[$0])
                 // A template or a step may have added the row in the meantime.
-                return "INSERT INTO \(target) (\(name)) SELECT \(text) "
+                return "INSERT OR ABORT INTO \(target) (\(name)) SELECT \(text) "
                     + "WHERE NOT EXISTS (SELECT 1 FROM \(target) WHERE \(name) = \(text))"
             },
             reason: "the app's own record of the version is \(found)")
@@ -117,13 +136,15 @@ extension RecordedVersion.VersionColumn {
 
     /// Returns the statements that record a version in the row with the current one, or in a new row.
     ///
+    /// A constraint's own conflict clause could replace another row, or end the transaction.
+    ///
     /// - Parameter others: The values of rows that stay: a table may have a row for each version that was ever reached.
     fileprivate func statements(recording value: Value, keeping others: [Value], addsRow: Bool) -> [String] {
         let kept =
             others.isEmpty
             ? "" : "\(SQL.quoted(column: column)) NOT IN (\(others.map(literal).joined(separator: ", "))) AND "
         let update =
-            "UPDATE \(target) SET \(SQL.quoted(identifier: column)) = \(literal(value))"
+            "UPDATE OR ABORT \(target) SET \(SQL.quoted(identifier: column)) = \(literal(value))"
             // A template or a step may have added the row in the meantime.
             + selection(by: "\(kept)NOT EXISTS (SELECT 1 FROM \(target)\(selection(of: value)))")
         return addsRow ? [update, insertion(of: value, unless: condition)] : [update]
@@ -136,7 +157,7 @@ extension RecordedVersion.VersionColumn {
         let names = filter.keys.sorted()
         let columns = (names + [column]).map { SQL.quoted(identifier: $0) }.joined(separator: ", ")
         let values = (names.map { SQL.quoted(text: filter[$0] ?? "") } + [literal(value)]).joined(separator: ", ")
-        return "INSERT INTO \(target) (\(columns)) SELECT \(values) "
+        return "INSERT OR ABORT INTO \(target) (\(columns)) SELECT \(values) "
             + "WHERE NOT EXISTS (SELECT 1 FROM \(target)\(present))"
     }
 

@@ -89,6 +89,10 @@ extension Plan {
         public var effects: [TableEffect]?
         /// The Swift code to run after the statements; not part of the machine output.
         package var action: Action?
+        /// Code that tries the operation, and throws if the database does not accept it; the operation is then left out.
+        ///
+        /// It is `nil` if the migration fails without the operation.
+        package var trial: Action?
 
         // Code cannot be encoded.
         private enum CodingKeys: String, CodingKey {

@@ -168,4 +168,55 @@ struct AppRecordTests {
         #expect(try fixture.values("SELECT version FROM applied") == ["1"])
         #expect(try fixture.open().migration.applied.isEmpty)
     }
+
+    private static let refusals =
+        [
+            """
+            CREATE TABLE known(n INTEGER PRIMARY KEY); INSERT INTO known VALUES (1);
+            CREATE TABLE versions(version INTEGER REFERENCES known(n))
+            """,
+            "CREATE TABLE versions(version INTEGER CHECK (version < 2))",
+            """
+            CREATE TABLE versions(version INTEGER);
+            CREATE TRIGGER kept BEFORE UPDATE ON versions BEGIN SELECT raise(ABORT, 'kept'); END
+            """,
+            """
+            CREATE TABLE versions(version INTEGER);
+            CREATE TRIGGER kept BEFORE UPDATE ON versions BEGIN SELECT raise(IGNORE); END
+            """,
+            """
+            CREATE TABLE versions(id INTEGER PRIMARY KEY CHECK (id = 1), version INTEGER UNIQUE);
+            CREATE TABLE applied(version REFERENCES versions(version))
+            """,
+            """
+            CREATE TABLE versions(version INTEGER UNIQUE, app TEXT DEFAULT 'x' UNIQUE ON CONFLICT REPLACE);
+            CREATE TABLE applied(version REFERENCES versions(version))
+            """,
+            "CREATE TABLE versions(version); INSERT INTO versions VALUES (1.0)",
+        ]
+        + (Engine.current.hasGeneratedColumns
+            ? ["CREATE TABLE versions(raw, version AS (raw + 0)); INSERT INTO versions(raw) VALUES (1)"] : [])
+
+    @Test(
+        "The app's own version record stays as it is, with a warning, if its table does not accept the new version",
+        arguments: refusals)
+    func leavesRefusedRecord(script: String) throws {
+        let fixture = try fixture(
+            """
+            { "dbName": "app.db", "dbVersion": 2, "dbTables": [{ "note": [{ "body": "TEXT" }, { "tag": "TEXT" }] }],
+              "recordedVersion": { "source": "table", "table": "versions", "column": "version" } }
+            """,
+            """
+            \(script); CREATE TABLE note(body TEXT);
+            \(script.contains("(raw)") ? "" : "INSERT INTO versions(version) VALUES (1)");
+            """)
+        let before = try fixture.values("SELECT version FROM versions ORDER BY typeof(version)")
+        for kinds in [[Plan.Operation.Kind.addColumn, .stamp], []] {
+            let report = try fixture.open().migration
+            #expect(report.applied.map(\.kind) == kinds)
+            #expect(report.warnings.count == 1)
+            #expect(report.warnings.first?.contains("versions.version") == true)
+            #expect(try fixture.values("SELECT version FROM versions ORDER BY typeof(version)") == before)
+        }
+    }
 }
