@@ -51,8 +51,12 @@ struct SchemaDifference {
             kept: present.tables.compactMapValues(\.reasonToKeep), objects: objects.remaining + virtual)
         changes.withheld += unnamed.withheld
         changes.findings += unnamed.findings
-        changes.operations = objects.drops + present.operations + tables + unnamed.drops + objects.creations
-        return (changes, Set(unnamed.drops.compactMap { $0.table.map(SQLName.init) }))
+        let droppedTables = Set(unnamed.drops.compactMap { $0.table.map(SQLName.init) })
+        changes.operations =
+            objects.drops + present.operations + tables + unnamed.drops
+            // SQLite drops the indexes and triggers of a dropped table.
+            + objects.creations.filter { $0.table.map { !droppedTables.contains(SQLName($0)) } ?? true }
+        return (changes, droppedTables)
     }
 
     // MARK: Tables

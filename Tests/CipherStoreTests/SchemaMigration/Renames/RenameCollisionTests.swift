@@ -166,4 +166,23 @@ struct RenameCollisionTests {
         #expect(try fixture.rows("SELECT a FROM t").count == 2)
         #expect(try fixture.launch(source).applied.isEmpty)
     }
+
+    @Test(
+        "A trigger that refers to a renamed or replaced table is dropped with its own undeclared table",
+        arguments: [
+            "CREATE TABLE t(b TEXT); CREATE TRIGGER clear BEFORE DELETE ON seen BEGIN DELETE FROM t; END",
+            """
+            CREATE TRIGGER clear BEFORE DELETE ON seen BEGIN DELETE FROM u; END;
+            CREATE VIEW broken AS SELECT * FROM missing
+            """,
+        ])
+    func dropsTriggerOfDroppedTable(script: String) throws {
+        let fixture = try fixture(
+            "CREATE TABLE u(b TEXT); INSERT INTO u VALUES ('one'); CREATE TABLE seen(x); \(script)")
+        let source = source(["CREATE TABLE t(b TEXT)"], tables: ["t": "u"], .allow)
+        try fixture.launch(source)
+        #expect(try fixture.rows("SELECT b FROM t") == ["\(Value.text("one"))"])
+        #expect(try ["u", "seen", "clear"].allSatisfy { try fixture.schema()[$0] == nil })
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
 }
