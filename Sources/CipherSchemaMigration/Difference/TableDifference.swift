@@ -73,20 +73,21 @@ struct TableDifference {
         try noteLosses(lossesOfReplaced(in: target), in: target)
         guard found.isOutdated || !target.isSame(as: existing) else { return }
         result = target
-        findings += try check.checks()
+        findings += try check.checkFindings()
+        let ignoresChecks = try check.ignoresChecks()
         if !comparison.rowsFollow { findings += try check.references(to: parents, in: comparison.wanted) }
         let meanings = changedMeanings(target)
         findings += capturedStrings(in: survivors, target) + meanings
         noteLosses(existing.losses(in: target, indexes: indexKeys), in: target)
         let enforcesChecks = Engine.current.enforcesAddedChecks || check.knowsChecks
-        if meanings.isEmpty, enforcesChecks, try addColumns(target) { return }
+        if meanings.isEmpty, enforcesChecks, try addColumns(target, ignoresChecks) { return }
         let kept = survivors.filter { $0.type != "index" || !isLost($0) }
         for index in survivors where !kept.contains(index) {
             reasons.append("the index \(index.name) uses a dropped column and is also dropped")
         }
         findings += try check.duplicates(kept)
         findings += try RejectedValues(lint: lint.counting, existing: existing, target: target).findings()
-        rebuild(target, kept)
+        rebuild(target, kept, ignoresChecks)
     }
 
     /// Compares the unique indexes before and after the changes, because the collation of a column also applies to its
@@ -323,7 +324,7 @@ struct TableDifference {
     // MARK: Operations
 
     /// Appends the missing columns, if nothing else differs and SQLite can append them.
-    private mutating func addColumns(_ target: TableShape) throws -> Bool {
+    private mutating func addColumns(_ target: TableShape, _ ignoresChecks: Bool) throws -> Bool {
         let missing = target.columns.filter { existing.column(SQLName($0.name)) == nil }
         guard !missing.isEmpty, !found.isOutdated, try differsOnly(by: missing, target) else { return false }
         let holdsRows = try state.holdsRows(found.name)
@@ -335,11 +336,13 @@ struct TableDifference {
                     isVirtual: column.generation == .virtual, holdsRows: holdsRows)
             else { return false }
             let sql = "ALTER TABLE \(SQL.quoted(identifier: existing.name)) ADD COLUMN \(item.text)"
-            let testsRows = target.facts.isStrict || column.isNotNull && column.generation != nil
+            let testsRows =
+                target.facts.isStrict || column.isNotNull && column.generation != nil
+                || !item.expressions(after: "CHECK").isEmpty
             added.append(
                 Plan.Operation(
                     .addColumn, table: existing.name, column: column.name,
-                    sql: testsRows ? target.ignoringChecks(after: existing, [sql]) : [sql],
+                    sql: testsRows && ignoresChecks ? target.ignoringChecks([sql]) : [sql],
                     reason: "the column is in the schema but not in the table"))
         }
         operations += added
@@ -377,7 +380,9 @@ struct TableDifference {
         }
     }
 
-    private mutating func rebuild(_ target: TableShape, _ survivors: [DatabaseState.Object]) {
+    private mutating func rebuild(
+        _ target: TableShape, _ survivors: [DatabaseState.Object], _ ignoresChecks: Bool
+    ) {
         let missing = target.columns.filter { existing.column(SQLName($0.name)) == nil }
             .map { "the column \($0.name) is missing" }
         let renamed = found.isOutdated ? ["the table refers to a renamed table or column"] : []
@@ -388,7 +393,7 @@ struct TableDifference {
                 sql: TableRebuild(
                     of: existing, to: target, temporaryName: state.freeName(for: existing),
                     renamedColumns: columnSources,
-                    objects: survivors.map(\.sql)
+                    objects: survivors.map(\.sql), ignoresChecks: ignoresChecks
                 ).statements,
                 reason: all.isEmpty
                     ? "the table's constraints differ from those in the schema" : all.joined(separator: "; "),

@@ -21,16 +21,23 @@ package struct TableRebuild {
     package var renamedColumns: [SQLName: String]
     /// The statements that create the table's indexes and triggers again.
     package var objects: [String]
+    /// Whether rows may violate CHECK constraints.
+    private let ignoresChecks: Bool
 
+    /// Creates a rebuild.
+    ///
+    /// - Parameter ignoresChecks: Whether rows may violate CHECK constraints; by default, they may if these are the same
+    ///   as before.
     package init(
         of existing: TableShape, to wanted: TableShape, temporaryName: String,
-        renamedColumns: [SQLName: String] = [:], objects: [String] = []
+        renamedColumns: [SQLName: String] = [:], objects: [String] = [], ignoresChecks: Bool? = nil
     ) {
         self.existing = existing
         self.wanted = wanted
         self.temporaryName = temporaryName
         self.renamedColumns = renamedColumns
         self.objects = objects
+        self.ignoresChecks = ignoresChecks ?? wanted.hasSameChecks(as: existing)
     }
 
     /// The statements of the rebuild, in order, to be run in a transaction with foreign keys off.
@@ -55,7 +62,7 @@ package struct TableRebuild {
             "INSERT OR ABORT INTO \(SQL.quoted(identifier: name)) (\(columns.map(\.target).joined(separator: ", "))) "
             + "SELECT \(columns.map(\.source).joined(separator: ", ")) "
             + "FROM \(SQL.quoted(identifier: existing.name))"
-        return wanted.ignoringChecks(after: existing, [copy])
+        return ignoresChecks ? wanted.ignoringChecks([copy]) : [copy]
     }
 
     private var columns: [(target: String, source: String)] {

@@ -14,8 +14,8 @@ struct RejectedRows {
         self.target = target
     }
 
-    /// Finds rows that would violate a CHECK; if all rows satisfy each CHECK as before, a rebuild does not enforce any.
-    func checks() throws -> [Plan.Finding] {
+    /// Finds rows that would violate a new CHECK, or one that they no longer satisfy as before.
+    func checkFindings() throws -> [Plan.Finding] {
         try changedChecks.filter(rows.knows).flatMap { check in
             let violations = try rows.count(where: "NOT (\(check))")
             return finding(violations, "\(violations.of("row")) of \(target.name) would violate CHECK (\(check))")
@@ -25,8 +25,24 @@ struct RejectedRows {
     /// Whether it is known in advance which rows would violate a CHECK.
     var knowsChecks: Bool { changedChecks.allSatisfy(rows.knows) }
 
-    private var changedChecks: [String] {
-        target.hasSameChecks(as: existing) ? [] : target.text.items.flatMap { $0.expressions(after: "CHECK") }
+    /// Returns whether the operations must not enforce CHECK constraints.
+    ///
+    /// Rows that already violate an unchanged CHECK may continue to violate it. Nothing is ignored unless ``checkFindings()``
+    /// has checked every changed one.
+    func ignoresChecks() throws -> Bool {
+        guard !changedChecks.isEmpty else { return true }
+        return try knowsChecks
+            && unchangedChecks.contains { try rows.knows($0) && !rows.count(where: "NOT (\($0))").isZero }
+    }
+
+    private var changedChecks: [String] { checks.filter { !isUnchanged($0) } }
+
+    private var unchangedChecks: [String] { checks.filter(isUnchanged) }
+
+    private var checks: [String] { target.text.items.flatMap { $0.expressions(after: "CHECK") } }
+
+    private func isUnchanged(_ check: String) -> Bool {
+        target.hasSameCheck(SQLTokens.normalized(check), as: existing)
     }
 
     /// Finds values that must be unique in an index but occur in several rows.

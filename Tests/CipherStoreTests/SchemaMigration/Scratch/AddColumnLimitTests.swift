@@ -126,4 +126,27 @@ struct AddColumnLimitTests {
         }
         #expect(try fixture.launch(source).applied.isEmpty)
     }
+
+    @Test(
+        "A column with a CHECK is added although a row already violates an unchanged CHECK",
+        arguments: Engine.current.hasStrictTables ? ["", "STRICT"] : [""],
+        [("INT", Plan.Operation.Kind.addColumn), ("INT UNIQUE", .rebuildTable)])
+    func addsCheckBesideViolations(option: String, column: (type: String, kind: Plan.Operation.Kind)) throws {
+        let table = "CREATE TABLE t(id INTEGER PRIMARY KEY, a INT CHECK (a > 0)"
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            "\(table)) \(option); PRAGMA ignore_check_constraints = ON; INSERT INTO t VALUES (1, -1)")
+        let rejected = WantedSource(statements: ["\(table), b \(column.type) DEFAULT -1 CHECK (b > 0)) \(option)"])
+        let error = try storeError { try fixture.launch(rejected) }
+        #expect(error?.detail.contains("1 row of t would violate CHECK (b > 0)") == true)
+        let source = WantedSource(statements: ["\(table), b \(column.type) CHECK (b > 0)) \(option)"])
+        #expect(try fixture.launch(source).applied.map(\.kind) == [column.kind, .stamp])
+        #expect(try fixture.rows("SELECT a FROM t") == ["\(Value.integer(-1))"])
+        for values in ["2, -1, 1", "2, 1, -1"] {
+            #expect(throws: DatabaseError.self) {
+                try fixture.with { try $0.executeScript(text: "INSERT INTO t VALUES (\(values))") }
+            }
+        }
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
 }
