@@ -37,7 +37,7 @@ struct RenameCollisions {
             guard let found = present.tables[name], let source = found.shape.column(SQLName(old)),
                 let target = found.shape.column(new), try holdsValues(source, of: found)
             else { continue }
-            if let reason = try reasonToKeepBoth(source, target, of: found, present) {
+            if let reason = try reasonToKeepBoth(source, target, of: found, table, present) {
                 present.tables[name]?.keptColumns[SQLName(old)] = "it cannot be renamed to \(target.name), \(reason)"
             } else {
                 try present.replaceColumn(new, by: SQLName(old), of: name, wanted.scratch)
@@ -61,26 +61,47 @@ struct RenameCollisions {
     }
 
     private func reasonToKeepBoth(
-        _ source: ColumnState, _ target: ColumnState, of table: PresentSchema.Table, _ present: PresentSchema
+        _ source: ColumnState, _ target: ColumnState, of table: PresentSchema.Table, _ declared: TableShape,
+        _ present: PresentSchema
     ) throws -> String? {
         if try holdsValues(target, of: table) { return "which already contains values" }
         let isPlain = [source, target].allSatisfy { $0.generation == nil && $0.primaryKeyPosition == 0 }
         guard isPlain else { return "because one of the two columns is generated or belongs to the primary key" }
         let (old, new) = (SQLName(source.name), SQLName(target.name))
+        func uses(_ item: TableText.Item, _ column: SQLName) -> Bool {
+            item.column.map(SQLName.init) == column || item.uses(column, of: SQLName(table.shape.name))
+        }
         let constraint = table.shape.text.items.first { item in
-            (item.column == nil || item.column.map(SQLName.init) == old)
-                && [old, new].allSatisfy {
-                    item.column.map(SQLName.init) == $0 || item.uses($0, of: SQLName(table.shape.name))
-                }
+            (item.column == nil || item.column.map(SQLName.init) == old) && uses(item, old) && uses(item, new)
+                && mayStay(item, source, of: table.shape, declared, as: new, uses)
         }
         if let constraint { return "because \(constraint.text) names both columns" }
+        let named = Set(wanted.objects.map(\.identity))
         let index = present.objects(of: SQLName(table.shape.name)).map(\.object).filter(\.isUniqueIndex).first {
             let tokens = SQLTokens($0.sql)
-            return tokens.contains(column: old) && tokens.contains(column: new)
+            return !named.contains($0.identity) && tokens.contains(column: old) && tokens.contains(column: new)
         }
         if let index { return "because the unique index \(index.name) contains both columns" }
         let users = ColumnUsers(objects: present.objects.map(\.object), tables: present.tables.values.map(\.shape))
         return users.user(of: source.name, in: table.shape.name).map { "because \($0) needs it" }
+    }
+
+    /// Returns whether a constraint of an existing table may be part of the declared table, which does not state it.
+    ///
+    /// A constraint stays if the table inherits constraints, if it needs a column that is kept, or if it belongs to a
+    /// column whose definition is kept because its values would change.
+    private func mayStay(
+        _ item: TableText.Item, _ source: ColumnState, of existing: TableShape, _ declared: TableShape,
+        as new: SQLName, _ uses: (TableText.Item, SQLName) -> Bool
+    ) -> Bool {
+        guard item.column == nil else {
+            return declared.column(new)?.affinity(isStrict: declared.facts.isStrict)
+                != source.affinity(isStrict: existing.facts.isStrict)
+        }
+        if wanted.inherited[SQLName(declared.name)]?.contains(.constraints) == true { return true }
+        return existing.columns.contains { column in
+            column != source && declared.column(SQLName(column.name)) == nil && uses(item, SQLName(column.name))
+        }
     }
 
     private func holdsValues(_ column: ColumnState, of table: PresentSchema.Table) throws -> Bool {

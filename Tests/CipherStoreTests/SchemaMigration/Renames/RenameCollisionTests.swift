@@ -152,16 +152,17 @@ struct RenameCollisionTests {
     }
 
     @Test(
-        "A declared rename keeps both columns if a constraint or a unique index names both",
+        "A declared rename keeps both columns if a remaining constraint or unique index names both",
         arguments: [
-            "CREATE TABLE t(a TEXT, b TEXT, UNIQUE (a, b))", "CREATE TABLE t(a TEXT CHECK (a <> b), b TEXT)",
-            "CREATE TABLE t(a TEXT, b TEXT); CREATE UNIQUE INDEX i ON t(a, b)",
+            "CREATE TABLE t(a TEXT, b TEXT, c TEXT, UNIQUE (a, b, c))",
+            "CREATE TABLE t(a BLOB CHECK (a <> b), b TEXT, c TEXT)",
+            "CREATE TABLE t(a TEXT, b TEXT, c TEXT); CREATE UNIQUE INDEX i ON t(a, b)",
         ])
     func keepsColumnsOfOneKey(script: String) throws {
-        let fixture = try fixture("\(script); INSERT INTO t VALUES ('one', NULL), ('one', NULL)")
-        let source = source(["CREATE TABLE t(b TEXT)"], columns: ["b": "a"], .allow)
+        let fixture = try fixture("\(script); INSERT INTO t VALUES ('one', NULL, NULL), ('one', NULL, NULL)")
+        let source = source(["CREATE TABLE t(b TEXT)"], columns: ["b": "a"], .withhold)
         let report = try fixture.launch(source)
-        #expect(report.withheld.map(\.column) == ["a"])
+        #expect(report.withheld.map(\.column) == ["a", "c"])
         #expect(report.withheld.first?.reason.contains("it cannot be renamed to b") == true)
         #expect(try fixture.rows("SELECT a FROM t").count == 2)
         #expect(try fixture.launch(source).applied.isEmpty)
@@ -183,6 +184,28 @@ struct RenameCollisionTests {
         try fixture.launch(source)
         #expect(try fixture.rows("SELECT b FROM t") == ["\(Value.text("one"))"])
         #expect(try ["u", "seen", "clear"].allSatisfy { try fixture.schema()[$0] == nil })
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
+
+    @Test(
+        "A declared rename moves the values if the schema removes the constraint or unique index that names both columns",
+        arguments: [
+            "CREATE TABLE t(a TEXT, b TEXT, UNIQUE (a, b))", "CREATE TABLE t(a TEXT CHECK (a <> b), b TEXT)",
+            "CREATE TABLE t(a TEXT, b TEXT); CREATE UNIQUE INDEX i ON t(a, b)",
+        ], DestructiveChanges.allCases)
+    func movesValuesOfRemovedKey(script: String, policy: DestructiveChanges) throws {
+        let fixture = try fixture("\(script); INSERT INTO t VALUES ('one', NULL), ('one', NULL)")
+        let source = source(
+            ["CREATE TABLE t(b TEXT NOT NULL)", "CREATE INDEX i ON t(b)"], columns: ["b": "a"], policy)
+        guard policy != .refuse else {
+            #expect(try storeError { try fixture.launch(source) }?.code == .destructiveChanges)
+            return
+        }
+        let report = try fixture.launch(source)
+        #expect(report.withheld.isEmpty)
+        #expect(report.findings.contains { $0.severity == .removesSchema })
+        #expect(try fixture.rows("SELECT b FROM t") == ["one", "one"].map { "\(Value.text($0))" })
+        try fixture.with { try $0.executeScript("INSERT INTO t VALUES ('one')") }
         #expect(try fixture.launch(source).applied.isEmpty)
     }
 }
