@@ -67,6 +67,12 @@ struct FolderState: Hashable, Sendable {
             try FileBytes.write(
                 isAfterRestart ? UpgradeRecord.afterRestart(corrected) : corrected,
                 to: folder + "/" + UpgradeRecord.name)
+            if let modified = UpgradeRecord.modified(record.bytes) {
+                let times = [modified, modified]
+                guard utimensat(AT_FDCWD, folder + "/" + Self.database, times, 0) == 0 else {
+                    throw TrialError(detail: "the times of \(Self.database) cannot be set: \(errno)")
+                }
+            }
         }
         for (name, image) in files {
             guard chmod(folder + "/" + name, mode_t(image.mode)) == 0 else {

@@ -18,6 +18,15 @@ enum UpgradeRecord {
         return Array(lines.joined(separator: "\n").utf8)
     }
 
+    /// Returns when the damaged database was last modified, as stated in the record of a recovery.
+    static func modified(_ record: [UInt8]) -> timespec? {
+        let lines = String(decoding: record, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
+        guard let numbers = lines.dropFirst(3).first?.split(separator: " ").dropFirst(2).first?.split(separator: "."),
+            numbers.count == 2, let seconds = Int(numbers[0]), let nanoseconds = Int(numbers[1])
+        else { return nil }
+        return timespec(tv_sec: seconds, tv_nsec: nanoseconds)
+    }
+
     /// The record as it is found after a restart of the system, which differs from the start in the record.
     static func afterRestart(_ record: [UInt8]) -> [UInt8] {
         guard let start = try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8) else {
