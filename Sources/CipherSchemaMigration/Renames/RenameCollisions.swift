@@ -68,14 +68,13 @@ struct RenameCollisions {
         let isPlain = [source, target].allSatisfy { $0.generation == nil && $0.primaryKeyPosition == 0 }
         guard isPlain else { return "because one of the two columns is generated or belongs to the primary key" }
         let (old, new) = (SQLName(source.name), SQLName(target.name))
-        func uses(_ item: TableText.Item, _ column: SQLName) -> Bool {
-            item.column.map(SQLName.init) == column || item.uses(column, of: SQLName(table.shape.name))
+        // The schema's definition replaces the column's own, unless its values would change.
+        let keepsType =
+            declared.column(new)?.affinity(isStrict: declared.facts.isStrict)
+            == source.affinity(isStrict: table.shape.facts.isStrict)
+        if !keepsType, let item = table.shape.text.column(old), item.uses(new, of: SQLName(table.shape.name)) {
+            return "because \(item.text) names both columns"
         }
-        let constraint = table.shape.text.items.first { item in
-            (item.column == nil || item.column.map(SQLName.init) == old) && uses(item, old) && uses(item, new)
-                && mayStay(item, source, of: table.shape, declared, as: new, uses)
-        }
-        if let constraint { return "because \(constraint.text) names both columns" }
         let named = Set(wanted.objects.map(\.identity))
         let index = present.objects(of: SQLName(table.shape.name)).map(\.object).filter(\.isUniqueIndex).first {
             let tokens = SQLTokens($0.sql)
@@ -84,24 +83,6 @@ struct RenameCollisions {
         if let index { return "because the unique index \(index.name) contains both columns" }
         let users = ColumnUsers(objects: present.objects.map(\.object), tables: present.tables.values.map(\.shape))
         return users.user(of: source.name, in: table.shape.name).map { "because \($0) needs it" }
-    }
-
-    /// Returns whether a constraint of an existing table may be part of the declared table, which does not state it.
-    ///
-    /// A constraint stays if the table inherits constraints, if it needs a column that is kept, or if it belongs to a
-    /// column whose definition is kept because its values would change.
-    private func mayStay(
-        _ item: TableText.Item, _ source: ColumnState, of existing: TableShape, _ declared: TableShape,
-        as new: SQLName, _ uses: (TableText.Item, SQLName) -> Bool
-    ) -> Bool {
-        guard item.column == nil else {
-            return declared.column(new)?.affinity(isStrict: declared.facts.isStrict)
-                != source.affinity(isStrict: existing.facts.isStrict)
-        }
-        if wanted.inherited[SQLName(declared.name)]?.contains(.constraints) == true { return true }
-        return existing.columns.contains { column in
-            column != source && declared.column(SQLName(column.name)) == nil && uses(item, SQLName(column.name))
-        }
     }
 
     private func holdsValues(_ column: ColumnState, of table: PresentSchema.Table) throws -> Bool {

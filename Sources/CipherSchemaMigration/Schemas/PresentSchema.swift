@@ -131,12 +131,14 @@ struct PresentSchema {
 
     /// Replaces a column's values with those of another column, to which only its own table and indexes refer.
     ///
-    /// A rebuild does the work.
+    /// A rebuild does the work. A constraint of the table that names both columns is removed with the replaced one.
     mutating func replaceColumn(_ new: SQLName, by old: SQLName, of table: SQLName, _ scratch: ScratchDatabase) throws {
         let before = try copied(scratch)
         guard let present = tables[table], let name = present.shape.column(new)?.name else { return }
         var text = present.shape.text
-        text.items.removeAll { $0.column.map(SQLName.init) == new }
+        text.items.removeAll { item in
+            item.column.map { SQLName($0) == new } ?? [old, new].allSatisfy { item.uses($0, of: table) }
+        }
         text = text.renamingColumn(old, as: name, of: table)
         try replaceText(of: table, text, scratch)
         tables[table]?.columns[new] = present.column(old)
