@@ -7,8 +7,16 @@ extension JournalHeader {
         _ page: UInt32, _ record: UnsafeRawBufferPointer, _ present: UnsafeRawBufferPointer
     ) throws -> Bool
 
-    /// Returns whether SQLite would restore only some of the pages that the journal's transaction changed, so that they
-    /// are mixed with pages of the unfinished transaction.
+    /// Returns whether a record has the content of a page, except for zeros in the place of a part of the record.
+    ///
+    /// If the page has not been changed, such a record has a correct checksum only if its checksum is that of the page.
+    package static func isSame(_ record: UnsafeRawBufferPointer, _ present: UnsafeRawBufferPointer) -> Bool {
+        record.elementsEqual(present)
+            || sum(record, 0) == sum(present, 0) && zip(record, present).allSatisfy { $0 == $1 || $0 == 0 }
+    }
+
+    /// Returns whether SQLite would not restore all pages that the journal's transaction changed, so that they are mixed
+    /// with pages of the unfinished transaction.
     ///
     /// A broken or missing record alone is no damage: if the power fails while the journal is being synced, such a
     /// record remains, and no page of its segment has been changed in the database yet. SQLite changes a page only after
@@ -27,7 +35,7 @@ extension JournalHeader {
     ///   - isSame: Compares the pages of an encrypted database, which are encrypted anew for the journal.
     package func isDamaged(
         in journal: some ByteSource, of database: some ByteSource, pageSize other: Int = 0,
-        isSame: Comparison = { $1.elementsEqual($2) || zip($1, $2).allSatisfy { $0 == $1 || $0 == 0 } }
+        isSame: Comparison = { isSame($1, $2) }
     ) throws -> Bool {
         let segments = try segments(in: journal, pageSize: other)
         guard let first = segments.first, first.isCounted else { return false }

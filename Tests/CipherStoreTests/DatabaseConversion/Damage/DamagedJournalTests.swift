@@ -139,6 +139,39 @@ import Testing
         #expect(try !Self.isDamaged(only, of: before))
     }
 
+    /// Returns a page of 1024 bytes.
+    private static func page(_ byte: UInt8) -> [UInt8] { [UInt8](repeating: byte, count: 1024) }
+
+    /// Returns a segment of the journal of a database with 200 such pages.
+    private static func segment(_ sum: UInt8, _ records: [(page: UInt8, content: [UInt8])]) -> [UInt8] {
+        let header = JournalHeader.magic + [0, 0, 0, UInt8(records.count), sum, 0, 0, 0, 0, 0, 0, 200, 0, 0, 2, 0]
+        let sector = header + [0, 0, 4, 0] + [UInt8](repeating: 0, count: 484)
+        let bytes = records.reduce(sector) { bytes, record in
+            let sampled = stride(from: 24, to: 1024, by: 200).reduce(0) { $0 + Int(record.content[$1]) }
+            return bytes + [0, 0, 0, record.page] + record.content
+                + [sum, 0, UInt8(sampled >> 8), UInt8(sampled & 0xff)]
+        }
+        return bytes + [UInt8](repeating: 0, count: (512 - bytes.count % 512) % 512)
+    }
+
+    @Test("A page of zeros that was changed counts as changed, unless its record may have been torn")
+    func zeros() throws {
+        func journal(_ content: [UInt8]) -> [UInt8] {
+            var journal = Self.segment(5, [(2, content), (3, content)])
+            // The checksum of the second record.
+            journal[512 + 1032 + 1031] ^= 1
+            return journal
+        }
+        var database = [UInt8](repeating: 0, count: 200 * 1024)
+        #expect(try !Self.isDamaged(journal(Self.page(0)), of: database))
+        database.replaceSubrange(1024..<2048, with: Self.page(1))
+        #expect(try Self.isDamaged(journal(Self.page(0)), of: database))
+        // Zeros in the place of a part of a record whose page has not been changed.
+        var torn = Self.page(1)
+        torn.replaceSubrange(30..<200, with: [UInt8](repeating: 0, count: 170))
+        #expect(try !Self.isDamaged(journal(torn), of: database))
+    }
+
     @Test("An intact journal of several segments is rolled back", arguments: [false, true])
     func intact(isEncrypted: Bool) throws {
         let (file, _, journal) = try Self.file(isEncrypted: isEncrypted)
