@@ -38,7 +38,9 @@ extension JournalHeader {
         isSame: Comparison = { isSame($1, $2) }
     ) throws -> Bool {
         let segments = try segments(in: journal, pageSize: other)
-        guard let first = segments.first, first.isCounted else { return false }
+        // SQLite restores nothing and deletes the journal.
+        guard let first = segments.first else { return isHot && journal.size >= 512 && database.size > 0 }
+        guard first.isCounted else { return false }
         let records = JournalRecords(journal: journal, database: database, initialPages: initialPages, segment: first)
         defer { records.close() }
         let own = segments.prefix { $0.sizes.elementsEqual(first.sizes) }

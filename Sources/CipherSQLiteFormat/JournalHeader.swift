@@ -5,8 +5,14 @@ package struct JournalHeader {
     package static let magic: [UInt8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]
     package static let length = 28
 
-    /// Whether SQLite would play the journal back.
-    package let isHot: Bool
+    /// Whether SQLite would play the journal back, or would try to do so despite a damaged magic number.
+    ///
+    /// SQLite examines only the first byte. If the rest of the magic number is wrong, it restores nothing and deletes the
+    /// journal.
+    package var isHot: Bool { hasMagic || isMarked && pageSize.isPageSize && isSectorSize }
+    private let hasMagic: Bool
+    /// Whether the first byte is not zero.
+    private let isMarked: Bool
     /// The size of the database before the transaction, in pages.
     package let initialPages: UInt32
     package let sector: Int64
@@ -15,7 +21,8 @@ package struct JournalHeader {
 
     package init?(_ journal: some ByteSource) throws {
         guard let bytes = try journal.read(at: 0, count: Self.length) else { return nil }
-        isHot = bytes.starts(with: Self.magic)
+        hasMagic = bytes.starts(with: Self.magic)
+        isMarked = bytes[0] != 0
         initialPages = bytes.big32(16)
         sector = Int64(bytes.big32(20))
         pageSize = Int(bytes.big32(24))

@@ -37,7 +37,7 @@ struct HotJournal {
     }
 
     static let damage =
-        "the hot journal is damaged, so SQLite would restore only some of the pages that an unfinished transaction changed"
+        "the hot journal is damaged, so SQLite would not restore all pages that an unfinished transaction changed"
 
     /// Returns whether the journal is damaged.
     ///

@@ -33,13 +33,15 @@ package enum SidecarScan {
 
     /// Returns whether a file that is named like a log, its index or a journal does not begin like one.
     ///
-    /// A power loss leaves zeros, or the beginning of a header and zeros. The index is in the machine's byte order.
+    /// A power loss leaves zeros, or the beginning of a header and zeros. The index is in the machine's byte order. A
+    /// journal is also recognized by the sizes in its header.
     static func isForeign(_ path: String) throws -> Bool {
         guard let file = try SidecarFile(path),
             let bytes = try file.read(at: 0, count: Int(min(file.size, Int64(JournalHeader.magic.count))))
         else { return false }
         let beginnings: [[UInt8]]
         if path.hasSuffix("-journal") {
+            if try JournalHeader(file)?.isHot == true { return false }
             beginnings = [JournalHeader.magic]
         } else if path.hasSuffix("-wal") {
             beginnings = [[0x37, 0x7f, 0x06, 0x82], [0x37, 0x7f, 0x06, 0x83]]

@@ -94,7 +94,7 @@ struct DamagedSource {
     var hasDamagedSidecar: Bool { notes.contains(LostCommits.finding) || notes.contains(Self.damagedJournal) }
 
     static let damagedJournal =
-        "the journal is damaged, so only some of the pages that the unfinished transaction changed were restored"
+        "the journal is damaged, so not all pages that the unfinished transaction changed were restored"
 
     static let foreignSidecar =
         "the -wal or -journal file next to the database was not read, because it belongs to another copy of this "
@@ -115,13 +115,18 @@ struct DamagedSource {
     static func versions(
         _ bytes: some ByteSource, _ paths: DatabasePaths, _ geometry: PageGeometry, _ notes: inout [String]
     ) throws -> (PageVersions?, SidecarFile?) {
-        if let journal = try HotJournal(paths), let versions = try journal.originalPages(pageSize: geometry.pageSize) {
-            if versions.pageSize == geometry.pageSize {
+        if let journal = try HotJournal(paths) {
+            let versions = try journal.originalPages(pageSize: geometry.pageSize)
+            if let versions, versions.pageSize == geometry.pageSize {
                 notes.append(
                     "a writer crashed and left a journal; the writer's unfinished transaction was rolled back")
                 return (versions, journal.file)
             }
-            notes.append("the journal was not read, because its page size differs from the file's page size")
+            if versions != nil {
+                notes.append("the journal was not read, because its page size differs from the file's page size")
+            } else if try journal.isDamaged(of: bytes, nil) {
+                notes.append(damagedJournal)
+            }
         }
         guard let log = try SidecarFile(paths.wal) else { return (nil, nil) }
         if try LogHeader.losesCommits(log) { notes.append(LostCommits.finding) }

@@ -6,7 +6,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Hot journals from which SQLite would restore only some of the pages.
+/// Hot journals from which SQLite would not restore all pages.
 @Suite struct DamagedJournalTests {
     /// Returns a database with an unfinished transaction, whose journal has a wrong byte in its first record.
     private static func file(
@@ -137,6 +137,33 @@ import Testing
         // Before the first segment was synced, no page had been changed, and no other segment followed.
         let only = Array(journal[..<Int(segments[0].end)])
         #expect(try !Self.isDamaged(only, of: before))
+    }
+
+    @Test(
+        "A journal of which SQLite would read nothing, because its first header is damaged, is refused and kept",
+        arguments: [3, 22, 26], [false, true])
+    func firstHeader(offset: Int, isEncrypted: Bool) throws {
+        let (file, before, intact) = try Self.file(isEncrypted: isEncrypted)
+        var journal = intact
+        journal[offset] ^= offset == 22 ? 2 : offset == 26 ? 16 : 1
+        #expect(try Self.isDamaged(journal, of: before))
+        // In the sizes, no value with one wrong bit is valid.
+        if offset != 3 {
+            journal[offset] = intact[offset] ^ 1
+            #expect(try Self.isDamaged(journal, of: before))
+        }
+        try Self.write(journal, file.path + "-journal")
+        let digest = try file.digest()
+        let error = try #require(
+            try storeError { try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run() })
+        #expect(error.code == .corrupt && error.detail.contains("hot journal is damaged"), "\(error)")
+        #expect(try file.digest() == digest)
+        let report = try InPlaceRecovery(
+            of: DatabasePaths(file.path), provider: TestKeys.provider(), formats: [CipherSettings()],
+            options: ConversionOptions()
+        ).runLocked()
+        #expect(!report.complete && report.notes.contains { $0.contains("the journal is damaged") }, "\(report)")
+        #expect(try Self.bytes(file.path + "-damaged-journal") == journal)
     }
 
     /// Returns a page of 1024 bytes.

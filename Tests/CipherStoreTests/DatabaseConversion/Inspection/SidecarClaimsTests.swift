@@ -155,8 +155,8 @@ struct SidecarClaimsTests {
         let elsewhere = try TemporaryFolder()
         let victim = try elsewhere.write("precious", to: "letter")
         try name(victim + ending, in: file.path + "-journal")
-        if !hasHeader { try edit(file.path + "-journal") { $0.replaceSubrange(0..<8, with: 1...8) } }
-        // Without its magic number, the file is not a journal.
+        if !hasHeader { try edit(file.path + "-journal") { $0.replaceSubrange(0..<28, with: 1...28) } }
+        // Without its magic number and valid sizes, the file is not a journal.
         try expectRefusals(file, isEncrypted: false, hasHeader ? .corrupt : .nameTaken)
         #expect(try String(contentsOfFile: victim, encoding: .utf8) == "precious")
     }
