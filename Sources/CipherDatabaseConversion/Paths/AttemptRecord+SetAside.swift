@@ -50,6 +50,8 @@ extension AttemptRecord {
     }
 
     /// Returns whether two databases have a page in common, or at least a part that has the size of the smallest page.
+    ///
+    /// Parts that contain only zeros are ignored: SQLite never writes the page that contains the lock bytes.
     private static func sharePage(_ path: String, _ other: String) throws -> Bool {
         let files = try (DatabaseFile(path: path), DatabaseFile(path: other))
         let (chunk, page) = (1 << 20, 512)
@@ -57,7 +59,9 @@ extension AttemptRecord {
         while true {
             let bytes = try (files.0.read(at: offset, count: chunk), files.1.read(at: offset, count: chunk))
             for start in stride(from: 0, through: min(bytes.0.count, bytes.1.count) - page, by: page)
-            where bytes.0[start..<start + page] == bytes.1[start..<start + page] {
+            where bytes.0[start..<start + page] == bytes.1[start..<start + page]
+                && bytes.0[start..<start + page].contains(where: { $0 != 0 })
+            {
                 return true
             }
             guard bytes.0.count == chunk, bytes.1.count == chunk else { return false }
