@@ -136,29 +136,24 @@ private struct JournalRecords<Journal: ByteSource, Database: ByteSource> {
 
     /// Returns the record at an offset; `nil` if SQLite never writes a record of that page.
     func record(at position: Int64) throws -> Record? {
-        guard let record = try lend(at: position) else { return nil }
-        guard record.page >= 1, record.page <= initialPages, record.page != PageGeometry.lockPage(pageSize) else {
-            return nil
-        }
-        return record
+        guard let bytes = try journal.lend(at: position, count: pageSize + 8, memory.record) else { return nil }
+        let page = bytes.big32(0)
+        guard page >= 1, page <= initialPages, page != PageGeometry.lockPage(pageSize) else { return nil }
+        let content = bytes.part(JournalHeader.Segment.pageOffset, pageSize)
+        return Record(
+            page: page, content: content, sum: bytes.big32(pageSize + 4) &- JournalHeader.sum(content, 0))
     }
 
     /// Returns the initial value that two of the first three records have in common, which only records of one segment
     /// have; `nil` if there is none, or if the segment begins before `start`.
+    ///
+    /// A newer transaction may have overwritten the record before `start`, except for its checksum.
     func commonInitialValue(from start: Int64, _ stride: Int64) throws -> UInt32? {
         let sums = try (0..<3).map { try record(at: start + $0 * stride)?.sum }
-        guard let sum = sums[1], sum == sums[0] || sum == sums[2] else { return nil }
-        return try lend(at: start - stride)?.sum == sum ? nil : sum
-    }
-
-    private func lend(at position: Int64) throws -> Record? {
-        guard position >= 0, let bytes = try journal.lend(at: position, count: pageSize + 8, memory.record) else {
-            return nil
-        }
-        let content = bytes.part(JournalHeader.Segment.pageOffset, pageSize)
-        return Record(
-            page: bytes.big32(0), content: content,
-            sum: bytes.big32(pageSize + 4) &- JournalHeader.sum(content, 0))
+        guard let sum = sums[1], sum == sums[0] || sum == sums[2],
+            let before = try journal.read(at: start - 4, count: 4)
+        else { return nil }
+        return before.big32(0) &- sum <= JournalHeader.largestSum(pageSize) ? nil : sum
     }
 
     /// Returns whether the database contains another version of a record's page.

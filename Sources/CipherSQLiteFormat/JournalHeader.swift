@@ -151,4 +151,7 @@ package struct JournalHeader {
     static func sum(_ page: UnsafeRawBufferPointer, _ start: UInt32) -> UInt32 {
         stride(from: page.count - 200, to: 0, by: -200).reduce(start) { $0 &+ UInt32(page.byte($1)) }
     }
+
+    /// Returns the largest possible sum of the bytes of a page that its checksum covers.
+    static func largestSum(_ pageSize: Int) -> UInt32 { UInt32(pageSize / 200) * 255 }
 }

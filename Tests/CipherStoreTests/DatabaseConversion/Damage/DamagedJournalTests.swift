@@ -110,6 +110,7 @@ import Testing
         "the header": (true, 0, [UInt8](repeating: 0, count: 28)),
         "the header, which has other bytes": (true, 0, Array(1...28)),
         "the sector of the header": (true, 0, [UInt8](repeating: 0, count: 512)),
+        "the sector of the header, which has other bytes": (true, 0, [UInt8](repeating: 0xa5, count: 512)),
         "the header and a part of the first record": (true, 0, [UInt8](repeating: 0, count: 4096)),
         "the size of the database": (true, 19, [0xff]),
         "the number of records": (false, 8, [0, 0, 0, 1]),
@@ -197,6 +198,17 @@ import Testing
         var torn = Self.page(1)
         torn.replaceSubrange(30..<200, with: [UInt8](repeating: 0, count: 170))
         #expect(try !Self.isDamaged(journal(torn), of: database))
+    }
+
+    @Test("Records of an older segment are ignored, even if they begin where a segment of the transaction could follow")
+    func alignedOlderSegment() throws {
+        let older = Self.segment(7, (1...10).map { ($0, Self.page($0)) })
+        let next = Self.segment(8, (11...110).map { ($0, Self.page($0)) })
+        // A shorter transaction, which overwrites the header of the second segment and 63 of its records.
+        let newer = Self.segment(9, (111...184).map { ($0, Self.page($0)) })
+        let end = 512 + 74 * 1032
+        let database = [UInt8](repeating: 0xff, count: 200 * 1024)
+        #expect(try !Self.isDamaged(Array(newer[..<end]) + (older + next)[end...], of: database))
     }
 
     @Test("An intact journal of several segments is rolled back", arguments: [false, true])
