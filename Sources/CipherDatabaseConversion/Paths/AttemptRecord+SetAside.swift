@@ -23,6 +23,12 @@ extension AttemptRecord {
         return try [paths.name, kept].allSatisfy { try folder.status($0)?.identity.inode == original } ? kept : nil
     }
 
+    /// Returns whether a log or journal could not be put back, or the damaged original has not been given its kept name.
+    func hasFileToPutBack(_ folder: Folder, _ paths: DatabasePaths) throws -> Bool {
+        try keptName(folder, paths) != nil || copiedSidecar(folder, paths) != nil
+            || folder.status(copyName(paths)) != nil
+    }
+
     /// Returns the path of a log or journal that was set aside, if the files were copied afterwards.
     ///
     /// Copies have other inodes, so they do not show whether the swap came first. The recovered database is encrypted

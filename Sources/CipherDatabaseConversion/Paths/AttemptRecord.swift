@@ -248,6 +248,7 @@ package struct AttemptRecord: Equatable {
         var record = told.isEmpty ? try AttemptRecord(last.kind, original: last.original) : last
         // The run has ended: it is not counted, and there is no journal mode to restore.
         (record.attempts, record.wasWriteAheadLog) = (killed, false)
+        if try !last.hasFileToPutBack(folder, paths) { (record.keptAs, record.keptModified) = (nil, nil) }
         if record != last { try record.write(folder, paths) }
     }
 

@@ -205,6 +205,34 @@ import Testing
         #expect(try file.folder.names.filter { !["app.db-wal", "app.db-shm"].contains($0) } == ["app.db"])
     }
 
+    /// Recovers a database in place after a page of it was damaged.
+    private static func recover(_ file: LegacyFile) throws {
+        try change(file.path) { bytes in
+            let size = 4096
+            bytes.replaceSubrange(bytes.count - size..<bytes.count, with: [UInt8](repeating: 0xff, count: size))
+        }
+        let report = try InPlaceRecovery(
+            of: DatabasePaths(file.path), provider: TestKeys.provider(), formats: [CipherSettings()],
+            options: ConversionOptions()
+        ).runLocked()
+        #expect(!report.wasSound, "\(report)")
+    }
+
+    @Test("A backup that replaces a recovered database is used, although copies of a damaged log are still kept")
+    func restoredAfterRecovery() throws {
+        let file = try Self.file(damaged: .thirdCommit)
+        #expect(try Self.upgrade(file, .rebuildIndexes).run().outcome == .encrypted)
+        let backup = file.folder.path("backup.db")
+        try FileManager.default.copyItem(atPath: file.path, toPath: backup)
+        try Self.recover(file)
+        try #require(file.folder.names.contains("app.db-damaged-2"))
+        // The recovery of a database that a killed writer has left also keeps a log.
+        try file.folder.write("a log", to: "app.db-damaged-2-wal")
+        try FileManager.default.removeItem(atPath: file.path)
+        try FileManager.default.moveItem(atPath: backup, toPath: file.path)
+        #expect(try Self.upgrade(file, .rebuildIndexes).run().outcome == .alreadyEncrypted)
+    }
+
     @Test(
         "If an opening fails after it has kept a damaged log, the next opening reports the copies",
         arguments: [false, true])
