@@ -178,13 +178,18 @@ package struct AttemptRecord: Equatable {
 
     /// Writes the record and syncs it to disk.
     ///
-    /// A record that is replaced passes on that there are unrecognized files and kept copies.
+    /// A record that is replaced passes on that there are unrecognized files and kept copies. The name of copies that no
+    /// longer exist can be given to another file, so their numbers are not passed on.
     package func write(_ folder: Folder, _ paths: DatabasePaths, owner: FileSystem.Status? = nil) throws {
         var record = self
         switch try Self.find(folder, paths) {
         case .record(let last):
             record.hasUnrecognized = hasUnrecognized || last.hasUnrecognized
-            record.keptCopies = Set(keptCopies + last.keptCopies).sorted().suffix(Self.mostKeptCopies)
+            let copies = try last.keptCopies.filter { number in
+                let name = paths.damagedName(number)
+                return try [name, name + "-wal"].contains { try folder.status($0) != nil }
+            }
+            record.keptCopies = Set(keptCopies + copies).sorted().suffix(Self.mostKeptCopies)
             try folder.sync()
         case .stranger: throw Self.nameTaken(paths)
         case .unwritten:

@@ -233,6 +233,19 @@ import Testing
         #expect(try Self.upgrade(file, .rebuildIndexes).run().outcome == .alreadyEncrypted)
     }
 
+    @Test("A damaged file that is kept under the name of deleted copies is not reported as copies of a damaged log")
+    func reusedName() throws {
+        let file = try Self.file(damaged: .thirdCommit)
+        #expect(try Self.upgrade(file, .rebuildIndexes).run().warnings.contains(where: Self.isWarning))
+        for name in ["app.db-damaged", "app.db-damaged-wal"] {
+            try FileManager.default.removeItem(atPath: file.folder.path(name))
+        }
+        try Self.recover(file)
+        #expect(try file.folder.names.contains("app.db-damaged"))
+        let report = try Self.upgrade(file, .rebuildIndexes).run()
+        #expect(!report.warnings.contains(where: Self.isWarning), "\(report)")
+    }
+
     @Test(
         "If an opening fails after it has kept a damaged log, the next opening reports the copies",
         arguments: [false, true])
