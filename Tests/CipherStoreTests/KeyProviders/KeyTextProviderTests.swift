@@ -1,7 +1,6 @@
 internal import CipherErrors
 internal import CipherKeyProviders
 internal import CipherSQLite
-internal import CipherSecretServiceKeys
 import CipherTestSupport
 import Foundation
 import Testing
@@ -115,7 +114,6 @@ struct KeyTextProviderTests {
     func keyAsName(key: String) throws {
         let providers: [any KeyProvider] = [
             .file(key, createIfMissing: true), .environment(key), .systemdCredential(key),
-            .secretService(key, createIfMissing: true),
         ]
         for provider in providers {
             let error = #expect(throws: StoreError.self) {
