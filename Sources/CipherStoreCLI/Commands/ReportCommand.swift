@@ -9,7 +9,7 @@ extension Command {
         operands: [.init("FILE", kind: .file, isRepeatable: true, "A report that was created with --report.")],
         options: [ReportCommand.html, ReportCommand.against],
         notes: [
-            "report counts the files that were processed, had already been processed, or failed. Only the latest "
+            "report counts the files that were processed, that needed no processing, and that failed. Only the latest "
                 + "result of each file is used. report also prints the number of bytes, the time, the kinds of failures, "
                 + "the slowest files, the shards that did not finish, and the files that were assigned to two shards.",
             "The exit status is the number of databases that failed, or 63 if 63 or more failed. If no database failed "
