@@ -38,8 +38,10 @@ extension JournalHeader {
         isSame: Comparison = { isSame($1, $2) }
     ) throws -> Bool {
         let segments = try segments(in: journal, pageSize: other)
-        // SQLite restores nothing and deletes the journal.
-        guard let first = segments.first else { return isHot && journal.size >= 512 && database.size > 0 }
+        // SQLite restores nothing and deletes the journal. A power loss can leave only a part of the header.
+        guard let first = segments.first else {
+            return try isHot && journal.size >= 512 && database.size > 0 && hasContent(journal)
+        }
         guard first.isCounted else { return false }
         let records = JournalRecords(journal: journal, database: database, initialPages: initialPages, segment: first)
         defer { records.close() }
@@ -64,6 +66,18 @@ extension JournalHeader {
         if broken < own.count { return broken <= max(synced, own.count - 2) }
         // SQLite would also restore the pages of an older transaction whose header follows.
         return try own.count < segments.count || hasUnreadRecords(after: own[own.count - 1], pages, records, isSame)
+    }
+
+    /// Returns whether a journal contains anything but zeros after the header.
+    private func hasContent(_ journal: some ByteSource) throws -> Bool {
+        var position = Int64(Self.length)
+        while position < journal.size,
+            let part = try journal.read(at: position, count: min(1 << 16, Int(journal.size - position)))
+        {
+            if part.contains(where: { $0 != 0 }) { return true }
+            position += Int64(part.count)
+        }
+        return false
     }
 
     /// Returns whether the records that SQLite does not read, because of a damaged count or header, include one of a

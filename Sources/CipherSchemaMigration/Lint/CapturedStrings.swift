@@ -15,8 +15,8 @@ struct CapturedStrings {
     private let after: ScratchDatabase
     private let isTried: Bool
     private let declared: Set<DatabaseState.Object.Identity>
-    /// The names of columns that a table or view has only after the plan.
-    private let newNames: [SQLName: (table: String, column: String)]
+    /// The names of columns that tables or views have only after the plan.
+    private let newNames: [SQLName: (tables: Set<SQLName>, column: String)]
 
     /// - Returns: `nil` if no view or trigger contains a name in double quotes, or if the plan adds no columns.
     init?(_ plan: Plan, on connection: Connection, _ extensions: SQLExtensions) throws {
@@ -30,18 +30,18 @@ struct CapturedStrings {
         after = try ScratchDatabase(after: connection, extensions)
         declared = plan.declared
         isTried = try Self.run(plan.operations, in: after.connection)
-        var names: [SQLName: (table: String, column: String)] = [:]
+        var names: [SQLName: (tables: Set<SQLName>, column: String)] = [:]
         let former = try Self.columns(in: before.connection)
-        for (table, columns) in try Self.columns(in: after.connection).sorted(by: { $0.key < $1.key }) {
+        for (table, columns) in try Self.columns(in: after.connection) {
             let known = Set((former[table] ?? []).map { SQLName($0) })
             for column in columns where !known.contains(SQLName(column)) {
-                if names[SQLName(column)] == nil { names[SQLName(column)] = (table.text, column) }
+                names[SQLName(column), default: ([], column)].tables.insert(table)
             }
         }
         if !isTried {
             for operation in plan.operations where operation.kind == .addColumn {
                 guard let table = operation.table, let column = operation.column else { continue }
-                names[SQLName(column)] = names[SQLName(column)] ?? (table, column)
+                names[SQLName(column), default: ([], column)].tables.insert(SQLName(table))
             }
         }
         guard !names.isEmpty else { return nil }
@@ -62,7 +62,7 @@ struct CapturedStrings {
                 for sql in operation.sql {
                     do {
                         try connection.execute(SQL(text: sql))
-                    } catch is DatabaseError {
+                    } catch {
                         isComplete = false
                     }
                 }
@@ -93,49 +93,80 @@ struct CapturedStrings {
     /// examined.
     func findings() throws -> [Plan.Finding] {
         let texts = Dictionary(try after.objects().map { ($0.identity, $0) }) { first, _ in first }
-        return try before.objects().filter(Self.mayContainString).flatMap { object in
-            try texts[object.identity].map { try findings(about: object, afterwards: $0) } ?? []
+        let views = texts.values.filter { $0.type == "view" }
+        let mentions = Dictionary(views.map { (SQLName($0.name), Self.names(in: $0.sql)) }) { first, _ in first }
+        return try before.objects().filter(Self.mayContainString).flatMap { object -> [Plan.Finding] in
+            guard let changed = texts[object.identity] else { return [] }
+            var reached: Set<SQLName> = []
+            var next = Self.names(in: changed.sql)
+            while !next.isEmpty {
+                reached.formUnion(next)
+                next = Set(next.flatMap { mentions[$0] ?? [] }).subtracting(reached)
+            }
+            return try findings(about: object, afterwards: changed, reaching: reached)
         }
     }
 
+    /// Returns the names in a view or trigger, which include the tables and views that it uses.
+    private static func names(in sql: String) -> Set<SQLName> {
+        Set(SQLTokens(sql).tokens.map { SQLName($0.name) })
+    }
+
     private func findings(
-        about object: DatabaseState.Object, afterwards changed: DatabaseState.Object
+        about object: DatabaseState.Object, afterwards changed: DatabaseState.Object, reaching tables: Set<SQLName>
     ) throws -> [Plan.Finding] {
         let (tokens, present) = (SQLTokens(object.sql), SQLTokens(changed.sql))
         // Renames change only names. Any other change is a new definition.
         guard tokens.tokens.count == present.tokens.count else { return [] }
+        var programs = (Program(of: object, in: before), Program(of: changed, in: after))
         var findings: [Plan.Finding] = []
         for (index, token) in tokens.tokens.enumerated() where tokens.isInDoubleQuotes(token) {
             let name = SQLName(token.content)
-            guard let new = newNames[name], present.tokens[index].isNamed(name) else { continue }
-            switch try (use(of: index, in: object, before), use(of: index, in: changed, after)) {
+            guard let new = newNames[name], present.tokens[index].isNamed(name),
+                let table = new.tables.intersection(tables).min()
+            else { continue }
+            switch try (programs.0.use(of: index), programs.1.use(of: index)) {
             case (.string, .reference) where !declared.contains(object.identity):
-                findings.append(.capture(of: new.column, in: object, table: new.table))
+                findings.append(.capture(of: new.column, in: object, table: table.text))
             case (.string, .string) where isTried, (.reference, _), (_, .broken): break
             case (.string, _), (_, .unknown), (_, .reference):
                 guard tokens.mayBeString(name) else { break }
-                findings.append(.possibleCapture(of: new.column, in: object, table: new.table))
+                findings.append(.possibleCapture(of: new.column, in: object, table: table.text))
             default: break
             }
         }
         return findings.reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
     }
+}
 
-    private enum Use { case string, reference, unknown, broken }
+/// SQLite's program for a view or trigger.
+private struct Program {
+    enum Use { case string, reference, unknown, broken }
 
-    /// Returns how a view or trigger uses a name in double quotes.
-    private func use(of index: Int, in object: DatabaseState.Object, _ scratch: ScratchDatabase) throws -> Use {
-        let tokens = SQLTokens(object.sql)
-        let variant = tokens.replacing([index: SQL.quoted(text: tokens.tokens[index].content)])
+    private let object: DatabaseState.Object
+    private let scratch: ScratchDatabase
+    private let tokens: SQLTokens
+    private lazy var compiled = Result { try scratch.program(of: object, written: object.sql) }
+
+    init(of object: DatabaseState.Object, in scratch: ScratchDatabase) {
+        self.object = object
+        self.scratch = scratch
+        tokens = SQLTokens(object.sql)
+    }
+
+    /// Returns how the view or trigger uses a name in double quotes.
+    mutating func use(of index: Int) throws -> Use {
+        let program: [String]
         do {
-            let program = try scratch.program(of: object, written: object.sql)
-            do {
-                return try scratch.program(of: object, written: variant) == program ? .string : .reference
-            } catch is DatabaseError {
-                return .reference
-            }
+            program = try compiled.get()
         } catch let error as DatabaseError {
             return error.unregistered == nil ? .broken : .unknown
+        }
+        let variant = tokens.replacing([index: SQL.quoted(text: tokens.tokens[index].content)])
+        do {
+            return try scratch.program(of: object, written: variant) == program ? .string : .reference
+        } catch is DatabaseError {
+            return .reference
         }
     }
 }

@@ -167,6 +167,15 @@ import Testing
         #expect(try Self.bytes(file.path + "-damaged-journal") == journal)
     }
 
+    @Test(
+        "A journal that contains only the beginning of a header, as after a power loss, is not damaged",
+        arguments: [8, 28])
+    func partOfHeader(length: Int) throws {
+        let (_, before, intact) = try Self.file(isEncrypted: false)
+        let journal = Array(intact[..<length]) + [UInt8](repeating: 0, count: 2048 - length)
+        #expect(try !Self.isDamaged(journal, of: before))
+    }
+
     /// Returns a page of 1024 bytes.
     private static func page(_ byte: UInt8) -> [UInt8] { [UInt8](repeating: byte, count: 1024) }
 
