@@ -42,8 +42,8 @@ struct HalfDoneStep {
             if mayLack, try !canRun(passage.statement) { continue }
             if index < proof {
                 answer.skipped[index] =
-                    "the statement must have run or failed already, because \(passages[proof].statement.place), "
-                    + "which follows it, has taken effect"
+                    "the statement has already run or failed, because \(passages[proof].statement.place), which "
+                    + "follows it, has taken effect"
                 continue
             }
             guard !mayRepeat(passage) else { continue }

@@ -187,7 +187,7 @@ struct NumberedStepsTests {
             """)
         let report = try fixture.open()
         let note =
-            "sql_update_2.plist[1] is skipped: the statement must have run or failed already, because "
+            "sql_update_2.plist[1] is skipped: the statement has already run or failed, because "
             + "sql_update_2.plist[2]"
         #expect(report.migration.notes.contains { $0.hasPrefix(note) })
         try fixture.read { (connection) throws in
