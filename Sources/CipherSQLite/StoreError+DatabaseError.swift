@@ -58,7 +58,8 @@ extension StoreError {
             self = .cancelled(path)
         case (.conversion, .constraint):
             // A copy has no constraints except the keys of its b-trees, and an undamaged original satisfies those.
-            self = .damaged(path, "the database is damaged: several rows or index entries have the same key", underlying: error)
+            self = .damaged(
+                path, "the database is damaged: several rows or index entries have the same key", underlying: error)
         case (.conversion, _), (.use, _):
             self = cause.ofUse(path, error)
         }
