@@ -11,7 +11,8 @@ package struct JournalHeader {
     /// journal.
     package var isHot: Bool { hasMagic || isMarked && pageSize.isPageSize && isSectorSize }
     private let hasMagic: Bool
-    /// Whether the first byte is not zero.
+    /// Whether the first byte is not zero, although this is not the beginning of a magic number that a power loss has
+    /// left.
     private let isMarked: Bool
     /// The size of the database before the transaction, in pages.
     package let initialPages: UInt32
@@ -22,7 +23,8 @@ package struct JournalHeader {
     package init?(_ journal: some ByteSource) throws {
         guard let bytes = try journal.read(at: 0, count: Self.length) else { return nil }
         hasMagic = bytes.starts(with: Self.magic)
-        isMarked = bytes[0] != 0
+        let written = zip(bytes, Self.magic).prefix { $0 == $1 }.count
+        isMarked = bytes[0] != 0 && bytes[written..<max(written, 8)].contains { $0 != 0 }
         initialPages = bytes.big32(16)
         sector = Int64(bytes.big32(20))
         pageSize = Int(bytes.big32(24))

@@ -168,12 +168,14 @@ import Testing
     }
 
     @Test(
-        "A journal that contains only the beginning of a header, as after a power loss, is not damaged",
+        "A journal with only the beginning of a header or of its magic number, as after a power loss, is not damaged",
         arguments: [8, 28])
     func partOfHeader(length: Int) throws {
         let (_, before, intact) = try Self.file(isEncrypted: false)
         let journal = Array(intact[..<length]) + [UInt8](repeating: 0, count: 2048 - length)
         #expect(try !Self.isDamaged(journal, of: before))
+        let unsynced = Array(intact[..<6]) + [UInt8](repeating: 0, count: 6) + intact[12...]
+        #expect(try !Self.isDamaged(unsynced, of: before))
     }
 
     /// Returns a page of 1024 bytes.
