@@ -179,7 +179,12 @@ package struct StoreOpening {
         do {
             if mayEncryptLater { return try openToEncryptLater() }
             // If the encryption finds damage first, only the recovery would find that there were too many attempts.
-            try Attempts(paths: paths, options: options).check()
+            do {
+                try Attempts(paths: paths, options: options).check()
+            } catch {
+                try Leftovers.sweep(paths)
+                throw error
+            }
             return try replace(.encrypted, facts) { finishing in
                 let (report, fileKey) = try upgrade.encrypt(inspector, finishing: finishing)
                 return (report, fileKey)
