@@ -27,6 +27,7 @@ package struct SQLToken: Sendable, Equatable {
             isSecond = byte == UInt8(ascii: "'") && !isSecond
             if byte != UInt8(ascii: "'") || isSecond { result.append(byte) }
         }
+        // Only ASCII characters of a String were removed, so this is valid UTF-8.
         return String(decoding: result, as: UTF8.self)
     }
 

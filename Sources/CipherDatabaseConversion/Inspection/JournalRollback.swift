@@ -17,8 +17,8 @@ package struct JournalRollback {
     /// The caller holds the upgrade lock.
     ///
     /// - Throws: ``StoreError`` with the code `keyDoesNotFit`, `staleSidecar` if the journal belongs to another
-    ///   database, `corrupt` if it is damaged, `permission` in a folder that cannot be written, or `needsRecovery` if the rollback left an empty
-    ///   file, which no key opens.
+    ///   database, `corrupt` if it is damaged, `permission` in a folder that cannot be written, or `needsRecovery` if
+    ///   the rollback left an empty file, which no key opens.
     func run(_ unlocked: FileKey, inspector: Inspector) throws {
         try Self.checkAccess(paths)
         guard try fits(unlocked) else { throw inspector.keyDoesNotFit() }
