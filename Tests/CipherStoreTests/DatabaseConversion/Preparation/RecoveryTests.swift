@@ -382,7 +382,7 @@ struct RecoveryTests {
     @Test("After too many attempts the upgrade is refused, or the file is opened as it is")
     func attempts() throws {
         let file = try Fixture.file(version: 23)
-        _ = try KilledRun(file.folder, attempts: 3, wasWriteAheadLog: true)
+        var killed = try KilledRun(file.folder, attempts: 3, wasWriteAheadLog: true)
         let before = try file.digest()
         let refusing = Fixture.configuration(.init(sinceVersion: 24, maximumAttempts: 3))
         #expect(try storeError { try Fixture.open(file.folder, refusing) }?.code == .repeatedFailure)
@@ -391,9 +391,11 @@ struct RecoveryTests {
             .init(sinceVersion: 24, maximumAttempts: 3, onRepeatedFailure: .openPlaintext))
         // The second launch finds a file whose version is that of the app.
         for _ in 0..<2 {
+            let name = try killed.leaveCopy()
             let opened = try Fixture.open(file.folder, opening)
             #expect(opened.report.outcome == .openedPlaintext)
             #expect(opened.report.warnings.count == 1)
+            #expect(try !file.folder.names.contains(name))
             #expect(try Fixture.rows(file, key: nil) == Fixture.allRows)
         }
         // The file is still a legacy file, so the next release tries again.
