@@ -75,6 +75,13 @@ struct RenameCollisions {
         if !keepsType, let item = table.shape.text.column(old), item.uses(new, of: SQLName(table.shape.name)) {
             return "because \(item.text) names both columns"
         }
+        // The definition of a column that the schema does not declare stays, and would name the new column twice.
+        let other = table.shape.text.items.first { item in
+            guard let column = item.column.map(SQLName.init), column != old, column != new else { return false }
+            return declared.column(column) == nil
+                && [old, new].allSatisfy { item.uses($0, of: SQLName(table.shape.name)) }
+        }
+        if let other { return "because \(other.text) names both columns" }
         let named = Set(wanted.objects.map(\.identity))
         let index = present.objects(of: SQLName(table.shape.name)).map(\.object).filter(\.isUniqueIndex).first {
             let tokens = SQLTokens($0.sql)

@@ -156,6 +156,7 @@ struct RenameCollisionTests {
         arguments: [
             "CREATE TABLE t(a BLOB CHECK (a <> b), b TEXT, c TEXT)",
             "CREATE TABLE t(a TEXT, b TEXT, c TEXT); CREATE UNIQUE INDEX i ON t(a, b)",
+            "CREATE TABLE t(a TEXT, b TEXT, c TEXT CHECK (a IS NOT b))",
         ])
     func keepsColumnsOfOneKey(script: String) throws {
         let fixture = try fixture("\(script); INSERT INTO t VALUES ('one', NULL, NULL), ('one', NULL, NULL)")
