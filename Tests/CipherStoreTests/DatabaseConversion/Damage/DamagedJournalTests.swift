@@ -66,12 +66,7 @@ import Testing
     func recovered(isEncrypted: Bool) throws {
         let file = try Self.file(isEncrypted: isEncrypted).damaged
         let journal = try Self.bytes(file.path + "-journal")
-        let report = try InPlaceRecovery(
-            of: DatabasePaths(file.path), provider: TestKeys.provider(), formats: [CipherSettings()],
-            options: ConversionOptions()
-        ).runLocked()
-        #expect(!report.complete && report.notes.contains { $0.contains("the journal is damaged") }, "\(report)")
-        #expect(try Self.bytes(file.path + "-damaged-journal") == journal)
+        try expectIncompleteRecovery(of: file, keeping: journal)
     }
 
     @Test("A journal that was incomplete when the power failed is rolled back, because no page had been changed")
@@ -159,12 +154,7 @@ import Testing
             try storeError { try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run() })
         #expect(error.code == .corrupt && error.detail.contains("hot journal is damaged"), "\(error)")
         #expect(try file.digest() == digest)
-        let report = try InPlaceRecovery(
-            of: DatabasePaths(file.path), provider: TestKeys.provider(), formats: [CipherSettings()],
-            options: ConversionOptions()
-        ).runLocked()
-        #expect(!report.complete && report.notes.contains { $0.contains("the journal is damaged") }, "\(report)")
-        #expect(try Self.bytes(file.path + "-damaged-journal") == journal)
+        try expectIncompleteRecovery(of: file, keeping: journal)
     }
 
     @Test(
@@ -176,6 +166,16 @@ import Testing
         #expect(try !Self.isDamaged(journal, of: before))
         let unsynced = Array(intact[..<6]) + [UInt8](repeating: 0, count: 6) + intact[12...]
         #expect(try !Self.isDamaged(unsynced, of: before))
+    }
+
+    /// Recovers a file, and checks that the report names the damaged journal, which is kept.
+    private func expectIncompleteRecovery(of file: LegacyFile, keeping journal: [UInt8]) throws {
+        let report = try InPlaceRecovery(
+            of: DatabasePaths(file.path), provider: TestKeys.provider(), formats: [CipherSettings()],
+            options: ConversionOptions()
+        ).runLocked()
+        #expect(!report.complete && report.notes.contains { $0.contains("the journal is damaged") }, "\(report)")
+        #expect(try Self.bytes(file.path + "-damaged-journal") == journal)
     }
 
     /// Returns a page of 1024 bytes.
