@@ -55,7 +55,7 @@ package struct VersionRecords: Equatable {
             return "other code has deleted all entries from \(HistoryTable.name), so the version is known only from "
                 + "the app's own record and user_version"
         }
-        return difference.map { "\($0): other code has changed one of the two, and the higher version is used" }
+        return difference.map { "\($0): other code has changed one of these versions, and the higher one is used" }
     }
 }
 

@@ -36,7 +36,8 @@ extension Connection {
         writes?.isEverything = true
         guard !hasEnded else {
             let message =
-                "a statement ended the transaction through the raw handle: remove that statement; nothing was changed"
+                "a statement that was run through the raw handle ended the transaction, and nothing was changed: remove "
+                + "that statement"
             // The closure fails with this error even if it handles the error that is thrown here.
             if isLent { misuseInLoan = message }
             throw misuse(message)

@@ -215,7 +215,7 @@ import Testing
             ])
         #expect(run.status == 73, "\(run.errors)")
         #expect(try run.failureCode() == "noSpace")
-        #expect(run.output.contains("copies of the database and its -wal must be kept, which need"), "\(run.output)")
+        #expect(run.output.contains("the required copies of the database and its -wal need"), "\(run.output)")
         #expect(try fixture.snapshot() == before)
     }
 

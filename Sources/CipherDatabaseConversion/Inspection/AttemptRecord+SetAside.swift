@@ -106,8 +106,8 @@ extension AttemptRecord {
                 + "move \(path) elsewhere"
                 + (isLog
                     ? " to use the database without the rows that only this file contains"
-                    : ", and run cipherstore recover --in-place: without this file, the database contains part of an "
-                        + "unfinished transaction"),
+                    : ", and run cipherstore recover --in-place, because without this file the database contains part "
+                        + "of an unfinished transaction"),
             changed: .nothing)
     }
 

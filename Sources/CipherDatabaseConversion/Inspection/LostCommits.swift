@@ -8,7 +8,7 @@ internal import CipherSystemFiles
 /// SQLite ignores these commits without an error, and removes the log afterwards.
 package enum LostCommits {
     package static let finding =
-        "the -wal is damaged, and SQLite does not read the transactions that were committed after the damage"
+        "the -wal is damaged, and SQLite does not read the committed transactions that follow the damaged part"
 
     /// Returns whether the log of a database holds such commits.
     package static func exist(_ paths: DatabasePaths) throws -> Bool {
@@ -25,7 +25,7 @@ package enum LostCommits {
         }
         guard let first = kept.first else { return nil }
         let isPlaintext = first == path && (try? FileHeader(DatabaseFile(path: path)).isPlaintext) == true
-        return "the -wal was damaged, and SQLite did not read the transactions that were committed after the damage: "
+        return "the -wal was damaged, and SQLite did not read the committed transactions that follow the damaged part: "
             + "rows may be missing. Copies of the database and its -wal are kept as "
             + "\(kept.map { SystemPath.printable($0) }.joined(separator: " and ")); "
             + "\(isPlaintext ? "they are in plaintext, so " : "")delete them once you know that nothing is missing"

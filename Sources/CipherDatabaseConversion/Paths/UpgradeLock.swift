@@ -150,7 +150,7 @@ package final class UpgradeLock: @unchecked Sendable {
         StoreError(
             .misuse, path: paths.database,
             "a key provider or hook tried to open or convert the database during the operation that called it",
-            advice: "in the provider, only return the key; in the hook, use only the connection that is passed to it; "
+            advice: "in the provider, return only the key; in the hook, use only the connection that is passed to it; "
                 + "open the database only after the operation has ended")
     }
 

@@ -78,7 +78,7 @@ package struct DamagedOriginal {
         let file = ReadBytes(size: try database.size()) { try database.fill($1, at: $0) }
         try paths.checkRoom(
             for: file.size + log.size, largest: max(file.size, log.size),
-            "the -wal is damaged, and copies of the database and its -wal must be kept, which need")
+            "the -wal is damaged, and the required copies of the database and its -wal need")
         var copies: [UnpublishedFile] = []
         do {
             // The log comes first, so that the database never appears without it.

@@ -386,7 +386,9 @@ package struct InterruptedCopy {
         defer { connection.close() }
         try connection.attachPlaintext(copy.database, as: Self.schema)
         try connection.attachPlaintext(template, as: Self.templateSchema, isReadOnly: true)
-        if let object = try otherObject(connection) { return "neither the template nor the database has its \(object)" }
+        if let object = try otherObject(connection) {
+            return "neither the template nor the database has the file's \(object)"
+        }
         let tables = try tables(connection)
         guard !tables.isEmpty else { return "the file contains no tables" }
         let lacking = try tables.first { name in

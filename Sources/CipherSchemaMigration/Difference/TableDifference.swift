@@ -228,7 +228,7 @@ struct TableDifference {
         withheld.append(
             Plan.Withheld(
                 .changeTable, table: existing.name, rows: changed.number,
-                reason: "the schema declares the table without STRICT, but the change would alter "
+                reason: "the schema declares the table without STRICT, but removing STRICT would alter "
                     + "\(changed.of("value")) of \(column.name)"))
     }
 
@@ -303,7 +303,7 @@ struct TableDifference {
             withheld.append(
                 Plan.Withheld(
                     .changeColumn, table: existing.name, column: wanted.column(column)?.name,
-                    reason: "the column needs the column \(needed.text), which is not added"))
+                    reason: "the column depends on the column \(needed.text), which is not added"))
         }
         return kept
     }

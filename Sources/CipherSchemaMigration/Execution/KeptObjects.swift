@@ -34,7 +34,8 @@ struct KeptObjects {
         guard let lost = missing.first(where: { !isDropped($0, with: after) }) else { return }
         throw StoreError(
             .migration, path: connection.path,
-            "the migration would remove the \(lost.type) \(lost.name) of \(lost.table), which the plan does not name",
+            "the migration would remove the \(lost.type) \(lost.name) of \(lost.table), but the plan does not "
+                + "include this removal",
             advice: "this is a bug: please report it with this message and the schema", changed: .nothing)
     }
 

@@ -15,7 +15,7 @@ extension LaunchHooks {
                 plan.operations.append(operation(Self.upgradeName) { try upgrade($0, from, to) })
             }
         case .unchanged:
-            if let unchanged { plan.everyLaunch.append(operation("at an unchanged version", unchanged)) }
+            if let unchanged { plan.everyLaunch.append(operation("when the version is unchanged", unchanged)) }
         }
         if let everyLaunch { plan.everyLaunch.append(operation("at every launch", everyLaunch)) }
     }

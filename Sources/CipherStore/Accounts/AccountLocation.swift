@@ -33,7 +33,7 @@ enum AccountLocation: Sendable {
         guard let other = DatabasePaths.database(besideWhich: name) else { return }
         throw StoreError(
             .misuse, path: path,
-            "the account's database would have a file name that is reserved for a file that belongs to \(other)",
+            "the file name of the account's database is reserved for a file of the database \(other)",
             advice: "use a file name that does not end with \(name.dropFirst(other.count))")
     }
 

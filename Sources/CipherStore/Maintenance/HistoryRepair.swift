@@ -56,7 +56,7 @@ extension StoreOpening {
             var details = try accepted(connection)
             let isRecording = !details.isEmpty
             for entry in try BackfillTable.entries(connection) where entry.failure != nil {
-                details.append("the failure of the backfill \(entry.name) was cleared")
+                details.append("the recorded failure of the backfill \(entry.name) was cleared")
             }
             guard !details.isEmpty else {
                 return HistoryChange(path: path, event: nil, version: version, details: [])

@@ -24,7 +24,7 @@ extension OpeningResolver {
                     + "encryption.sinceVersion, every file has been encrypted since version \(threshold): the file was "
                     + "replaced or restored from a backup",
                 advice: "check where the file came from; to accept it, set encryption.unexpectedPlaintext to "
-                    + "\"encrypt\"; also check encryption.sinceVersion, which must be the first version of the app "
+                    + "\"encrypt\". Also check encryption.sinceVersion, which must be the first version of the app "
                     + "that never wrote a plaintext database (omit sinceVersion in the first release that encrypts)")
         case .encryptionDisabled:
             return StoreError(

@@ -27,7 +27,7 @@ extension Command {
 
 enum BackupCommand {
     static let output = Option(
-        "output", value: "FILE", kind: .file, isRequired: true, "The backup to create; the file must not exist.")
+        "output", value: "FILE", kind: .file, isRequired: true, "The backup to create. The file must not exist.")
 
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let output = try invocation.required(output)

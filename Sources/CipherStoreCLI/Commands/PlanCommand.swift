@@ -9,8 +9,8 @@ extension Command {
             "Each statement is printed with its reason, its risk and its effect on the data. A key is required if the "
                 + "file is encrypted. Otherwise, a key is optional, and plan checks the key if one is specified. plan "
                 + "never creates a key.",
-            "plan rehearses the migration on the rows of the database and keeps every change in memory. Because "
-                + "of this rehearsal, plan refuses what migrate would refuse, with the same exit status, and counts "
+            "plan rehearses the migration on the rows of the database and keeps every change in memory. "
+                + "Therefore, plan refuses what migrate would refuse, with the same exit status. It also counts "
                 + "the rows that each step changes in each table. Free space, permissions and locks are not checked.",
         ],
         examples: [

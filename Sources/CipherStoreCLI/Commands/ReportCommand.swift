@@ -9,8 +9,8 @@ extension Command {
         operands: [.init("FILE", kind: .file, isRepeatable: true, "A report that was created with --report.")],
         options: [ReportCommand.html, ReportCommand.against],
         notes: [
-            "report counts the files that were processed, that needed no processing, and that failed. Only the latest "
-                + "result of each file is used. report also prints the number of bytes, the time, the kinds of failures, "
+            "report counts the processed files, the files that needed no processing, and the files that failed. Only the "
+                + "latest result of each file is used. report also prints the number of bytes, the time, the kinds of failures, "
                 + "the slowest files, the shards that did not finish, and the files that were assigned to two shards.",
             "The exit status is the number of databases that failed, or 63 if 63 or more failed. If no database failed "
                 + "but the reports are incomplete, the exit status is 75. Reports are incomplete if a shard or a database "
@@ -89,7 +89,9 @@ enum ReportCommand {
         sheet.add("unfinished", list(totals.unfinishedShards, "shards that did not finish"))
         sheet.add(
             "unreported",
-            totals.missing.flatMap { count($0.count, "databases are in no report", one: "database is in no report") })
+            totals.missing.flatMap {
+                count($0.count, "databases are not in any report", one: "database is not in any report")
+            })
         sheet.add(
             "vanished",
             totals.vanished.flatMap {

@@ -124,7 +124,7 @@ struct SharedNameTests {
             }
         }
         #expect(error?.code == .migration)
-        #expect(error?.detail.contains("which the plan does not name") == true)
+        #expect(error?.detail.contains("but the plan does not include this removal") == true)
         #expect(try fixture.bytes() == before)
     }
 }

@@ -391,7 +391,7 @@ struct PlanLintTests {
         #expect(report.titles == ["rebuildTable t"])
         #expect(
             report.withheld.first { $0.column == "\(column.prefix(1))" }?.reason
-                == "the column needs the column seq, which is not added")
+                == "the column depends on the column seq, which is not added")
         #expect(try fixture.rows("SELECT k, v FROM t").count == 1)
         #expect(try fixture.launch(source).applied.isEmpty)
     }

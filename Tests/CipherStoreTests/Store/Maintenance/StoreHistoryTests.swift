@@ -223,7 +223,7 @@ struct StoreHistoryTests {
         #expect(try validate().notes == ["the backfill words of chat failed; 0 rows have been processed"])
         let change = try opening().repair()
         #expect(change.event == nil)
-        #expect(change.details == ["the failure of the backfill words was cleared"])
+        #expect(change.details == ["the recorded failure of the backfill words was cleared"])
         #expect(try history() == ["applied created 25", "pending words"])
     }
 
