@@ -87,7 +87,7 @@ struct Scenario: Sendable {
             after: "rekeyed-migrated", waiting: "encrypted-migrated"),
         Scenario(
             name: "launch-decrypt", start: .encrypted, operation: ["launch", "decrypt"], before: "encrypted",
-            after: "plaintext-migrated"),
+            after: "plaintext-migrated", waiting: "encrypted-migrated"),
         Scenario(
             name: "launch-plaintext", start: .plaintext, operation: ["launch", "decrypt"], before: "plaintext",
             after: "plaintext-migrated"),
