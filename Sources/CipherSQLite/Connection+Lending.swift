@@ -77,7 +77,9 @@ extension Connection {
     func checkThread() throws {
         guard !isUsable else { return }
         throw misuse(
-            "the connection was closed, was used on a different thread, or was used after its closure had returned")
+            "the connection was closed, was used on a different thread, or was used after the closure that received it "
+                + "had returned"
+        )
     }
 
     func misuse(_ message: String) -> DatabaseError {

@@ -123,6 +123,6 @@ extension Diagnostician {
     mutating func addHotJournal() {
         diagnosis.add(
             .hotJournal, "a writer crashed and left a -journal, which must be rolled back before the file is read",
-            "make the folder writable; then open the file for writing once")
+            "make the folder writable, then open the file once for writing")
     }
 }

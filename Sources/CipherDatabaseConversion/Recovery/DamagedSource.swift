@@ -94,7 +94,7 @@ struct DamagedSource {
     var hasDamagedSidecar: Bool { notes.contains(LostCommits.finding) || notes.contains(Self.damagedJournal) }
 
     static let damagedJournal =
-        "the journal is damaged, so not all pages that the unfinished transaction changed were restored"
+        "the journal is damaged, so some pages that the unfinished transaction changed were not restored"
 
     static let foreignSidecar =
         "the -wal or -journal file next to the database was not read, because it belongs to another copy of this "

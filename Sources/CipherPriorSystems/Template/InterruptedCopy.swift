@@ -174,7 +174,7 @@ package struct InterruptedCopy {
                 ? "whose log is damaged and may contain additional rows"
                 : "which contains all rows of the database and additional rows"
             return try answered(
-                .copy, "the database, which is in WAL mode but has no write-ahead log, or \(name), \(content)")
+                .copy, "the database (which is in WAL mode but has no write-ahead log) or \(name) (\(content))")
         }
         guard try leftover != .database && isLog(copy, of: paths) else { return .database }
         return try answered(

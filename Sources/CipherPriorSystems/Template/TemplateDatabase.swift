@@ -44,7 +44,7 @@ struct TemplateDatabase {
                 .missingFile, path: path, "there is no template at this path", advice: "check template.file",
                 changed: .nothing)
         case .empty: throw failure("the template file is empty")
-        case .opaque: throw failure("the template is encrypted or not a database; it must be a plaintext database")
+        case .opaque: throw failure("the template is encrypted or is not a database; it must be a plaintext database")
         case .staleSidecar: throw inspector.staleSidecar()
         case .plaintext: break
         }

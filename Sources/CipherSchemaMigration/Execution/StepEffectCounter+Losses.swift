@@ -102,7 +102,9 @@ extension StepEffectCounter {
             } else if gone <= 0 {
                 add("sets \(Self.values(count)) of \(subject) to NULL")
             } else {
-                add("removes \(Self.values(count)) from \(subject) that were not copied to another table")
+                add(
+                    "removes \(Self.values(count)) from \(subject), but \(count == 1 ? "it was" : "they were") not "
+                        + "copied to another table")
             }
         }
         return findings

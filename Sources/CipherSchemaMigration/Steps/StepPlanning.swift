@@ -63,8 +63,8 @@ struct StepPlanning {
         guard past > 0 else { return }
         guard stepSchemas.stages.count >= past else {
             notes.append(
-                "the database was not compared with the schema of its recorded version, because Swift steps lead to "
-                    + "that version")
+                "the database was not compared with the schema of its recorded version, because one or more of the "
+                    + "steps up to that version are written in Swift")
             return
         }
         let repair = StepRepair(

@@ -113,7 +113,7 @@ extension StoreOpening {
             case .create, .createPlaintext:
                 throw StoreError(
                     .missingFile, path: path, "there is no database at this path",
-                    advice: "check the folder, or create a database with migrate")
+                    advice: "check the folder, or use migrate to create a database")
             case .encrypt:
                 throw StoreError(
                     .unexpectedPlaintext, path: path,

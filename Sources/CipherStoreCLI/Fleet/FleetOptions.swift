@@ -61,8 +61,8 @@ enum FleetOptions {
     static let note =
         "With --recursive, the exit status is the number of databases that failed, or 63 if 63 or more failed. A "
         + "higher status means that the run as a whole failed or was interrupted. If a database fails, the others "
-        + "are still processed. After an interruption, run the command again; databases that were already "
-        + "processed are reported as already done. Symbolic links in the folder are not followed."
+        + "are still processed. After an interruption, run the command again. Databases that an earlier "
+        + "run processed are reported as already done. Symbolic links in the folder are not followed."
 
     /// Returns whether the command is to process a folder.
     ///

@@ -97,7 +97,7 @@ extension ReportHeader {
             }
         if let difference {
             throw CommandFailure.usage(
-                "\(path) is the report from a run \(difference)",
+                "\(path) is a report from a run \(difference)",
                 advice: "pass only reports from runs with the same command, folder and options")
         }
     }

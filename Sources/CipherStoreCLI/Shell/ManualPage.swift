@@ -42,7 +42,7 @@ package enum ManualPage {
     private static let environment = [
         ("CREDENTIALS_DIRECTORY", "the folder of the systemd credentials that --key-credential reads"),
         ("DBUS_SESSION_BUS_ADDRESS", "the address of the D-Bus session bus, which --key-secret-service uses"),
-        ("TERM", "if TERM is dumb or unset, the progress bar is drawn with carriage returns and spaces only"),
+        ("TERM", "if TERM is dumb or unset, the progress bar is erased with spaces instead of an escape sequence"),
     ]
 
     private static func section(_ command: Command) -> String {
