@@ -11,9 +11,10 @@ struct ColumnUsers {
     /// never misses one that does.
     func user(of column: String, in table: String) -> String? {
         let (column, table) = (SQLName(column), SQLName(table))
-        let object = objects.first { object in
-            object.type != "index" && column.isMentioned(in: object.sql)
-                && (SQLName(object.table) == table || table.isMentioned(in: object.sql))
+        let candidates = objects.filter { $0.type != "index" && column.isMentioned(in: $0.sql) }
+        let readers = candidates.isEmpty ? [] : names(reading: table)
+        let object = candidates.first { object in
+            SQLName(object.table) == table || readers.contains { $0.isMentioned(in: object.sql) }
         }
         if let object { return "the \(object.type) \(object.name)" }
         let child = tables.first { child in
@@ -22,5 +23,21 @@ struct ColumnUsers {
             }
         }
         return child.map { "a foreign key of \($0.name)" }
+    }
+
+    /// Returns the names of a table and of the views that read it, directly or through other views: a view that selects
+    /// all columns with `*` does not mention their names.
+    private func names(reading table: SQLName) -> [SQLName] {
+        var names = [table]
+        var views = objects.filter { $0.type == "view" }
+        var position = 0
+        while position < names.count {
+            let isReader = { (view: DatabaseState.Object) in names[position].isMentioned(in: view.sql) }
+            let readers = views.filter(isReader)
+            views.removeAll(where: isReader)
+            names += readers.map { SQLName($0.name) }
+            position += 1
+        }
+        return names
     }
 }

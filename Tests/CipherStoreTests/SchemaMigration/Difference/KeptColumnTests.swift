@@ -141,4 +141,39 @@ struct KeptColumnTests {
             try fixture.rows("SELECT a FROM t WHERE id < 3") == ["007", "1e3"].map { "\(Value.text($0))" })
         #expect(try fixture.launch(configuration).applied.isEmpty)
     }
+
+    static let indirectUsers = [
+        "CREATE VIEW v2 AS SELECT id FROM v1 WHERE deletedAt IS NULL",
+        """
+        CREATE VIEW v2 AS SELECT * FROM v1;
+        CREATE TRIGGER tr AFTER INSERT ON log BEGIN
+            DELETE FROM cache WHERE id IN (SELECT id FROM v2 WHERE "deletedAt" IS NOT NULL);
+        END
+        """,
+        """
+        CREATE TRIGGER tr INSTEAD OF DELETE ON v1 WHEN old."deletedAt" IS NULL BEGIN
+            DELETE FROM cache WHERE id = old.id;
+        END
+        """,
+    ]
+
+    @Test(
+        "An undeclared column stays if a view or trigger uses it through a view of all columns",
+        arguments: indirectUsers)
+    func keepsColumnUsedThroughView(script: String) throws {
+        let fixture = try fixture(
+            """
+            CREATE TABLE t(id INTEGER PRIMARY KEY, deletedAt INTEGER); INSERT INTO t VALUES (1, NULL), (2, 5);
+            CREATE TABLE log(x); CREATE TABLE cache(id); CREATE VIEW v1 AS SELECT * FROM t; \(script);
+            """)
+        let source = WantedSource(
+            statements: [
+                "CREATE TABLE t(id INTEGER PRIMARY KEY)", "CREATE TABLE log(x)", "CREATE TABLE cache(id)",
+            ], policy: .allow)
+        let report = try fixture.launch(source)
+        #expect(report.titles.isEmpty)
+        #expect(report.withheld.map(\.column) == ["deletedAt"])
+        #expect(try fixture.rows("SELECT id FROM t WHERE deletedAt IS NULL").count == 1)
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
 }
