@@ -68,17 +68,16 @@ struct RenameCollisions {
         let isPlain = [source, target].allSatisfy { $0.generation == nil && $0.primaryKeyPosition == 0 }
         guard isPlain else { return "because one of the two columns is generated or belongs to the primary key" }
         let (old, new) = (SQLName(source.name), SQLName(target.name))
-        // The schema's definition replaces the column's own, unless its values would change.
-        let keepsType =
+        // The schema's definition replaces the column's own, unless its values or the primary key would change.
+        let isReplaced =
             declared.column(new)?.affinity(isStrict: declared.facts.isStrict)
-            == source.affinity(isStrict: table.shape.facts.isStrict)
-        if !keepsType, let item = table.shape.text.column(old), item.uses(new, of: SQLName(table.shape.name)) {
+            == source.affinity(isStrict: table.shape.facts.isStrict) && table.shape.hasSameKey(as: declared)
+        if !isReplaced, let item = table.shape.text.column(old), item.uses(new, of: SQLName(table.shape.name)) {
             return "because \(item.text) names both columns"
         }
-        // The definition of a column that the schema does not declare stays, and would name the new column twice.
-        let other = table.shape.text.items.first { item in
-            guard let column = item.column.map(SQLName.init), column != old, column != new else { return false }
-            return declared.column(column) == nil
+        // The definition of another column may stay, and would name the new column twice.
+        let other = table.shape.text.columns.first { item in
+            ![old, new].contains(SQLName(item.column ?? ""))
                 && [old, new].allSatisfy { item.uses($0, of: SQLName(table.shape.name)) }
         }
         if let other { return "because \(other.text) names both columns" }
@@ -94,5 +93,16 @@ struct RenameCollisions {
 
     private func holdsValues(_ column: ColumnState, of table: PresentSchema.Table) throws -> Bool {
         try !ValueLint(state, table, countsRows: false).values(of: column).isZero
+    }
+}
+
+extension TableShape {
+    /// Returns whether both tables have the same columns in the primary key, defined in the same way.
+    fileprivate func hasSameKey(as other: TableShape) -> Bool {
+        let (mine, theirs) = (columns.primaryKey, other.columns.primaryKey)
+        return mine.count == theirs.count
+            && zip(mine, theirs).allSatisfy {
+                SQLName($0.name) == SQLName($1.name) && defines(SQLName($0.name), like: other)
+            }
     }
 }

@@ -169,6 +169,29 @@ struct RenameCollisionTests {
     }
 
     @Test(
+        "A declared rename keeps both columns if a definition that names both may stay",
+        arguments: [
+            (
+                "CREATE TABLE t(k TEXT, a TEXT, b TEXT, c TEXT CHECK (a IS NOT b))",
+                "CREATE TABLE t(k TEXT, b TEXT, c INTEGER CHECK (b <> ''))"
+            ),
+            (
+                "CREATE TABLE t(k TEXT, a TEXT CHECK (a IS NOT b), b TEXT, c TEXT PRIMARY KEY)",
+                "CREATE TABLE t(k TEXT, b TEXT, c INTEGER, PRIMARY KEY (c, b))"
+            ),
+        ])
+    func keepsColumnsOfKeptDefinition(script: String, wanted: String) throws {
+        let fixture = try fixture("\(script); INSERT INTO t VALUES ('x', 'one', NULL, '007')")
+        let source = source([wanted], columns: ["b": "a"], .withhold)
+        let report = try fixture.launch(source)
+        let kept = report.withheld.first { $0.column == "a" }
+        #expect(kept?.reason.contains("it cannot be renamed to b") == true)
+        try fixture.with { try $0.executeScript("INSERT INTO t(k, b, c) VALUES ('y', 'two', '008')") }
+        #expect(try fixture.rows("SELECT c FROM t") == ["007", "008"].map { "\(Value.text($0))" })
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
+
+    @Test(
         "A trigger that refers to a renamed or replaced table is dropped with its own undeclared table",
         arguments: [
             "CREATE TABLE t(b TEXT); CREATE TRIGGER clear BEFORE DELETE ON seen BEGIN DELETE FROM t; END",
