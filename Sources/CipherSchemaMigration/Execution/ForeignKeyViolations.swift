@@ -32,7 +32,8 @@ struct ForeignKeyViolations {
     }
 
     private var found: [Reference: Rows] = [:]
-    /// Tables whose foreign keys SQLite cannot check, for example because the parent's column is not unique.
+    /// Tables whose foreign keys SQLite cannot check, for example because the parent's column is not unique or its
+    /// collation is not registered.
     private var uncheckable: [SQLName: (name: String, error: DatabaseError)] = [:]
     private let tables: Set<SQLName>
 
@@ -56,7 +57,7 @@ struct ForeignKeyViolations {
                     found[reference] = Rows(
                         child: table.name, parent: key.parent, rows: rows + (found[reference]?.rows ?? []))
                 }
-            } catch let error as DatabaseError where error.extendedCode == DatabaseError.generic {
+            } catch let error as DatabaseError where error.code == DatabaseError.generic {
                 uncheckable[SQLName(table.name)] = (table.name, error)
             }
         }

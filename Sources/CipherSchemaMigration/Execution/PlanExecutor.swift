@@ -167,7 +167,7 @@ struct PlanExecutor {
 extension DatabaseError {
     /// Whether the schema or the values do not allow the statement, while the database itself can be used.
     fileprivate var isOfStatement: Bool {
-        isConstraintViolation || [DatabaseError.generic, DatabaseError.mismatch].contains(extendedCode)
+        isConstraintViolation || [DatabaseError.generic, DatabaseError.mismatch].contains(code)
     }
 }
 

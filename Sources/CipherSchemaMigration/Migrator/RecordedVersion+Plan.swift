@@ -10,7 +10,8 @@ extension RecordedVersion {
     ///
     /// With an outdated version, leftover code of the app, or an older release after a decryption, would run the old
     /// upgrades again. A record outside the database is not part of the transaction, and is left to the app. So is a
-    /// record whose table does not accept the new version, for example because of a CHECK or a trigger.
+    /// record whose table does not accept the new version, for example because of a CHECK or a trigger. A trigger that
+    /// may roll back the transaction is not tried, because it would also undo the migration.
     func operation(recording version: SchemaVersion, in state: DatabaseState) throws -> Plan.Operation? {
         guard var operation = try update(recording: version, in: state) else { return nil }
         let (table, sql) = (SQLName(operation.table ?? ""), operation.sql)
@@ -20,7 +21,12 @@ extension RecordedVersion {
                 return try ForeignKeyViolations(in: connection, of: children, tables: state.tables)
             }
             let before = try violations(DatabaseState(of: connection, countsRows: false) { nil })
-            for statement in sql { try connection.execute(SQL(text: statement)) }
+            for statement in sql {
+                guard try !connection.mayRollBack(statement) else {
+                    throw StoreError(.migration, path: connection.path, "a trigger may roll back the transaction")
+                }
+                try connection.execute(SQL(text: statement))
+            }
             let state = try DatabaseState(of: connection, countsRows: false) { nil }
             try violations(state).requireNoneBeyond(before, origins: [:], path: connection.path)
             guard let left = try update(recording: version, in: state) else { return }
@@ -63,6 +69,21 @@ extension RecordedVersion {
                 reason: "the app's own record of the version is \(found?.description ?? "missing")")
         }
         return nil
+    }
+}
+
+extension Connection {
+    /// Returns whether SQLite's program for a statement, including the triggers that it fires, may roll back the whole
+    /// transaction.
+    ///
+    /// Source: SQLite, `sqlite3ExprCodeTarget` (`TK_RAISE`) and `OP_Halt`, whose P2 is `OE_Rollback`.
+    fileprivate func mayRollBack(_ statement: String) throws -> Bool {
+        var found = false
+        try forEachRow(SQL(text: "EXPLAIN \(statement)")) { row in
+            let (operation, action): (String, Int) = (try row.get(at: 1), try row.get(at: 3))
+            if operation == "Halt", action == 1 { found = true }
+        }
+        return found
     }
 }
 

@@ -53,6 +53,22 @@ struct ForeignKeyTests {
             try fixture.launch(configuration, recorded: 1).applied.map(\.kind) == [.addColumn, .createTable, .stamp])
     }
 
+    // SQLite 3.15 cannot change the schema of a database with an index whose collation is not registered.
+    @Test(
+        "A foreign key that needs a collation that is not registered does not prevent a migration",
+        .enabled(if: Engine.current.checksTables))
+    func toleratesUnregisteredCollation() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            """
+            \(Self.old[0]); PRAGMA writable_schema = ON;
+            UPDATE sqlite_master SET sql = 'CREATE TABLE b(y TEXT COLLATE absent PRIMARY KEY)' WHERE name = 'b';
+            """)
+        let source = OnceSource(sql: "CREATE TABLE c(x)")
+        let report = try fixture.with { try SchemaMigrator(version: 2, source: source).migrate($0) { nil } }
+        #expect(report.event == .adopted)
+    }
+
     @Test("Foreign keys that can be checked only after a migration do not prevent it")
     func toleratesNewlyCheckable() throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.old[3])

@@ -185,6 +185,17 @@ struct AppRecordTests {
             CREATE TRIGGER kept BEFORE UPDATE ON versions BEGIN SELECT raise(IGNORE); END
             """,
             """
+            CREATE TABLE versions(version INTEGER); CREATE TABLE log(version);
+            CREATE TRIGGER logged AFTER UPDATE ON versions BEGIN INSERT INTO log VALUES (new.version); END;
+            CREATE TRIGGER kept BEFORE INSERT ON log BEGIN SELECT raise(ROLLBACK, 'kept'); END
+            """,
+            """
+            CREATE TABLE versions(version INTEGER); CREATE TABLE log(version);
+            CREATE TRIGGER kept AFTER UPDATE ON versions BEGIN
+                INSERT INTO log SELECT version FROM versions ORDER BY version || '' COLLATE absent;
+            END
+            """,
+            """
             CREATE TABLE versions(id INTEGER PRIMARY KEY CHECK (id = 1), version INTEGER UNIQUE);
             CREATE TABLE applied(version REFERENCES versions(version))
             """,
