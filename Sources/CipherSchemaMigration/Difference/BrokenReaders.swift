@@ -26,13 +26,19 @@ struct BrokenReaders {
         }
     }
 
-    /// Returns findings about a rebuild that gives the rows other rowids.
+    /// Returns findings about a change that gives the rows other rowids, or their name to a new column.
     func findings(after target: TableShape, of found: PresentSchema.Table) throws -> [Plan.Finding] {
-        let readers = readers(of: SQLName(found.name)).filter { $0.readsByRowID(target) }
+        let readers = readers(of: SQLName(found.name)).filter { $0.keyColumn(in: found.shape) == nil }
         let use = "finds the rows of \(found.name) by rowid"
         if target.facts.isWithoutRowID, !found.shape.facts.isWithoutRowID {
             return readers.map { finding($0, use, "removes") }
         }
+        let hidden = readers.compactMap { reader in
+            reader.keyColumn(in: target).flatMap { column in
+                target.isRowID(column) ? nil : finding(reader, use, "replaces with the values of \(column.name)")
+            }
+        }
+        guard hidden.isEmpty else { return hidden }
         guard !readers.isEmpty, let key = found.shape.newRowIDs(in: target), let alias = found.shape.rowIDAlias,
             let column = found.column(SQLName(key.name))
         else { return [] }
@@ -88,15 +94,15 @@ extension TableState {
         }
     }
 
-    /// Returns whether a virtual table that reads rows of another table finds them by their rowids, because its option
-    /// `content_rowid` does not name a column.
-    fileprivate func readsByRowID(_ target: TableShape) -> Bool {
+    /// Returns the column by which a virtual table finds the rows of another table: the one that its option
+    /// `content_rowid` names, which is otherwise `rowid`; `nil` if this is the name of the rowid itself.
+    fileprivate func keyColumn(in table: TableShape) -> ColumnState? {
         let tokens = SQLTokens(sql ?? "").tokens
         let option = tokens.indices.dropLast(2).first {
             tokens[$0].isNamed(SQLName("content_rowid")) && tokens[$0 + 1].isKeyword("=")
         }
-        guard let option else { return true }
-        return !target.columns.contains { column in
+        guard let option else { return table.column(SQLName("rowid")) }
+        return table.columns.first { column in
             let name = SQLName(column.name)
             return tokens[option + 2].isNamed(name) || tokens[option + 2].isText(name)
         }

@@ -79,6 +79,8 @@ struct SchemaDifference {
         objects.noteLosses(difference.lostIndexes)
         if difference.operations.contains(where: { $0.kind == .rebuildTable }) {
             for survivor in objects.survivors(of: found, in: present) { try objects.checkDoubt(survivor) }
+        }
+        if !difference.operations.isEmpty {
             changes.findings += try BrokenReaders(state: state).findings(after: difference.result, of: found)
         }
         results[SQLName(table.name)] = difference.result

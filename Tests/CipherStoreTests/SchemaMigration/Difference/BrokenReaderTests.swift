@@ -39,6 +39,14 @@ struct BrokenReaderTests {
             wanted: "CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT) WITHOUT ROWID",
             finding: "the virtual table fts finds the rows of t by rowid, which the migration removes"),
         Change(
+            testDescription: "a new column is named like the rowid",
+            wanted: "CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT, RowID INTEGER)",
+            finding: "the virtual table fts finds the rows of t by rowid, which the migration replaces with the "
+                + "values of RowID"),
+        Change(
+            testDescription: "a new column has a name of the rowid that the index does not use",
+            wanted: "CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT, oid INTEGER)"),
+        Change(
             testDescription: "an R-tree has a column of the table's name",
             index: "CREATE VIRTUAL TABLE r USING rtree(i, t, u)",
             wanted: "CREATE TABLE u(id INTEGER PRIMARY KEY, title TEXT)", tables: ["u": "t"]),
@@ -61,6 +69,12 @@ struct BrokenReaderTests {
             index: "CREATE VIRTUAL TABLE fts USING fts5(title, content='t', content_rowid='rowid')",
             wanted: "CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT) WITHOUT ROWID",
             finding: "the virtual table fts finds the rows of t by rowid, which the migration removes"),
+        Change(
+            testDescription: "a new column has the name by which the index finds the rowids",
+            index: "CREATE VIRTUAL TABLE fts USING fts5(title, content='t', content_rowid='oid')",
+            wanted: "CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT NOT NULL DEFAULT '', oid INTEGER)",
+            finding: "the virtual table fts finds the rows of t by rowid, which the migration replaces with the "
+                + "values of oid"),
         Change(
             testDescription: "the rowids are removed, but the index finds the rows by a column",
             index: "CREATE VIRTUAL TABLE fts USING fts5(title, content='t', content_rowid='ID')",
