@@ -26,7 +26,7 @@ struct BrokenReaders {
         }
     }
 
-    /// Returns findings about a change that gives the rows other rowids, or their name to a new column.
+    /// Returns findings about a change that gives the rows other rowids, or a new column the name of the rowid.
     func findings(after target: TableShape, of found: PresentSchema.Table) throws -> [Plan.Finding] {
         let readers = readers(of: SQLName(found.name)).filter { $0.keyColumn(in: found.shape) == nil }
         let use = "finds the rows of \(found.name) by rowid"
