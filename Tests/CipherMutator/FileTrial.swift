@@ -63,10 +63,23 @@ struct FileTrial {
 
     /// The original, if one of its indexes names missing rows.
     private static let kept = "app.db-plaintext"
+    /// The copies of a database with a damaged log, and the record that names them.
+    private static let copies = ["app.db-damaged", "app.db-damaged-wal", "app.db-attempt"]
 
     private static func faultOfSuccess(_ folder: TemporaryFolder, _ aside: TemporaryFolder) throws -> String? {
-        if let complaint = try stray(folder, allowing: [kept]) ?? growth(folder, since: aside) { return complaint }
-        if try folder.names.contains(kept), let wrong = try difference(aside, folder, kept, isEncrypted: false) {
+        let allowed = try [kept] + (folder.names.contains(copies[0]) ? copies : [])
+        if let complaint = try stray(folder, allowing: allowed) ?? growth(folder, since: aside) { return complaint }
+        for ending in ["", "-wal"] where try folder.names.contains(copies[0] + ending) {
+            let copy = try Data(contentsOf: URL(filePath: folder.path(copies[0] + ending)))
+            guard try copy == Data(contentsOf: URL(filePath: aside.path("app.db" + ending))) else {
+                return "the copy app.db-damaged\(ending) is not equal to the original"
+            }
+        }
+        // The log is merged into a kept original, which leaves WAL mode.
+        if try folder.names.contains(kept),
+            let wrong = try difference(aside, folder, kept, isEncrypted: false)?.split(separator: "\n")
+                .first(where: { !$0.hasPrefix("journal_mode") })
+        {
             return "kept otherwise: \(wrong)"
         }
         guard try !Data(contentsOf: URL(filePath: folder.path("app.db"))).starts(with: Data("SQLite format 3\0".utf8))

@@ -69,7 +69,12 @@ def judged(tool: Path, case: Case, operation: Operation, folder: Path) -> Result
             return result("REFUSED AND CHANGED", f"{changed}; {said}")
         # What must leave the files cannot roll a journal back.
         is_unalterable = case.may_be_unalterable and operation.configuration is not None
-        is_allowed = case.may_be_refused or is_unalterable or (operation.leaves_files and f"{case.database}-journal" in before)
+        is_allowed = (
+            case.may_be_refused
+            or is_unalterable
+            or (case.may_lack_rows and operation.key is not None)
+            or (operation.leaves_files and f"{case.database}-journal" in before)
+        )
         return result(_REFUSED if is_allowed else "REFUSED A SOUND FILE", f"{ended.returncode}: {said}")
     if ended.returncode != 0:
         return result("FAILED", f"exit status {ended.returncode}: {said[-400:]}")
@@ -98,14 +103,19 @@ def _is_recovered(case: Case, operation: Operation, original: Path, run: Path) -
 def _compared(tool: Path, case: Case, operation: Operation, original: Path, run: Path, output: bytes) -> Result:
     result = partial(Result, case.name, operation.name)
     left = [name for name in _contents(run) if not _is_allowed(name, case.database)]
-    if left:
-        return result("LEFT BEHIND", ", ".join(left))
+    kept = [f"{case.database}-plaintext"] if case.may_lack_rows and operation.key is None else []
+    if left != kept:
+        return result("LEFT BEHIND" if left else "NOT KEPT", ", ".join(left))
     try:
         with (
             Snapshot(original, operation.key, case.collations) as old,
             Snapshot(run / case.database, operation.new_key, case.collations) as new,
         ):
             verdict = compared(old, new, operation.allowed)
+            for name in kept:
+                with Snapshot(run / name, None, case.collations) as original_kept:
+                    if differences := compared(old, original_kept).differences:
+                        return result("KEPT OTHERWISE", "; ".join(differences[:4]))
             is_damaged = bool(old.complaints)
     except (EngineError, Malformed) as error:
         return result("LOST", f"cannot be read: {error}")

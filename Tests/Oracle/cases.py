@@ -73,6 +73,7 @@ class Case:
     may_be_unalterable: bool = False
     collations: tuple[bytes, ...] = ()
     database: str = "app.db"
+    may_lack_rows: bool = False
 
 
 _COMMANDS: tuple[Operation, ...] = (
@@ -103,7 +104,8 @@ def hazard_cases() -> Iterator[Case]:
         if hazard.target_columns:
             operations += (_MIGRATE_ENCRYPTED,)
         yield Case(
-            hazard.name, hazard.make, operations, hazard.may_be_refused, hazard.may_be_unalterable, hazard.collations
+            hazard.name, hazard.make, operations, hazard.may_be_refused, hazard.may_be_unalterable, hazard.collations,
+            may_lack_rows=hazard.may_lack_rows,
         )
 
 

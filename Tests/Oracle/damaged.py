@@ -40,6 +40,7 @@ def damaged_index_hazards() -> Iterator[Hazard]:
                 % (table, index, NUMBERS % 300, b"(a, b, c)" if b" id " in table else b""),
                 afterwards=_hidden(name, bare, b"CREATE TABLE " + table, statement),
                 may_be_refused=is_unique and label == "keys twice",
+                may_lack_rows=label == "entries without rows",
             )
     for label, before, after in (
         ("collation", b"COLLATE NOCASE", b""),
