@@ -155,7 +155,7 @@ package struct DatabaseRecovery {
             forms = try self.forms(schema)
         }
         return DatabaseReading(
-            pages, forms, schema.encoding, header: damaged.header,
+            pages, forms, schema.encoding, header: damaged.header, isSchemaDamaged: schema.isDamaged,
             mayLackTables: schema.isDamaged && template == nil || forms.mayLackTables
         ) {
             try observer.checkCancellation()

@@ -20,7 +20,7 @@ struct RecoverySummary {
         var isComplete =
             forms.rejected.isEmpty && recovered.generalNotes.isEmpty
             && !recovered.hasDuplicates && (apart?.orphanedRows ?? 0) == 0 && (apart?.damagedRows ?? 0) == 0
-        if findings.isSchemaDamaged { isComplete = false }
+        if findings.isSchemaDamaged || findings.missingPages > 0 { isComplete = false }
         for number in forms.tables.indices where !hasAllRows(number) { isComplete = false }
         let tables = forms.tables.indices.map(table)
         return RecoveryReport(
@@ -33,6 +33,7 @@ struct RecoverySummary {
     private func hasAllRows(_ number: Int) -> Bool {
         let found = findings.tables[number]
         guard !recovered.rebuilt.contains(number) else { return true }
+        guard found.followedRows == 0 else { return false }
         return found.indexedRows.map { $0 <= recovered.counts[number] } ?? found.lostPages.isEmpty
     }
 
@@ -55,6 +56,12 @@ struct RecoverySummary {
         }
         if found.lostRows > 0 {
             notes.append("\(Self.counted(found.lostRows, "row")) on readable pages could not be read completely")
+        }
+        if found.followedRows > 0 {
+            notes.append(
+                "\(Self.counted(found.followedRows, "row")) could be read as SQLite reads "
+                    + "\(found.followedRows == 1 ? "it" : "them"), but the last overflow page is damaged: it refers to a "
+                    + "further page")
         }
         if found.orphanedPages > 0 {
             notes.append(
@@ -87,11 +94,16 @@ struct RecoverySummary {
         if findings.isSchemaDamaged {
             notes.append(
                 hasTemplate
-                    ? "pages of the schema are damaged; the missing definitions were taken from the template or the "
+                    ? "pages or entries of the schema are damaged; the missing definitions were taken from the template or the "
                         + "configuration"
-                    : "pages of the schema are damaged; if the definition of a table is lost, its rows are in the table "
+                    : "pages or entries of the schema are damaged; if the definition of a table is lost, its rows are in the table "
                         + "\(recovered.apartName). To assign these rows to their tables, recover again with a "
                         + "configuration or a template (an undamaged database with the same schema)")
+        }
+        if findings.missingPages > 0 {
+            notes.append(
+                "the file is truncated: \(Self.counted(findings.missingPages, "page")) that its header counts "
+                    + "\(findings.missingPages == 1 ? "is" : "are") missing")
         }
         if findings.isFreeListDamaged { notes.append("the list of free pages is damaged") }
         for rejected in forms.rejected {

@@ -15,19 +15,22 @@ package struct DatabaseReading<Source: PageSource> {
     package let encoding: TextEncoding
     /// The file's header; `nil` if page 1 is lost.
     let header: FileHeader?
+    /// Whether pages or entries of the schema are missing or damaged.
+    let isSchemaDamaged: Bool
     /// Whether the database may have had tables that are not in ``forms``.
     let mayLackTables: Bool
     /// A closure that is called regularly; it throws to end the reading.
     let checkpoint: () throws -> Void
 
     package init(
-        _ source: Source, _ forms: SchemaForms, _ encoding: TextEncoding, header: FileHeader?, mayLackTables: Bool,
-        checkpoint: @escaping () throws -> Void
+        _ source: Source, _ forms: SchemaForms, _ encoding: TextEncoding, header: FileHeader?, isSchemaDamaged: Bool,
+        mayLackTables: Bool, checkpoint: @escaping () throws -> Void
     ) {
         self.source = source
         self.forms = forms
         self.encoding = encoding
         self.header = header
+        self.isSchemaDamaged = isSchemaDamaged
         self.mayLackTables = mayLackTables
         self.checkpoint = checkpoint
     }
@@ -100,7 +103,8 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
         observed = reading.forms.tables.map { ObservedValues(columns: $0.stored.count) }
         pointerMap?.claim(owners)
         let schema = try SchemaReading.map(reading.source, owners)
-        findings.isSchemaDamaged = !schema.isWhole
+        findings.isSchemaDamaged = reading.isSchemaDamaged || !schema.isWhole
+        findings.missingPages = max(0, (reading.header?.claimedPages ?? 0) - Int(reading.source.pageCount))
         for place in schema.pages {
             // The schema's overflow pages must not be taken for those of other b-trees.
             guard let content = try content(place.page) else { continue }
@@ -185,6 +189,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
         let (reading, sink, isWhole) = (reading, sink, content.isWhole)
         let rowid = content.tree.kind.isTable ? cell.rowid : nil
         var emptied: UInt32?
+        var following: UInt32?
         var seen: (table: Int, classes: [UInt8])?
         do {
             var claims = true
@@ -193,6 +198,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
             try payloads.read(cell, claims: claims) { payload in
                 let values = try RecordReader.values(payload.bytes, page: cell.page)
                 var checked = reading.checked(destination, values, isWhole: isWhole)
+                following = payload.following
                 if let empty = payload.empty, Self.isLost(values, payload.bytes, from: empty.start) {
                     if case .table(let number) = destination {
                         emptied = empty.page
@@ -205,6 +211,10 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
             if let seen {
                 rows[seen.table] += 1
                 observed[seen.table].add(seen.classes)
+                if let following {
+                    findings.tables[seen.table].lostPages.insert(following)
+                    findings.tables[seen.table].followedRows += 1
+                }
             }
             if let emptied { note(lost: emptied, destination) }
         } catch let loss as PayloadReader<Source>.Loss {

@@ -38,6 +38,8 @@ package struct ReadingFindings: Sendable {
         package var lostPages: Set<UInt32> = []
         /// The number of rows that begin on a readable page but cannot be read completely.
         package var lostRows = 0
+        /// The number of rows that were read although their last overflow page names a next page.
+        package var followedRows = 0
         /// The number of rows in the undamaged index that names the most rows; `nil` if no index is undamaged.
         package var indexedRows: Int?
         /// Whether ``indexedRows`` is greater than the number of rows in the table's own b-tree.
@@ -55,12 +57,15 @@ package struct ReadingFindings: Sendable {
     package var damagedIndexes: [(table: Int, index: Int)] = []
     /// Whether the free list is damaged, or the number of its pages differs from the header's.
     package var isFreeListDamaged = false
-    /// Whether the schema's own pages are damaged.
+    /// The number of pages that the header counts and the file does not have.
+    package var missingPages = 0
+    /// Whether pages or entries of the schema are missing or damaged.
     package var isSchemaDamaged = false
 
     /// Whether anything in a table, an index, the schema or the free list is damaged or missing.
     package var hasDamage: Bool {
         isSchemaDamaged || isFreeListDamaged || !damagedIndexes.isEmpty || !lostPages.isEmpty
+            || missingPages > 0
             || tables.contains { !$0.lostPages.isEmpty || $0.lacksRows }
     }
 }

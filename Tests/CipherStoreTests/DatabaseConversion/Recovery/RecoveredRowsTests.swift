@@ -193,6 +193,55 @@ import Testing
         #expect(report.notes.contains { $0.contains("view v") } && !report.complete)
     }
 
+    @Test("A schema entry without a type or a name is reported, and the recovery is not complete")
+    func unreadableSchemaEntry() throws {
+        let fixture = try RecoveryFixture(script: "CREATE TABLE things(c)")
+        var data = try Data(contentsOf: URL(filePath: fixture.path))
+        // The types in the record: text of 5 and 6 bytes, twice. The replacement makes all three values NULL.
+        let place = try #require(data.firstRange(of: Data([0x17, 0x19, 0x19, 0x01])))
+        data.replaceSubrange(place, with: Data(repeating: 0, count: 4))
+        try data.write(to: URL(filePath: fixture.path))
+        let report = try fixture.recover()
+        #expect(!report.complete)
+        #expect(report.notes.contains { $0.hasPrefix("pages or entries of the schema are damaged") }, "\(report)")
+    }
+
+    @Test("A file with fewer pages than its header counts is not reported as complete")
+    func missingPages() throws {
+        let fixture = try RecoveryFixture(script: "CREATE TABLE t(a); INSERT INTO t VALUES (1)")
+        let size = try fixture.pageSize
+        var data = try Data(contentsOf: URL(filePath: fixture.path))
+        let pages = data.count / size
+        // Adds two pages to the header's count.
+        data[31] = UInt8(pages + 2)
+        try data.write(to: URL(filePath: fixture.path))
+        let report = try fixture.recover()
+        #expect(!report.complete && report.tables.map(\.rows) == [1], "\(report)")
+        #expect(report.notes.contains { $0.contains("2 pages that its header counts are missing") }, "\(report)")
+        // The count is not valid if the change counter differs.
+        data[27] &+= 1
+        try data.write(to: URL(filePath: fixture.path))
+        try FileManager.default.removeItem(atPath: fixture.output)
+        #expect(try fixture.recover().complete)
+    }
+
+    @Test("A row whose last overflow page names a next page is recovered and reported, as SQLite reads it")
+    func followedChain() throws {
+        let fixture = try RecoveryFixture(
+            script: "CREATE TABLE t(a); INSERT INTO t VALUES (replace(hex(zeroblob(1500)), '0', 'x'))")
+        let size = try fixture.pageSize
+        var data = try Data(contentsOf: URL(filePath: fixture.path))
+        let last = data.count - size
+        #expect(data[last..<last + 4].allSatisfy { $0 == 0 })
+        data.replaceSubrange(last..<last + 4, with: Data("627l".utf8))
+        try data.write(to: URL(filePath: fixture.path))
+        let report = try fixture.recover()
+        #expect(!report.complete && report.tables.map(\.rows) == [1], "\(report)")
+        #expect(report.tables[0].lostPages == [data.count / size], "\(report)")
+        #expect(report.tables[0].notes.contains { $0.contains("1 row could be read as SQLite reads it") }, "\(report)")
+        try fixture.check(lost: [])
+    }
+
     @Test("If an empty page replaces a table's only page, the recovery is not reported as complete")
     func emptyState() throws {
         let fixture = try RecoveryFixture(
