@@ -145,6 +145,36 @@ struct FirstHourTests {
         }
     }
 
+    @Test("A file whose bytes do not look encrypted is not reported as one with another key")
+    func unencryptedBytes() throws {
+        let data = Data((0..<8192).map { UInt8(($0 / 100) % 3) })
+        try data.write(to: URL(filePath: fixture.database))
+        let inspection = try fixture.run("inspect", fixture.database)
+        #expect(inspection.output.contains("its bytes do not look encrypted"), "\(inspection.output)")
+        for command in ["encrypt", "verify", "rekey", "diagnose"] {
+            let more = command == "rekey" ? ["--new-key-file", fixture.otherKey] : []
+            let run = try fixture.run([command, fixture.database, "--key-file", fixture.key] + more)
+            #expect(run.status == 65 && run.errors.contains("its bytes do not look encrypted"), "\(run.errors)")
+            #expect(!run.errors.contains("check the key"), "\(run.errors)")
+        }
+    }
+
+    @Test("A plaintext database whose magic string is overwritten is reported as a damaged one")
+    func overwrittenMagic() throws {
+        try fixture.make()
+        var data = try Data(contentsOf: URL(filePath: fixture.database))
+        data.replaceSubrange(0..<6, with: Data("FooBar".utf8))
+        try data.write(to: URL(filePath: fixture.database))
+        let says = "the file is a plaintext database with a damaged first page"
+        let inspection = try fixture.run("inspect", fixture.database)
+        #expect(inspection.output.contains(says), "\(inspection.output)")
+        for command in ["encrypt", "verify", "diagnose"] {
+            let run = try fixture.run(command, fixture.database, "--key-file", fixture.key)
+            #expect(run.status == 65 && run.errors.contains(says), "\(run.errors)")
+            #expect(!run.errors.contains("check the key"), "\(run.errors)")
+        }
+    }
+
     @Test("An opaque file is reported as encrypted or damaged, and a wrong key as a wrong key")
     func opaque() throws {
         try fixture.make()

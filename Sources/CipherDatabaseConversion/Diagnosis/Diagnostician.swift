@@ -66,14 +66,18 @@ package struct Diagnostician {
         if try inspector.isPlaintext(header) { return try lookAtPlaintext(header, hasKey: keyText != nil) }
         let file = try DatabaseFile(path: paths.database)
         let probe = try PageProbe(file, hasPlaintextHeader: header.isEncryptedWithPlaintextHeader)
-        if let page = probe.plaintextPage {
-            return diagnosis.add(
-                .damagedFirstPage,
-                "the file is a plaintext database with a damaged first page: page \(page.number) (\(page.pageSize) "
-                    + "bytes) can be read without a key",
-                StoreError.damageAdvice)
+        let kind = try ContentKind(file)
+        let content = inspector.content(kind, probe)
+        if probe.plaintextPage == nil, let keyText, try findKey(kind, probe, keyText) { return }
+        switch content {
+        case .damagedFirstPage(let detail): diagnosis.add(.damagedFirstPage, detail, StoreError.damageAdvice)
+        // A short file may be the rest of a database.
+        case .notADatabase(let reason) where kind.name != nil || kind.isBlank || kind.isText || probe.size >= 512:
+            diagnosis.add(
+                .notADatabase, "the file is not an encrypted database: \(reason)",
+                "pass the path of the database file")
+        case .notADatabase, .maybeEncrypted: addUnknown(probe, kind, hasKey: keyText != nil)
         }
-        try lookAtEncrypted(probe, ContentKind(file), keyText)
     }
 
     private mutating func addEmpty() {
@@ -118,34 +122,23 @@ package struct Diagnostician {
 
     // MARK: Encrypted
 
-    private mutating func lookAtEncrypted(
-        _ probe: PageProbe, _ content: ContentKind, _ keyText: (() throws -> SecretBytes)?
-    ) throws {
-        let hasRandomPages = content.restIsRandom && content.name == nil
-        if let keyText {
-            let readings = KeyReading.all(of: try keyText())
-            var search = KeySearch(probe, options, path: paths.database, cancellation)
-            let isDeep =
-                content.isRandom && content.name == nil && !content.hasReadablePageSize && probe.start.count >= 512
-            let found = try search.run(readings, isDeep: isDeep)
-            diagnosis.derivations = search.derivations
-            diagnosis.rounds = search.rounds
-            diagnosis.isComplete = !search.isLimited
-            if let found { return try lookAtFound(found, probe) }
-        }
-        if hasRandomPages, content.plainStart > 0 {
-            return diagnosis.add(
-                .damagedFirstPage,
-                "the first \(content.plainStart) bytes of the file are not encrypted, but the rest seems to be "
-                    + "encrypted; the salt that was stored in these bytes is lost, and no passphrase can be tried "
-                    + "without it",
-                StoreError.damageAdvice)
-        }
-        if let what = content.name.map({ "it looks like \($0)" }) ?? content.unnamed(probe.hasPlaintextHeader) {
-            return diagnosis.add(
-                .notADatabase, "the file is not an encrypted database: \(what)", "pass the path of the database file")
-        }
-        addUnknown(probe, content, hasKey: keyText != nil)
+    /// Searches for the file's key, and reports on the file if it is found.
+    ///
+    /// - Returns: Whether the key was found.
+    private mutating func findKey(
+        _ content: ContentKind, _ probe: PageProbe, _ keyText: () throws -> SecretBytes
+    ) throws -> Bool {
+        let readings = KeyReading.all(of: try keyText())
+        var search = KeySearch(probe, options, path: paths.database, cancellation)
+        let isDeep =
+            content.isRandom && content.name == nil && !content.hasReadablePageSize && probe.start.count >= 512
+        let found = try search.run(readings, isDeep: isDeep)
+        diagnosis.derivations = search.derivations
+        diagnosis.rounds = search.rounds
+        diagnosis.isComplete = !search.isLimited
+        guard let found else { return false }
+        try lookAtFound(found, probe)
+        return true
     }
 
     private mutating func addUnknown(_ probe: PageProbe, _ content: ContentKind, hasKey: Bool) {
@@ -180,16 +173,6 @@ package struct Diagnostician {
                 diagnosis.isComplete
                     ? "find the file's key" : "raise the search limits, or find the file's key")
         }
-    }
-}
-
-extension ContentKind {
-    /// Describes a file whose bytes do not look encrypted and whose first bytes do not identify it, as a clause.
-    fileprivate func unnamed(_ hasPlaintextHeader: Bool) -> String? {
-        if isBlank { return "it contains only zeros" }
-        if isText { return "it contains text" }
-        return isRandom || hasPlaintextHeader || hasReadablePageSize
-            ? nil : "its bytes do not look encrypted"
     }
 }
 

@@ -185,10 +185,15 @@ package struct Inspector {
     }
 
     package func keyDoesNotFit() -> StoreError {
-        if let other = try? notADatabase() {
+        switch try? content() {
+        case .notADatabase(let reason):
             return StoreError(
-                .keyDoesNotFit, path: paths.database, "the file does not look like a database: \(other)",
+                .keyDoesNotFit, path: paths.database, "the file does not look like a database: \(reason)",
                 advice: "check the path", changed: .nothing)
+        case .damagedFirstPage(let detail):
+            return StoreError(
+                .keyDoesNotFit, path: paths.database, detail, advice: StoreError.damageAdvice, changed: .nothing)
+        case .maybeEncrypted, nil: break
         }
         return StoreError(
             .keyDoesNotFit, path: paths.database,
@@ -196,18 +201,44 @@ package struct Inspector {
             advice: "check the key", changed: .nothing)
     }
 
-    /// Describes a file that is neither a plaintext database nor has the size and shape of an encrypted one.
-    ///
-    /// - Returns: `nil` if the file may be an encrypted database.
-    package func notADatabase() throws -> String? {
+    /// What the bytes of an opaque file show without a key.
+    package enum Content: Equatable {
+        /// The file is a database whose first page is damaged. The text states the damage.
+        case damagedFirstPage(String)
+        /// The file cannot be an encrypted database, for the reason stated as a clause.
+        case notADatabase(String)
+        /// Only a key can show whether the file is an encrypted database.
+        case maybeEncrypted
+    }
+
+    /// Judges an opaque file by its bytes.
+    package func content() throws -> Content {
         let file = try DatabaseFile(path: paths.database)
-        let kind = try ContentKind(file)
-        if kind.isText { return "it contains text" }
-        if kind.isBlank { return "it contains only zeros" }
-        if let name = kind.name { return "it looks like \(name)" }
-        let size = try file.size()
-        guard size < FileHeader.smallestPage else { return nil }
-        return "it has \(size) byte\(size == 1 ? "" : "s"), which is less than one page"
+        let hasPlaintextHeader = try header().isEncryptedWithPlaintextHeader
+        return try content(ContentKind(file), PageProbe(file, hasPlaintextHeader: hasPlaintextHeader))
+    }
+
+    func content(_ kind: ContentKind, _ probe: PageProbe) -> Content {
+        if let page = probe.plaintextPage {
+            return .damagedFirstPage(
+                "the file is a plaintext database with a damaged first page: page \(page.number) (\(page.pageSize) "
+                    + "bytes) can be read without a key")
+        }
+        if let name = kind.name { return .notADatabase("it looks like \(name)") }
+        if kind.isBlank { return .notADatabase("it contains only zeros") }
+        if kind.isText { return .notADatabase("it contains text") }
+        if probe.size < Int64(FileHeader.smallestPage) {
+            let bytes = "\(probe.size) byte\(probe.size == 1 ? "" : "s")"
+            return .notADatabase("it has \(bytes), which is less than one page")
+        }
+        if kind.restIsRandom, kind.plainStart > 0 {
+            return .damagedFirstPage(
+                "the first \(kind.plainStart) bytes of the file are not encrypted, but the rest seems to be "
+                    + "encrypted; the salt that was stored in these bytes is lost, and no passphrase can be tried "
+                    + "without it")
+        }
+        return kind.isRandom || probe.hasPlaintextHeader || kind.hasReadablePageSize
+            ? .maybeEncrypted : .notADatabase("its bytes do not look encrypted")
     }
 
     package func staleSidecar() -> StoreError {

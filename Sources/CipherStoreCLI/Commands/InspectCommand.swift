@@ -43,8 +43,11 @@ enum InspectCommand {
     /// Returns an explanation of what an opaque file may be, which follows the name of its state.
     private static func explanation(_ found: Inspection, _ path: String) throws -> String {
         guard found.state == .opaque else { return "" }
-        if let other = try Inspector(path: path).notADatabase() { return " (does not look like a database: \(other))" }
-        return " (encrypted or damaged; specify a key with --key-file to find out which)"
+        return switch try Inspector(path: path).content() {
+        case .notADatabase(let reason): " (does not look like a database: \(reason))"
+        case .damagedFirstPage(let detail): " (\(detail))"
+        case .maybeEncrypted: " (encrypted or damaged; specify a key with --key-file to find out which)"
+        }
     }
 
     private static func print(_ found: Inspection, _ path: String) throws {
