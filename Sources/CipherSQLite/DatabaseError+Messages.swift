@@ -16,6 +16,13 @@ extension DatabaseError {
         code == Self.corrupt && message.hasPrefix("malformed database schema")
     }
 
+    /// The name of the schema object whose definition SQLite does not accept.
+    package var malformedObject: String? {
+        guard isMalformedSchema, let start = message.firstIndex(of: "(") else { return nil }
+        let end = message.firstRange(of: ") - ")?.lowerBound ?? message.lastIndex(of: ")")
+        return end.map { String(message[message.index(after: start)..<$0]) }
+    }
+
     /// Whether the statement would change a view that has no trigger for such a change.
     ///
     /// Every statement that cannot be compiled has the same code, and only the SQL of the triggers shows which triggers

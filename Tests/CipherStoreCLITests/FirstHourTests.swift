@@ -175,6 +175,25 @@ struct FirstHourTests {
         }
     }
 
+    @Test("A definition that SQLite refuses is named, and the advice also fits one that no version accepts")
+    func refusedDefinition() throws {
+        try LegacyFile.write(
+            fixture.database,
+            script: """
+                CREATE TABLE t(a);
+                PRAGMA writable_schema = ON;
+                INSERT INTO sqlite_master VALUES ('view', 'odd', 'odd', 0, 'CREATE VIEW odd (col one) AS SELECT 1');
+                """)
+        var data = try Data(contentsOf: URL(filePath: fixture.database))
+        // The version 3.99.0 as the last writer.
+        data.replaceSubrange(96..<100, with: [0x00, 0x2f, 0x49, 0x78])
+        try data.write(to: URL(filePath: fixture.database))
+        let run = try fixture.run("encrypt", fixture.database, "--key-file", fixture.key)
+        #expect(run.status == 78 && run.errors.contains("the definition of odd"), "\(run.errors)")
+        #expect(run.errors.contains("syntax error"), "\(run.errors)")
+        #expect(run.errors.contains("correct or remove the object"), "\(run.errors)")
+    }
+
     @Test("An opaque file is reported as encrypted or damaged, and a wrong key as a wrong key")
     func opaque() throws {
         try fixture.make()
