@@ -139,7 +139,12 @@ import Testing
             )
         }
         try expectRefusal(.encrypt, "missingCollation", fixture)
-        #expect(try fixture.run("encrypt", fixture.database, "--key-file", fixture.key).errors.contains("ByStrokes"))
+        for options in [["encrypt"], ["recover", "--output", fixture.database + "-new"]] {
+            let run = try fixture.run(options + [fixture.database, "--key-file", fixture.key])
+            #expect(run.errors.contains("ByStrokes"), "\(run.errors)")
+            #expect(run.errors.contains("run this operation in the app, with the CipherStore library"), "\(run.errors)")
+            #expect(!run.errors.contains("configuration"), "\(run.errors)")
+        }
 
         // Reading needs no collation, and a check reports what it left out.
         let verify = try fixture.run("verify", fixture.database)

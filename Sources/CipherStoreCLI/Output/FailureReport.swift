@@ -20,7 +20,7 @@ struct FailureReport: Encodable {
             let underlying = error.underlying.map { " (\($0.message), SQLite code \($0.extendedCode))" } ?? ""
             self.init(
                 error.code.rawValue, error.detail + underlying, path: error.path,
-                advice: error.advice + Self.command(after: error), ExitStatus(error.code))
+                advice: Self.advice(error), ExitStatus(error.code))
             stage = error.stage
         case let error as DatabaseError:
             self.init(
@@ -35,12 +35,17 @@ struct FailureReport: Encodable {
         }
     }
 
-    /// Returns advice on the command that explains a failure, if there is one, to append to the general advice.
-    private static func command(after error: StoreError) -> String {
+    /// Returns the advice for a person at a terminal, who cannot register an app's code.
+    private static func advice(_ error: StoreError) -> String {
         switch error.code {
         case .keyDoesNotFit where error.advice.hasPrefix("check the key"):
-            "; to find out why the key does not open the file, run cipherstore diagnose with the same options"
-        default: ""
+            error.advice
+                + "; to find out why the key does not open the file, run cipherstore diagnose with the same options"
+        case .missingCollation, .missingFunction, .missingTokenizer:
+            "cipherstore has no option that adds collations, functions or tokenizers; run this operation in the app, "
+                + "with the CipherStore library, and register the app's own there"
+                + (error.change.map { "; \($0.rawValue)" } ?? "")
+        default: error.advice
         }
     }
 
