@@ -60,8 +60,8 @@ struct RecoverySummary {
         if found.followedRows > 0 {
             notes.append(
                 "\(Self.counted(found.followedRows, "row")) could be read as SQLite reads "
-                    + "\(found.followedRows == 1 ? "it" : "them"), but the last overflow page is damaged: it refers to a "
-                    + "further page")
+                    + "\(found.followedRows == 1 ? "it" : "them"), but the last overflow page is damaged: it refers to "
+                    + "a further page")
         }
         if found.orphanedPages > 0 {
             notes.append(
@@ -94,10 +94,10 @@ struct RecoverySummary {
         if findings.isSchemaDamaged {
             notes.append(
                 hasTemplate
-                    ? "pages or entries of the schema are damaged; the missing definitions were taken from the template or the "
-                        + "configuration"
-                    : "pages or entries of the schema are damaged; if the definition of a table is lost, its rows are in the table "
-                        + "\(recovered.apartName). To assign these rows to their tables, recover again with a "
+                    ? "pages or entries of the schema are damaged; the missing definitions were taken from the template "
+                        + "or the configuration"
+                    : "pages or entries of the schema are damaged; if the definition of a table is lost, its rows are "
+                        + "in the table \(recovered.apartName). To assign these rows to their tables, recover again with a "
                         + "configuration or a template (an undamaged database with the same schema)")
         }
         if findings.missingPages > 0 {
