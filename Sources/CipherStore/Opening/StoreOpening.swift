@@ -176,13 +176,14 @@ package struct StoreOpening {
         _ = try inspector.readingPlaintext {
             try SchemaMigrator(configuration: configuration).plan($0, recorded: facts.recorded)
         }
+        var warnings: [String]?
         do {
             if mayEncryptLater { return try openToEncryptLater() }
             // If the encryption finds damage first, only the recovery would find that there were too many attempts.
             do {
                 try Attempts(paths: paths, options: options).check()
             } catch {
-                try Leftovers.sweep(paths)
+                warnings = cleaningUp { try Leftovers.sweep(paths) }
                 throw error
             }
             return try replace(.encrypted, facts) { finishing in
@@ -190,7 +191,7 @@ package struct StoreOpening {
                 return (report, fileKey)
             }
         } catch let error as StoreError where opensPlaintext(after: error) {
-            return try openPlaintext(warnings: Leftovers.remaining(paths) + [StoreError.reason(error)])
+            return try openPlaintext(warnings: (warnings ?? Leftovers.remaining(paths)) + [StoreError.reason(error)])
         }
     }
 
@@ -242,9 +243,12 @@ package struct StoreOpening {
     /// Cleans up after an upgrade or a shadow proof that was interrupted before its flag was turned off.
     ///
     /// - Returns: Warnings to report.
-    private func settleAttempts() -> [String] {
+    private func settleAttempts() -> [String] { cleaningUp { try settleAttempts(nil) } }
+
+    /// Returns the warnings of a cleanup; if it fails, the failure becomes a warning.
+    private func cleaningUp(_ body: () throws -> [String]) -> [String] {
         do {
-            return try settleAttempts(nil)
+            return try body()
         } catch {
             return ["files left behind by an earlier launch could not be removed: \(StoreError.reason(error))"]
         }

@@ -404,6 +404,23 @@ struct RecoveryTests {
         #expect(try Fixture.rows(file, key: TestKeys.raw()) == Fixture.allRows)
     }
 
+    @Test("After too many attempts the file is opened as it is, even if files of the killed runs cannot be removed")
+    func attemptsUnremovable() throws {
+        let file = try Fixture.file(version: 23)
+        let killed = try KilledRun(file.folder, attempts: 3)
+        // Nobody can remove a folder as if it were a file.
+        let obstacle = file.folder.path(killed.unfinishedBackupName)
+        try FileManager.default.createDirectory(atPath: obstacle, withIntermediateDirectories: false)
+        let refusing = Fixture.configuration(.init(sinceVersion: 24, maximumAttempts: 3))
+        #expect(try storeError { try Fixture.open(file.folder, refusing) }?.code == .repeatedFailure)
+        let opening = Fixture.configuration(
+            .init(sinceVersion: 24, maximumAttempts: 3, onRepeatedFailure: .openPlaintext))
+        let opened = try Fixture.open(file.folder, opening)
+        #expect(opened.report.outcome == .openedPlaintext)
+        #expect(opened.report.warnings.contains { $0.contains(killed.unfinishedBackupName) })
+        #expect(try Fixture.rows(file, key: nil) == Fixture.allRows)
+    }
+
     @Test("A run that ends by itself is not counted as killed")
     func notCounted() throws {
         let file = try Fixture.file(version: 23)
