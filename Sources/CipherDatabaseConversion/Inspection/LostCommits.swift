@@ -6,9 +6,13 @@ internal import CipherSystemFiles
 /// Commits in a log that SQLite does not read, because an earlier part of the log is damaged.
 ///
 /// SQLite ignores these commits without an error, and removes the log afterwards.
+///
+/// Some of them may have failed: if the sync of a commit fails, SQLite writes the next transaction over its frames, and
+/// the frames that remain cannot be distinguished from those after a damaged frame.
 package enum LostCommits {
     package static let finding =
-        "the -wal is damaged, and SQLite does not read the committed transactions that follow the damaged part"
+        "the -wal is damaged or contains transactions whose commit failed, and SQLite does not read the transactions that "
+        + "follow"
 
     /// Returns whether the log of a database holds such commits.
     package static func exist(_ paths: DatabasePaths) throws -> Bool {
@@ -25,8 +29,8 @@ package enum LostCommits {
         }
         guard let first = kept.first else { return nil }
         let isPlaintext = first == path && (try? FileHeader(DatabaseFile(path: path)).isPlaintext) == true
-        return "the -wal was damaged, and SQLite did not read the committed transactions that follow the damaged part: "
-            + "rows may be missing. Copies of the database and its -wal are kept as "
+        return "the -wal was damaged or contained transactions whose commit failed, and SQLite did not read the "
+            + "transactions that followed: rows may be missing. Copies of the database and its -wal are kept as "
             + "\(kept.map { SystemPath.printable($0) }.joined(separator: " and ")); "
             + "\(isPlaintext ? "they are in plaintext, so " : "")delete them once you know that nothing is missing"
     }
