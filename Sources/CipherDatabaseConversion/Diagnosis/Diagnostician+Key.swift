@@ -203,7 +203,7 @@ extension Diagnostician {
         } catch let error as StoreError where error.code == .corrupt {
             diagnosis.add(
                 .damagedPages, "the key is correct, but the database is damaged: \(error.detail)",
-                StoreError.damageAdvice)
+                error.advice)
         } catch let error as DatabaseError where error.code == DatabaseError.generic {
             // The check requires a collation or function of the app.
             return

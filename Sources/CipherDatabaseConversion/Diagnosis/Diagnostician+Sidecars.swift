@@ -121,6 +121,10 @@ extension Diagnostician {
     }
 
     mutating func addHotJournal() {
+        if let path = (try? HotJournal(paths))?.movedSuperJournal {
+            let error = SidecarClaims.movedSuperJournal(path, paths)
+            return diagnosis.add(.damagedPages, error.detail, error.advice)
+        }
         diagnosis.add(
             .hotJournal, "a writer crashed and left a -journal, which must be rolled back before the file is read",
             "make the folder writable, then open the file once for writing")

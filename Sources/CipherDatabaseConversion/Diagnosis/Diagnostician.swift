@@ -114,7 +114,7 @@ package struct Diagnostician {
             default: break
             }
         } catch let error as StoreError where error.code == .corrupt {
-            diagnosis.add(.damagedPages, "the file is damaged: \(error.detail)", StoreError.damageAdvice)
+            diagnosis.add(.damagedPages, "the file is damaged: \(error.detail)", error.advice)
         } catch let error as StoreError where error.code == .nameTaken {
             addForeignSidecar()
         }

@@ -10,24 +10,35 @@ internal import CipherSystemFiles
 struct HotJournal {
     let file: SidecarFile
     let header: JournalHeader
+    /// The path of the super-journal, if it is unknown whether the transaction was committed because the database has
+    /// been moved or copied since.
+    private(set) var movedSuperJournal: String?
 
     /// Opens the journal of a database; returns `nil` if SQLite would play back nothing.
     ///
     /// A transaction over several databases is committed by removing its super-journal. From then on, SQLite removes
-    /// the journals that name this super-journal and does not play them back. It also does so if it cannot examine the
-    /// path, which is absolute and may be that of another device's folder.
+    /// the journals that name this super-journal and does not play them back. It also does so if the super-journal was
+    /// moved together with the database, because the path in the journals is absolute. The super-journal counts as moved
+    /// if a file with its name is beside the database, or if the folder at the path cannot be found.
     init?(_ paths: DatabasePaths) throws {
         guard let file = try SidecarFile(paths.journal), let header = try JournalHeader(file), header.isHot else {
             return nil
         }
-        if let name = try JournalHeader.superJournalName(in: file),
-            ((try? FileSystem.size(SystemPath.text(name.prefix { $0 != 0 }))) ?? 0) == 0
-        {
-            return nil
+        if let name = try JournalHeader.superJournalName(in: file) {
+            let path = SystemPath.text(name.prefix { $0 != 0 })
+            if !Self.hasContent(path) {
+                let (folder, name) = FileSystem.split(path)
+                let isFolderThere = (try? FileSystem.status(folder))??.isDirectory == true
+                guard !isFolderThere || Self.hasContent(FileName.sibling(name, of: paths.database)) else { return nil }
+                movedSuperJournal = path
+            }
         }
         self.file = file
         self.header = header
     }
+
+    /// Returns whether SQLite would find a super-journal at the path.
+    private static func hasContent(_ path: String) -> Bool { ((try? FileSystem.size(path)) ?? 0) > 0 }
 
     /// Returns the pages that SQLite restores; `nil` if the journal has no segment that SQLite can read.
     ///

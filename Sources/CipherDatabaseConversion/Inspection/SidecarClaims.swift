@@ -6,7 +6,7 @@ internal import CipherSystemFiles
 ///
 /// SQLite trusts the content of these files. It extends the database to the length that a hot journal or the last
 /// commit of a log states, even if that means terabytes of empty space. It also removes the file that a hot journal
-/// names as its super-journal, whatever that file is.
+/// names as its super-journal, whatever that file is, and treats the transaction as committed if there is no such file.
 ///
 /// Source: SQLite, "Database File Format", section 3, and "Atomic Commit In SQLite", section 5.
 enum SidecarClaims {
@@ -17,14 +17,15 @@ enum SidecarClaims {
     ///   - isPlaintext: Whether the database is plaintext, so that its pages can be compared with a journal.
     /// - Throws: ``StoreError`` with the code `corrupt`.
     static func check(_ paths: DatabasePaths, _ header: FileHeader, isPlaintext: Bool) throws {
+        if let journal = try SidecarFile(paths.journal) { try checkSuperJournal(of: journal, paths) }
         if let journal = try HotJournal(paths) {
+            if let path = journal.movedSuperJournal { throw movedSuperJournal(path, paths) }
             let pageSize = journal.header.pageSize == 0 ? header.pageSize : journal.header.pageSize
             try check(journal.header.initialPages, of: pageSize, journal.file, header, paths)
             if try isPlaintext && journal.isDamaged(paths) {
                 throw StoreError.damaged(paths.database, HotJournal.damage)
             }
         }
-        if let journal = try SidecarFile(paths.journal) { try checkSuperJournal(of: journal, paths) }
         if let log = try SidecarFile(paths.wal), let claims = try LogHeader(log) {
             var pages = try claims.pagesAtCommit(in: log)
             // Only the last commit determines the size, but finding that commit requires reading all pages.
@@ -63,6 +64,22 @@ enum SidecarClaims {
         guard let name = try JournalHeader.superJournalName(in: journal), !isSuperJournal(name) else { return }
         throw StoreError.damaged(
             paths.database, "the hot journal refers to a file that is not a journal, and SQLite would delete that file")
+    }
+
+    /// Creates the error for a journal of a transaction over several databases that were moved or copied since.
+    ///
+    /// SQLite would treat the transaction as committed, although the database may contain only part of its changes.
+    static func movedSuperJournal(_ path: String, _ paths: DatabasePaths) -> StoreError {
+        StoreError(
+            .corrupt, path: paths.database,
+            "a writer crashed during a transaction over several databases, and the database was moved or copied "
+                + "afterwards: the journal names the super-journal \(SystemPath.printable(path)), which is not there, so "
+                + "it is unknown whether the transaction was committed",
+            advice: "move the databases, their journals and the super-journal back to "
+                + "\(SystemPath.printable(FileSystem.split(path).folder)), and open each database there for writing once; "
+                + "if this is not possible, recover each database with cipherstore recover, DatabaseConverter.recover or "
+                + "EncryptedStore.recover, which rolls the transaction back",
+            changed: .nothing)
     }
 
     /// Returns whether SQLite would generate such a name: that of a database, `-mj`, and eight or nine hexadecimal

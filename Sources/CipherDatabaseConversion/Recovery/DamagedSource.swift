@@ -90,8 +90,15 @@ struct DamagedSource {
     /// Whether the log or journal beside the file was not read because it belongs to another database.
     var hasForeignSidecar: Bool { notes.contains(Self.foreignSidecar) }
 
-    /// Whether the log holds commits that were not read, or the journal pages that were not restored.
-    var hasDamagedSidecar: Bool { notes.contains(LostCommits.finding) || notes.contains(Self.damagedJournal) }
+    /// Whether the log holds commits that were not read, the journal pages that were not restored, or the journal may
+    /// belong to a committed transaction.
+    var hasDamagedSidecar: Bool {
+        [LostCommits.finding, Self.damagedJournal, Self.movedSuperJournal].contains(where: notes.contains)
+    }
+
+    static let movedSuperJournal =
+        "the super-journal of a transaction over several databases is not at the path in the journal, so the "
+        + "transaction was rolled back, although it may have been committed"
 
     static let damagedJournal =
         "the journal is damaged, so some pages that the unfinished transaction changed were not restored"
@@ -116,6 +123,7 @@ struct DamagedSource {
         _ bytes: some ByteSource, _ paths: DatabasePaths, _ geometry: PageGeometry, _ notes: inout [String]
     ) throws -> (PageVersions?, SidecarFile?) {
         if let journal = try HotJournal(paths) {
+            if journal.movedSuperJournal != nil { notes.append(movedSuperJournal) }
             let versions = try journal.originalPages(pageSize: geometry.pageSize)
             if let versions, versions.pageSize == geometry.pageSize {
                 notes.append(

@@ -227,26 +227,57 @@ struct HotJournalTests {
         return try writer.commit("INSERT INTO t VALUES ('undone'); PRAGMA user_version = 7")
     }
 
+    /// Returns a commit's journal that names a super-journal.
+    private func journal(of commit: Writer.Commit, superJournal name: String) -> Data {
+        let sum = name.utf8.reduce(UInt32(0)) { $0 &+ UInt32($1) }
+        func big32(_ number: UInt32) -> [UInt8] {
+            (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) }
+        }
+        return commit.journal + big32(0x4000_0000 / UInt32(commit.pageSize) + 1) + name.utf8
+            + big32(UInt32(name.utf8.count)) + big32(sum) + JournalHeader.magic
+    }
+
     @Test("A journal whose super-journal is gone belongs to a committed transaction, which a recovery keeps")
     func committedSuperJournal() throws {
         let commit = try committed(isEncrypted: false)
-        // SQLite also ignores the journal if it cannot examine the path, here because of a symbolic link to itself.
-        for (file, isGone) in [("", true), ("loop/", true), ("", false)] {
+        for isGone in [true, false] {
             let folder = try folder(commit.after, journal: Data())
-            try FileManager.default.createSymbolicLink(atPath: folder.path("loop"), withDestinationPath: "loop")
-            let name = folder.path("\(file)other.db-mj1A2B3C9FF")
+            let name = folder.path("other.db-mj1A2B3C9FF")
             if !isGone { _ = try folder.write(folder.path("app.db-journal") + "\0", to: "other.db-mj1A2B3C9FF") }
-            let sum = name.utf8.reduce(UInt32(0)) { $0 &+ UInt32($1) }
-            func big32(_ number: UInt32) -> [UInt8] {
-                (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) }
-            }
-            let end =
-                big32(0x4000_0000 / UInt32(commit.pageSize) + 1) + name.utf8 + big32(UInt32(name.utf8.count))
-                + big32(sum) + JournalHeader.magic
-            try (commit.journal + end).write(to: URL(filePath: folder.path("app.db-journal")))
+            try journal(of: commit, superJournal: name).write(to: URL(filePath: folder.path("app.db-journal")))
             let rows = try recovered(folder) { try $0.value(Int.self, "SELECT count(*) FROM t") }
             #expect(rows == (isGone ? 3 : 2))
         }
+    }
+
+    @Test(
+        "After a commit over several databases was killed, a moved database is refused, and a recovery rolls it back",
+        arguments: [false, true], ["gone", "loop", "here"])
+    func movedSuperJournal(isEncrypted: Bool, old: String) throws {
+        let commit = try committed(isEncrypted: isEncrypted)
+        let folder = try folder(commit.half, journal: Data())
+        // A path that cannot be examined, here because of a symbolic link to itself, is not known to be empty.
+        try FileManager.default.createSymbolicLink(atPath: folder.path("loop"), withDestinationPath: "loop")
+        try FileManager.default.createDirectory(atPath: folder.path("here"), withIntermediateDirectories: false)
+        if old == "here" { _ = try folder.write(folder.path("app.db-journal") + "\0", to: "other.db-mj1A2B3C9FF") }
+        let name = folder.path("\(old)/other.db-mj1A2B3C9FF")
+        try journal(of: commit, superJournal: name).write(to: URL(filePath: folder.path("app.db-journal")))
+        let before = try FolderDigest(folder.url)
+        let error = try #require(try storeError { try upgrade(folder) })
+        #expect(error.code == .corrupt && error.detail.contains(name), "\(error)")
+        #expect(try storeError { try inspect(folder) }?.code == .corrupt)
+        let key = isEncrypted ? SecretBytes(TestKeys.text().utf8) : nil
+        let diagnosis = try Diagnostician(DatabasePaths(folder.path("app.db")), DiagnosisOptions()).run(
+            keyText: key.map { key in { key } })
+        #expect(diagnosis.causes.contains { $0.kind == .damagedPages && $0.detail.contains(name) }, "\(diagnosis)")
+        #expect(try FolderDigest(folder.url) == before)
+        #expect(try recovered(folder) { try $0.value(Int.self, "SELECT count(*) FROM t") } == 2)
+        let report = try InPlaceRecovery(
+            of: DatabasePaths(folder.path("app.db")), provider: TestKeys.provider(), formats: [CipherSettings()],
+            options: ConversionOptions()
+        ).runLocked()
+        #expect(!report.complete)
+        #expect(try content(folder) == commit.content)
     }
 
     // MARK: Of another copy
