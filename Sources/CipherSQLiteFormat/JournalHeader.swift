@@ -129,7 +129,7 @@ package struct JournalHeader {
         return versions(offsets, pageSize)
     }
 
-    /// Returns the name of the super-journal at the end of a journal of a transaction over several databases.
+    /// Returns the name of the super-journal at the end of a journal of a transaction across several databases.
     ///
     /// SQLite uses the name whatever the start of the journal contains, up to a NUL, and only if it has at most 512
     /// bytes and the correct checksum.

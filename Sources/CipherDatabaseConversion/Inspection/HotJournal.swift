@@ -16,7 +16,7 @@ struct HotJournal {
 
     /// Opens the journal of a database; returns `nil` if SQLite would play back nothing.
     ///
-    /// A transaction over several databases is committed by removing its super-journal. From then on, SQLite removes
+    /// A transaction across several databases is committed by removing its super-journal. From then on, SQLite removes
     /// the journals that name this super-journal and does not play them back. It also does so if the super-journal was
     /// moved together with the database, because the path in the journals is absolute. The super-journal counts as moved
     /// if a file with its name is beside the database, or if the folder at the path cannot be found.

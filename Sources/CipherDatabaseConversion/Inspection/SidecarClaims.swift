@@ -66,19 +66,19 @@ enum SidecarClaims {
             paths.database, "the hot journal refers to a file that is not a journal, and SQLite would delete that file")
     }
 
-    /// Creates the error for a journal of a transaction over several databases that were moved or copied since.
+    /// Creates the error for a journal of a transaction across several databases that were moved or copied since.
     ///
     /// SQLite would treat the transaction as committed, although the database may contain only part of its changes.
     static func movedSuperJournal(_ path: String, _ paths: DatabasePaths) -> StoreError {
         StoreError(
             .corrupt, path: paths.database,
-            "a writer crashed during a transaction over several databases, and the database was moved or copied "
-                + "afterwards: the journal names the super-journal \(SystemPath.printable(path)), which is not there, so "
+            "a writer crashed during a transaction across several databases, and the database was moved or copied "
+                + "afterwards: the journal names the super-journal \(SystemPath.printable(path)), which was not found, so "
                 + "it is unknown whether the transaction was committed",
             advice: "move the databases, their journals and the super-journal back to "
-                + "\(SystemPath.printable(FileSystem.split(path).folder)), and open each database there for writing once; "
+                + "\(SystemPath.printable(FileSystem.split(path).folder)), and open each database there once for writing; "
                 + "if this is not possible, recover each database with cipherstore recover, DatabaseConverter.recover or "
-                + "EncryptedStore.recover, which rolls the transaction back",
+                + "EncryptedStore.recover; this rolls the transaction back",
             changed: .nothing)
     }
 

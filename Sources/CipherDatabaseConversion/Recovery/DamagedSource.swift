@@ -97,7 +97,7 @@ struct DamagedSource {
     }
 
     static let movedSuperJournal =
-        "the super-journal of a transaction over several databases is not at the path in the journal, so the "
+        "the super-journal of a transaction across several databases is not at the path in the journal, so the "
         + "transaction was rolled back, although it may have been committed"
 
     static let damagedJournal =

@@ -43,7 +43,7 @@ struct FailureReport: Encodable {
                 + "; to find out why the key does not open the file, run cipherstore diagnose with the same options"
         case .missingCollation, .missingFunction, .missingTokenizer:
             "cipherstore has no option that adds collations, functions or tokenizers; run this operation in the app, "
-                + "with the CipherStore library, and register the app's own there"
+                + "with the CipherStore library, and register the missing one there"
                 + (error.change.map { "; \($0.rawValue)" } ?? "")
         default: error.advice
         }

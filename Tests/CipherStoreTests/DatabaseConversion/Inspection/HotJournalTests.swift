@@ -251,7 +251,7 @@ struct HotJournalTests {
     }
 
     @Test(
-        "After a commit over several databases was killed, a moved database is refused, and a recovery rolls it back",
+        "After a commit across several databases was killed, a moved database is refused, and a recovery rolls it back",
         arguments: [false, true], ["gone", "loop", "here"])
     func movedSuperJournal(isEncrypted: Bool, old: String) throws {
         let commit = try committed(isEncrypted: isEncrypted)

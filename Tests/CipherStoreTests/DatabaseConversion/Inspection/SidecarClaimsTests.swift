@@ -135,7 +135,7 @@ struct SidecarClaimsTests {
         #expect(try file.read(key: TestKeys.raw()) { try $0.value(String.self, "SELECT a FROM t") } == "kept")
     }
 
-    /// Names a file at the end of the journal, as SQLite does in a transaction over several databases.
+    /// Names a file at the end of the journal, as SQLite does in a transaction across several databases.
     private func name(_ target: String, in journal: String) throws {
         try edit(journal) { bytes in
             let name = Array(target.utf8)
@@ -161,7 +161,7 @@ struct SidecarClaimsTests {
         #expect(try String(contentsOfFile: victim, encoding: .utf8) == "precious")
     }
 
-    @Test("The journal of a transaction over several databases is rolled back")
+    @Test("The journal of a transaction across several databases is rolled back")
     func realSuperJournal() throws {
         let file = try interrupted(nil)
         let group = try file.folder.write(file.path + "-journal\0", to: "other.db-mj1A2B3C9FF")
