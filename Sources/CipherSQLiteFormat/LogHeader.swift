@@ -105,10 +105,7 @@ package struct LogHeader {
         return isLost ? 0 : nil
     }
 
-    /// Returns the number of frames with this salt, and how many transactions they end.
-    ///
-    /// If a sector that is torn by a power loss can damage neighboring bytes (`psow=0`), SQLite writes the last frame of
-    /// a transaction again until the sector is full.
+    /// Returns the number of frames with this salt, and how many of them end a transaction.
     private static func frames(
         of log: some ByteSource, from first: Int64, pageSize: Int, salt: [UInt8]
     ) throws -> (count: Int, commits: Int) {
@@ -117,10 +114,6 @@ package struct LogHeader {
         let stride = Int64(frameHeaderLength + pageSize)
         var (position, blanks) = (first, 0)
         var found = (count: 0, commits: 0)
-        var end: (start: [UInt8], position: Int64)?
-        func page(_ position: Int64) throws -> [UInt8]? {
-            try log.read(at: position + Int64(frameHeaderLength), count: pageSize)
-        }
         // A file may consist of a terabyte of zeros, and need not be read to its end.
         while blanks < 64, position <= log.size - stride,
             let frame = try log.lend(at: position, count: frameHeaderLength, memory)
@@ -128,15 +121,7 @@ package struct LogHeader {
             blanks = frame.big32(0) == 0 ? blanks + 1 : 0
             if frame.big32(0) != 0, frame.part(8, 8).elementsEqual(salt) {
                 found.count += 1
-                if frame.big32(4) > 0 {
-                    let start = Array(frame.part(0, 8))
-                    let isRepeated = try end.map { last in
-                        try last.position == position - stride && last.start == start
-                            && page(last.position) == page(position)
-                    }
-                    if isRepeated != true { found.commits += 1 }
-                    end = (start, position)
-                }
+                if frame.big32(4) > 0 { found.commits += 1 }
             }
             position += stride
         }

@@ -114,29 +114,6 @@ import Testing
         }
     }
 
-    @Test("A last frame that is repeated to fill a sector ends one transaction, but equal frames apart end two")
-    func repeatedFrame() throws {
-        let file = try Self.file(damaged: nil)
-        let log = try Self.bytes(file.path + "-wal")
-        let stride = 24 + Int(log.big32(8))
-        let frames = Swift.stride(from: 32, to: log.count, by: stride).map { Array(log[$0..<$0 + stride]) }
-        let first = try #require(frames.firstIndex { $0.big32(4) > 0 })
-        let last = try #require(frames.last)
-        var damaged = frames[first + 1]
-        damaged[24 + 100] ^= 1
-        // This frame does not end a transaction.
-        damaged.replaceSubrange(4..<8, with: [0, 0, 0, 0])
-        let start = log[..<32] + frames[...first].joined()
-        var changed = last
-        changed[24 + 100] ^= 1
-        for (ending, loses) in [
-            ([last, last, last], false), ([last, damaged, last], true), ([last, changed], true),
-        ] {
-            // The frames need not have correct checksums, because they follow a damaged frame.
-            #expect(try Self.loses(start + damaged + ending.joined()) == loses)
-        }
-    }
-
     // MARK: Operations
 
     @Test(
