@@ -33,7 +33,6 @@ struct RecoverySummary {
     private func hasAllRows(_ number: Int) -> Bool {
         let found = findings.tables[number]
         guard !recovered.rebuilt.contains(number) else { return true }
-        guard found.followedRows == 0 else { return false }
         return found.indexedRows.map { $0 <= recovered.counts[number] } ?? found.lostPages.isEmpty
     }
 
@@ -56,12 +55,6 @@ struct RecoverySummary {
         }
         if found.lostRows > 0 {
             notes.append("\(Self.counted(found.lostRows, "row")) on readable pages could not be read completely")
-        }
-        if found.followedRows > 0 {
-            notes.append(
-                "\(Self.counted(found.followedRows, "row")) could be read as SQLite reads "
-                    + "\(found.followedRows == 1 ? "it" : "them"), but the last overflow page is damaged: it refers to "
-                    + "a further page")
         }
         if found.orphanedPages > 0 {
             notes.append(

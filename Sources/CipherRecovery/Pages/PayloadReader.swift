@@ -1,10 +1,7 @@
 internal import CipherSQLiteFormat
 
-/// Reads payloads with their overflow pages, and accepts only chains whose pages nothing else claims.
-///
-/// SQLite writes no next page into the last page of a chain, but does not read that number either. Another number
-/// there is reported, except for a payload that does not claim its pages, such as a deleted row's: this number shows
-/// that its pages belong to another payload now.
+/// Reads payloads with their overflow pages, and accepts only chains that SQLite can have written: nothing else claims
+/// their pages, and the last page names no next page.
 ///
 /// Source: SQLite, "Database File Format", section 1.6.1.
 struct PayloadReader<Source: PageSource>: ~Copyable {
@@ -31,8 +28,6 @@ struct PayloadReader<Source: PageSource>: ~Copyable {
         ///
         /// A blob may end in zeros, but text does not.
         let empty: (start: Int, page: UInt32)?
-        /// The last overflow page, if it names a next page.
-        let following: UInt32?
     }
 
     /// Lends the complete payload of a cell to `body`.
@@ -45,22 +40,19 @@ struct PayloadReader<Source: PageSource>: ~Copyable {
         let owners = owners
         var claimed: [UInt32] = []
         defer { if !claims { owners.release(claimed) } }
-        return try read(cell, claims: claims, claimed: &claimed, body)
+        return try read(cell, claimed: &claimed, body)
     }
 
     private mutating func read<Result>(
-        _ cell: TreeCell, claims: Bool, claimed: inout [UInt32], _ body: (Payload) throws -> Result
+        _ cell: TreeCell, claimed: inout [UInt32], _ body: (Payload) throws -> Result
     ) throws -> Result {
         chain.removeAll(keepingCapacity: true)
-        guard cell.local.count < cell.length else {
-            return try body(Payload(bytes: cell.local, empty: nil, following: nil))
-        }
+        guard cell.local.count < cell.length else { return try body(Payload(bytes: cell.local, empty: nil)) }
         let pages = source.geometry.overflowPages(for: cell.length - cell.local.count)
         guard pages < Int(source.pageCount) else { throw Loss(page: cell.page) }
         memory.removeAll(keepingCapacity: true)
         memory.append(contentsOf: cell.local)
         var (next, left) = (cell.overflow, cell.length - cell.local.count)
-        var last: UInt32 = 0
         var empty: (start: Int, page: UInt32)?
         do {
             while left > 0 {
@@ -73,9 +65,9 @@ struct PayloadReader<Source: PageSource>: ~Copyable {
                 let count = min(left, source.geometry.usableSize - 4)
                 memory.append(contentsOf: page.bytes.part(4, count))
                 left -= count
-                last = next
-                next = page.bytes.big32(0)
-                guard next == 0 || left > 0 || claims else { throw Loss(page: last) }
+                let following = page.bytes.big32(0)
+                guard (following == 0) == (left == 0) else { throw Loss(page: next) }
+                next = following
             }
         } catch {
             // Pages that cannot belong to this row may belong to another row.
@@ -84,8 +76,7 @@ struct PayloadReader<Source: PageSource>: ~Copyable {
             throw error
         }
         chain = claimed
-        let following = next == 0 ? nil : last
-        return try memory.withUnsafeBytes { try body(Payload(bytes: $0, empty: empty, following: following)) }
+        return try memory.withUnsafeBytes { try body(Payload(bytes: $0, empty: empty)) }
     }
 
     /// Lends the complete payload of a cell to `body`, without claiming its overflow pages.

@@ -189,7 +189,6 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
         let (reading, sink, isWhole) = (reading, sink, content.isWhole)
         let rowid = content.tree.kind.isTable ? cell.rowid : nil
         var emptied: UInt32?
-        var following: UInt32?
         var seen: (table: Int, classes: [UInt8])?
         do {
             var claims = true
@@ -198,7 +197,6 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
             try payloads.read(cell, claims: claims) { payload in
                 let values = try RecordReader.values(payload.bytes, page: cell.page)
                 var checked = reading.checked(destination, values, isWhole: isWhole)
-                following = payload.following
                 if let empty = payload.empty, Self.isLost(values, payload.bytes, from: empty.start) {
                     if case .table(let number) = destination {
                         emptied = empty.page
@@ -211,10 +209,6 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
             if let seen {
                 rows[seen.table] += 1
                 observed[seen.table].add(seen.classes)
-                if let following {
-                    findings.tables[seen.table].lostPages.insert(following)
-                    findings.tables[seen.table].followedRows += 1
-                }
             }
             if let emptied { note(lost: emptied, destination) }
         } catch let loss as PayloadReader<Source>.Loss {

@@ -38,8 +38,6 @@ package struct ReadingFindings: Sendable {
         package var lostPages: Set<UInt32> = []
         /// The number of rows that begin on a readable page but cannot be read completely.
         package var lostRows = 0
-        /// The number of rows that were read although their last overflow page names a next page.
-        package var followedRows = 0
         /// The number of rows in the undamaged index that names the most rows; `nil` if no index is undamaged.
         package var indexedRows: Int?
         /// Whether ``indexedRows`` is greater than the number of rows in the table's own b-tree.

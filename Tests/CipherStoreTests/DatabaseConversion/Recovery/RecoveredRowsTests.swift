@@ -225,23 +225,6 @@ import Testing
         #expect(try fixture.recover().complete)
     }
 
-    @Test("A row whose last overflow page names a next page is recovered and reported, as SQLite reads it")
-    func followedChain() throws {
-        let fixture = try RecoveryFixture(
-            script: "CREATE TABLE t(a); INSERT INTO t VALUES (replace(hex(zeroblob(1500)), '0', 'x'))")
-        let size = try fixture.pageSize
-        var data = try Data(contentsOf: URL(filePath: fixture.path))
-        let last = data.count - size
-        #expect(data[last..<last + 4].allSatisfy { $0 == 0 })
-        data.replaceSubrange(last..<last + 4, with: Data("627l".utf8))
-        try data.write(to: URL(filePath: fixture.path))
-        let report = try fixture.recover()
-        #expect(!report.complete && report.tables.map(\.rows) == [1], "\(report)")
-        #expect(report.tables[0].lostPages == [data.count / size], "\(report)")
-        #expect(report.tables[0].notes.contains { $0.contains("1 row could be read as SQLite reads it") }, "\(report)")
-        try fixture.check(lost: [])
-    }
-
     @Test("If an empty page replaces a table's only page, the recovery is not reported as complete")
     func emptyState() throws {
         let fixture = try RecoveryFixture(
