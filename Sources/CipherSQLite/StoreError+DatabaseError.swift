@@ -138,7 +138,8 @@ private enum FailureCause {
                     + "\(error.malformedObject ?? "an object") in the schema; the file was last written by SQLite "
                     + "\(version / 1_000_000).\(version / 1_000 % 1_000).\(version % 1_000)",
                 "if the definition needs this newer SQLite, link a newer SQLCipher; if no version of SQLite accepts "
-                    + "it, correct or remove the object with the program that wrote it")
+                    + "it, correct or remove the object with the program that wrote it; if the file may be damaged, run "
+                    + "cipherstore recover or call DatabaseConverter.recover")
         // On a damaged page, old engines find a record with a value beyond SQLite's limit.
         case .damaged, .beyondSteps, .tooBig: .damaged(path, "the database is damaged", changed: nil, underlying: error)
         case .busy:

@@ -203,6 +203,16 @@ struct FirstHourTests {
         let run = try fixture.run("verify", fixture.database, "--key-file", fixture.otherKey)
         #expect(run.errors.contains("the key does not open this file"), "\(run.errors)")
         #expect(run.errors.contains("run cipherstore diagnose with the same options"), "\(run.errors)")
+        // Space that was allocated in advance, and a longer readable header, are not damage.
+        var data = try Data(contentsOf: URL(filePath: fixture.database)) + Data(count: 1 << 16)
+        for header in [0, 48, 80] {
+            if header > 0 {
+                data.replaceSubrange(0..<header, with: Data("SQLite format 3\0".utf8) + Data(count: header - 16))
+            }
+            try data.write(to: URL(filePath: fixture.database))
+            let run = try fixture.run("verify", fixture.database, "--key-file", fixture.otherKey)
+            #expect(run.errors.contains("the key does not open this file"), "\(header): \(run.errors)")
+        }
     }
 
     @Test("The progress of a shadow proof shows no swap")

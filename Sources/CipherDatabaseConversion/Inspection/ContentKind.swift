@@ -37,9 +37,9 @@ struct ContentKind {
         if chunks.count > 1, let last = chunks.last, last.count < 64 { chunks.removeLast() }
         let looks = chunks.map(Self.looksRandom)
         plainStart = (looks.firstIndex(of: true) ?? looks.count) * Self.chunk
-        let rest = looks.drop { !$0 }
-        // A few empty or damaged pages do not mean that the file is not a database.
-        restIsRandom = !rest.isEmpty && rest.count(where: { $0 }) * 4 >= rest.count * 3
+        // A few damaged pages, or space that was allocated in advance, do not mean that the file is not a database.
+        let rest = zip(chunks, looks).drop { !$0.1 }.filter { chunk, _ in chunk.contains { $0 != 0 } }
+        restIsRandom = !rest.isEmpty && rest.count(where: { $0.1 }) * 4 >= rest.count * 3
         isText =
             start.allSatisfy { $0 >= 0x20 && $0 != 0x7f || [9, 10, 12, 13].contains($0) }
             && String(validating: start, as: UTF8.self) != nil

@@ -231,7 +231,7 @@ package struct Inspector {
             let bytes = "\(probe.size) byte\(probe.size == 1 ? "" : "s")"
             return .notADatabase("it has \(bytes), which is less than one page")
         }
-        if kind.restIsRandom, kind.plainStart > 0 {
+        if kind.restIsRandom, kind.plainStart > 0, !probe.hasPlaintextHeader {
             return .damagedFirstPage(
                 "the first \(kind.plainStart) bytes of the file are not encrypted, but the rest seems to be "
                     + "encrypted; the salt that was stored in these bytes is lost, and no passphrase can be tried "

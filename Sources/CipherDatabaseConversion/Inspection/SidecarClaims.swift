@@ -70,15 +70,22 @@ enum SidecarClaims {
     ///
     /// SQLite would treat the transaction as committed, although the database may contain only part of its changes.
     static func movedSuperJournal(_ path: String, _ paths: DatabasePaths) -> StoreError {
-        StoreError(
+        let recovery =
+            "recover each database with cipherstore recover, DatabaseConverter.recover or EncryptedStore.recover; this "
+            + "rolls the transaction back"
+        // The files in the old folder may be in use.
+        let isCopy =
+            (try? FileSystem.exists(FileName.sibling(FileSystem.split(paths.database).name, of: path))) == true
+        return StoreError(
             .corrupt, path: paths.database,
             "a writer crashed during a transaction across several databases, and the database was moved or copied "
                 + "afterwards: the journal names the super-journal \(SystemPath.printable(path)), which was not found, so "
                 + "it is unknown whether the transaction was committed",
-            advice: "move the databases, their journals and the super-journal back to "
-                + "\(SystemPath.printable(FileSystem.split(path).folder)), and open each database there once for writing; "
-                + "if this is not possible, recover each database with cipherstore recover, DatabaseConverter.recover or "
-                + "EncryptedStore.recover; this rolls the transaction back",
+            advice: isCopy
+                ? recovery
+                : "move the databases, their journals and the super-journal back to "
+                    + "\(SystemPath.printable(FileSystem.split(path).folder)), and open each database there once for "
+                    + "writing; if this is not possible, \(recovery)",
             changed: .nothing)
     }
 

@@ -270,7 +270,13 @@ struct HotJournalTests {
         let diagnosis = try Diagnostician(DatabasePaths(folder.path("app.db")), DiagnosisOptions()).run(
             keyText: key.map { key in { key } })
         #expect(diagnosis.causes.contains { $0.kind == .damagedPages && $0.detail.contains(name) }, "\(diagnosis)")
+        #expect(error.advice.hasPrefix("move the databases"), "\(error)")
         #expect(try FolderDigest(folder.url) == before)
+        if old == "here" {
+            // A copy must not replace the database in the old folder.
+            _ = try folder.write("", to: "here/app.db")
+            #expect(try storeError { try upgrade(folder) }?.advice.hasPrefix("recover each database") == true)
+        }
         #expect(try recovered(folder) { try $0.value(Int.self, "SELECT count(*) FROM t") } == 2)
         let report = try InPlaceRecovery(
             of: DatabasePaths(folder.path("app.db")), provider: TestKeys.provider(), formats: [CipherSettings()],
