@@ -243,46 +243,29 @@ struct CapturedNames {
     }
 
     /// Appends the new columns to their tables, and replaces views that get another definition.
-    ///
-    /// The definitions are written into the schema table, because SQLite would read the whole schema again after each
-    /// ALTER TABLE.
     private func append(as name: (Int, NewColumn) -> String) throws {
         var added: [SQLName: [String]] = [:]
-        for (index, column) in new.enumerated() { added[column.table, default: []].append(name(index, column)) }
-        for (table, names) in added {
-            guard let sql = try replaced[table].map({ view(table, $0.map(\.name) + names) }) ?? self.table(table, names)
-            else { continue }
+        for (index, column) in new.enumerated() {
+            let name = name(index, column)
+            added[column.table, default: []].append(name)
+            guard replaced[column.table] == nil else { continue }
+            do {
+                // A STRICT table needs a type.
+                try connection.execute(
+                    "ALTER TABLE main.\(identifier: column.table.text) ADD COLUMN \(identifier: name) ANY")
+            } catch is DatabaseError {
+                // The table is virtual.
+            }
+        }
+        // What a view with another definition selects does not matter, as long as each column is distinct.
+        for (view, columns) in replaced {
+            let items = (columns.map(\.name) + (added[view] ?? [])).enumerated().map { index, name in
+                "\(SQL.quoted(text: "\(view.text).\(index)")) AS \(SQL.quoted(identifier: name))"
+            }
+            let sql = "CREATE VIEW \(SQL.quoted(identifier: view.text)) AS SELECT \(items.joined(separator: ", "))"
             try scratch.writeSchema(
-                """
-                UPDATE main.sqlite_master SET sql = \(sql)
-                WHERE type IN ('table', 'view') AND name = \(table.text) COLLATE NOCASE
-                """)
+                "UPDATE main.sqlite_master SET sql = \(sql) WHERE type = 'view' AND name = \(view.text) COLLATE NOCASE")
         }
-    }
-
-    /// Returns the definition of a table with more columns; `nil` for a virtual table.
-    private func table(_ name: SQLName, _ added: [String]) throws -> String? {
-        let sql = try connection.value(
-            String.self,
-            """
-            SELECT sql FROM main.sqlite_master
-            WHERE type = 'table' AND rootpage > 0 AND name = \(name.text) COLLATE NOCASE
-            """)
-        guard var text = sql.flatMap(TableText.init) else { return nil }
-        // A STRICT table needs a type.
-        let items = added.map { TableText.Item(column: $0, text: "\(SQL.quoted(identifier: $0)) ANY") }
-        text.items = text.columns + items + text.constraints
-        return text.createSQL(name: name.text)
-    }
-
-    /// Returns a view with the given columns.
-    ///
-    /// What a view with another definition selects does not matter, as long as each column is distinct.
-    private func view(_ name: SQLName, _ columns: [String]) -> String {
-        let items = columns.enumerated().map { index, column in
-            "\(SQL.quoted(text: "\(name.text).\(index)")) AS \(SQL.quoted(identifier: column))"
-        }
-        return "CREATE VIEW \(SQL.quoted(identifier: name.text)) AS SELECT \(items.joined(separator: ", "))"
     }
 
     private func program(of subject: Subject) throws -> [String] {
@@ -304,8 +287,7 @@ struct CapturedNames {
         try connection.execute("DROP TRIGGER IF EXISTS main.\(identifier: trigger.name)")
     }
 
-    /// Returns the program of a view or trigger, without the statement that fires the trigger and without other
-    /// triggers.
+    /// Returns the program of a view, or that of a trigger without the statement that fires it and without other triggers.
     private func compiled(_ subject: Subject, isTrigger: Bool) throws -> [String] {
         try connection.standingInForAbsentFunctions {
             var (program, own): ([String], [String]) = ([], [])
