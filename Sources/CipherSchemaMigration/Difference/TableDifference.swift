@@ -111,12 +111,8 @@ struct TableDifference {
     private func capturedStrings(in indexes: [DatabaseState.Object], _ target: TableShape) -> [Plan.Finding] {
         let added = target.columns.filter { existing.column(SQLName($0.name)) == nil }
         return indexes.filter { $0.type == "index" }.flatMap { index in
-            added.filter { SQLTokens(index.sql).mayContain(string: SQLName($0.name)) }.map { column in
-                Plan.Finding(
-                    .impossible, table: existing.name, column: column.name,
-                    message: "the string \"\(column.name)\" in the index \(index.name) would become a reference to the "
-                        + "new column")
-            }
+            added.filter { SQLTokens(index.sql).mayContain(string: SQLName($0.name)) }
+                .map { .capture(of: $0.name, in: index, table: existing.name) }
         }
     }
 

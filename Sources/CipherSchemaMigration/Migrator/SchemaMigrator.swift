@@ -64,8 +64,8 @@ package struct SchemaMigrator {
         var plan = try source.plan(for: state)
         plan.isRecordOnly = plan.operations.isEmpty
         if source.comparesSchema {
-            let names = try CapturedNames(plan, on: state.connection, goal.extensions)
-            plan.findings += try names?.findings() ?? []
+            let strings = try CapturedStrings(plan, on: state.connection, goal.extensions)
+            plan.findings += try strings?.findings() ?? []
         }
         if let warning = state.records.warning { plan.findings.append(Plan.Finding(.warning, message: warning)) }
         try PlanLint(policy: policy.destructiveChanges, path: state.connection.path).check(plan)

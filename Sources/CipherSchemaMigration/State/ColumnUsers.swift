@@ -6,15 +6,21 @@ struct ColumnUsers {
     let objects: [DatabaseState.Object]
     /// The tables that will exist afterwards.
     let tables: [TableShape]
+    private let readers = Readers()
+
+    init(objects: [DatabaseState.Object], tables: [TableShape]) {
+        self.objects = objects
+        self.tables = tables
+    }
 
     /// Returns a description of an object that uses the column; it may name an object that does not use the column, but
     /// never misses one that does.
     func user(of column: String, in table: String) -> String? {
         let (column, table) = (SQLName(column), SQLName(table))
         let candidates = objects.filter { $0.type != "index" && column.isMentioned(in: $0.sql) }
-        let readers = candidates.isEmpty ? [] : names(reading: table)
+        let names = candidates.isEmpty ? [] : names(reading: table)
         let object = candidates.first { object in
-            SQLName(object.table) == table || readers.contains { $0.isMentioned(in: object.sql) }
+            SQLName(object.table) == table || names.contains { $0.isMentioned(in: object.sql) }
         }
         if let object { return "the \(object.type) \(object.name)" }
         let child = tables.first { child in
@@ -25,19 +31,26 @@ struct ColumnUsers {
         return child.map { "a foreign key of \($0.name)" }
     }
 
-    /// Returns the names of a table and of the views that read it, directly or through other views: a view that selects
-    /// all columns with `*` does not mention their names.
+    /// Returns the names of a table and of the views that select all of its columns with `*`, directly or through other
+    /// views. Such a view does not mention the names of the columns.
     private func names(reading table: SQLName) -> [SQLName] {
+        if let known = readers.names[table] { return known }
         var names = [table]
-        var views = objects.filter { $0.type == "view" }
+        var views = objects.filter { $0.type == "view" && $0.sql.utf8.contains(UInt8(ascii: "*")) }
         var position = 0
         while position < names.count {
             let isReader = { (view: DatabaseState.Object) in names[position].isMentioned(in: view.sql) }
-            let readers = views.filter(isReader)
+            let found = views.filter(isReader)
             views.removeAll(where: isReader)
-            names += readers.map { SQLName($0.name) }
+            names += found.map { SQLName($0.name) }
             position += 1
         }
+        readers.names[table] = names
         return names
+    }
+
+    /// The results of earlier searches, because the columns of a table have the same readers.
+    private final class Readers {
+        var names: [SQLName: [SQLName]] = [:]
     }
 }

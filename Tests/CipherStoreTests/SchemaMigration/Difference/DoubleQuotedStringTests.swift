@@ -176,7 +176,7 @@ struct DoubleQuotedStringTests {
         let source = WantedSource(statements: [captured.wanted, "CREATE TABLE run(n)"], policy: policy)
         let error = try storeError { try fixture.launch(source) }
         #expect(error?.code == .migration)
-        let finding = "the new column t.x would change the meaning of the \(captured.object)"
+        let finding = "the string \"x\" in the \(captured.object) would become a reference to the new column"
         #expect(error?.detail.contains(finding) == true)
         #expect(try fixture.bytes() == before)
     }
@@ -251,8 +251,8 @@ struct DoubleQuotedStringTests {
         let warnings = report.findings.filter { $0.severity == .warning }.map(\.message)
         #expect(
             warnings.sorted()
-                == ["may change the meaning of the trigger g", "would change the meaning of the view v"].map {
-                    "the new column t.x \($0)"
+                == ["the trigger g", "the view v"].map {
+                    "\($0) contains \"x\"; if this is a string, it becomes a reference to the new column"
                 })
     }
 }
