@@ -31,8 +31,9 @@ struct ColumnUsers {
         return child.map { "a foreign key of \($0.name)" }
     }
 
-    /// Returns the names of a table and of the views that select all of its columns with `*`, directly or through other
-    /// views. Such a view does not mention the names of the columns.
+    /// Returns the names of a table and of the views that select all of its columns with `*`, also through other views.
+    ///
+    /// Such a view does not mention the names of the columns.
     private func names(reading table: SQLName) -> [SQLName] {
         if let known = readers.names[table] { return known }
         var names = [table]
