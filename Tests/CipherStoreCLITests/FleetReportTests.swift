@@ -153,7 +153,7 @@ import Testing
     }
 
     static let others: [(arguments: [String], says: String)] = [
-        (["--shard", "0/2"], "is a report of 1 shard, but this run has 2"),
+        (["--shard", "0/2"], "is a report from a run with 1 shard, but this run has 2"),
         (["--shadow"], "whose goal was \"encrypted\""),
         (["--keep-backup"], "with a different --keep-backup"),
     ]

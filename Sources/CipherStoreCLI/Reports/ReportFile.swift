@@ -76,8 +76,8 @@ extension ReportHeader {
         try check(isOf: other, in: path)
         guard shards == other.shards else {
             throw CommandFailure.usage(
-                "\(path) is a report of \(other.shards) shard\(other.shards == 1 ? "" : "s"), but this run has "
-                    + "\(shards)",
+                "\(path) is a report from a run with \(other.shards) shard\(other.shards == 1 ? "" : "s"), but this run "
+                    + "has \(shards)",
                 advice: "use another file for --report, and pass this one with --resume")
         }
     }
