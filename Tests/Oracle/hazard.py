@@ -33,10 +33,10 @@ class Hazard:
     live: bytes = b""
     # Whether it may be refused: a name is not valid UTF-8, or the rows themselves are not what the schema says.
     may_be_refused: bool = False
-    # Whether rows may be missing: the encryption keeps the original, and the database is neither decrypted nor rekeyed.
-    may_lack_rows: bool = False
     # Whether a migration may: SQLite's own ALTER TABLE takes the schema for damaged.
     may_be_unalterable: bool = False
+    # Whether rows may be missing: the encryption keeps the original, and the database is neither decrypted nor rekeyed.
+    may_lack_rows: bool = False
     collations: tuple[bytes, ...] = ()
     has_target: bool = True
 

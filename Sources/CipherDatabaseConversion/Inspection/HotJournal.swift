@@ -26,10 +26,13 @@ struct HotJournal {
         }
         if let name = try JournalHeader.superJournalName(in: file) {
             let path = SystemPath.text(name.prefix { $0 != 0 })
-            if !Self.hasContent(path) {
+            // A path that cannot be examined is not known to be empty.
+            let isThere = try? Self.hasContent(path)
+            if isThere != true {
                 let (folder, name) = FileSystem.split(path)
                 let isFolderThere = (try? FileSystem.status(folder))??.isDirectory == true
-                guard !isFolderThere || Self.hasContent(FileName.sibling(name, of: paths.database)) else { return nil }
+                let isBeside = (try? Self.hasContent(FileName.sibling(name, of: paths.database))) == true
+                guard isThere == nil || !isFolderThere || isBeside else { return nil }
                 movedSuperJournal = path
             }
         }
@@ -38,7 +41,7 @@ struct HotJournal {
     }
 
     /// Returns whether SQLite would find a super-journal at the path.
-    private static func hasContent(_ path: String) -> Bool { ((try? FileSystem.size(path)) ?? 0) > 0 }
+    private static func hasContent(_ path: String) throws -> Bool { try FileSystem.size(path) ?? 0 > 0 }
 
     /// Returns the pages that SQLite restores; `nil` if the journal has no segment that SQLite can read.
     ///

@@ -123,11 +123,11 @@ struct DamagedSource {
         _ bytes: some ByteSource, _ paths: DatabasePaths, _ geometry: PageGeometry, _ notes: inout [String]
     ) throws -> (PageVersions?, SidecarFile?) {
         if let journal = try HotJournal(paths) {
-            if journal.movedSuperJournal != nil { notes.append(movedSuperJournal) }
             let versions = try journal.originalPages(pageSize: geometry.pageSize)
             if let versions, versions.pageSize == geometry.pageSize {
                 notes.append(
                     "a writer crashed and left a journal; the writer's unfinished transaction was rolled back")
+                if journal.movedSuperJournal != nil { notes.append(movedSuperJournal) }
                 return (versions, journal.file)
             }
             if versions != nil {

@@ -197,7 +197,7 @@ import Testing
     func unreadableSchemaEntry() throws {
         let fixture = try RecoveryFixture(script: "CREATE TABLE things(c)")
         var data = try Data(contentsOf: URL(filePath: fixture.path))
-        // The types in the record: text of 5 and 6 bytes, twice. The replacement makes all three values NULL.
+        // The types in the record: text of 5 and 6 bytes, twice. The replacement makes these four values NULL.
         let place = try #require(data.firstRange(of: Data([0x17, 0x19, 0x19, 0x01])))
         data.replaceSubrange(place, with: Data(repeating: 0, count: 4))
         try data.write(to: URL(filePath: fixture.path))

@@ -227,7 +227,7 @@ struct KilledDeclaredUpgradeTests {
             #expect(report.migration.event != .created, name)
             #expect(report.migration.from == SchemaVersion(version), name)
             #expect(
-                report.warnings.contains { $0.contains("there is no data to preserve") } == (rows.count == 0), name)
+                report.warnings.contains { $0.contains("there was no data to preserve") } == (rows.count == 0), name)
             if case .success(let plan) = plan { #expect(plan.schema.from == SchemaVersion(version), name) }
             #expect(try rows.missing(in: fixture.read { try UserRows($0) }) == [], name)
             #expect(try fixture.open().warnings.isEmpty, name)
