@@ -75,7 +75,7 @@ package struct SchemaMigrator {
                 Plan.Finding(
                     .warning,
                     message:
-                        "version \(recorded) is recorded, but the database has no tables, so there is no data to "
+                        "version \(recorded) is recorded, but the database has no tables, so there was no data to "
                         + "preserve"))
         }
         if let record = try recordedVersion.operation(recording: version, in: state) { plan.operations.append(record) }

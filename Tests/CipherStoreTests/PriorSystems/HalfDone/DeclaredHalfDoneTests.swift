@@ -69,7 +69,7 @@ struct DeclaredHalfDoneTests {
         #expect(report.migration.from == 23)
         #expect(
             report.warnings == [
-                "version 23 is recorded, but the database has no tables, so there is no data to preserve"
+                "version 23 is recorded, but the database has no tables, so there was no data to preserve"
             ])
         #expect(try open(folder).warnings.isEmpty)
     }
