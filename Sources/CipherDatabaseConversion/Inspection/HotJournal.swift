@@ -19,7 +19,7 @@ struct HotJournal {
     /// A transaction across several databases is committed by removing its super-journal. From then on, SQLite removes
     /// the journals that name this super-journal and does not play them back. It also does so if the super-journal was
     /// moved together with the database, because the path in the journals is absolute. The super-journal counts as moved
-    /// if a file with its name is beside the database, or if the folder at the path cannot be found.
+    /// if a file with its name is beside the database, if its folder cannot be found, or if its path cannot be examined.
     init?(_ paths: DatabasePaths) throws {
         guard let file = try SidecarFile(paths.journal), let header = try JournalHeader(file), header.isHot else {
             return nil

@@ -61,7 +61,7 @@ struct LeftoverOwner {
         guard try !state.isAdopted && state.holdsRows(leftover.name) else { return nil }
         throw StoreError(
             .migration, path: state.connection.path,
-            "an unfinished upgrade left behind the table \(leftover.name), which may belong to "
+            "the table \(leftover.name) remains from an unfinished upgrade and may belong to "
                 + tables.joined(separator: " or "),
             advice: "declare the right table, and set "
                 + tables.map { "tableVersions.\($0).leftover" }.joined(separator: " or ")
