@@ -13,7 +13,7 @@ struct ContentKind {
     let hasReadablePageSize: Bool
     /// The number of bytes at the beginning that do not look random.
     let plainStart: Int
-    /// Whether the rest looks random, or there is no rest.
+    /// Whether there are bytes after this beginning, and they look random.
     let restIsRandom: Bool
     let isText: Bool
     let isBlank: Bool

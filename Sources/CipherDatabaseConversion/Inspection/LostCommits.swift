@@ -11,8 +11,8 @@ internal import CipherSystemFiles
 /// the frames that remain cannot be distinguished from those after a damaged frame.
 package enum LostCommits {
     package static let finding =
-        "the -wal is damaged or contains transactions whose commit failed, and SQLite does not read the transactions that "
-        + "follow"
+        "the -wal contains transactions that SQLite does not read, because an earlier part of the -wal is damaged or "
+        + "because their commits failed"
 
     /// Returns whether the log of a database holds such commits.
     package static func exist(_ paths: DatabasePaths) throws -> Bool {
@@ -29,9 +29,9 @@ package enum LostCommits {
         }
         guard let first = kept.first else { return nil }
         let isPlaintext = first == path && (try? FileHeader(DatabaseFile(path: path)).isPlaintext) == true
-        return "the -wal was damaged or contained transactions whose commit failed, and SQLite did not read the "
-            + "transactions that followed: rows may be missing. Copies of the database and its -wal are kept as "
-            + "\(kept.map { SystemPath.printable($0) }.joined(separator: " and ")); "
+        return "the -wal contained transactions that SQLite did not read, because an earlier part of the -wal was "
+            + "damaged or because their commits failed: rows may be missing. Copies of the database and its -wal are "
+            + "kept as \(kept.map { SystemPath.printable($0) }.joined(separator: " and ")); "
             + "\(isPlaintext ? "they are in plaintext, so " : "")delete them once you know that nothing is missing"
     }
 

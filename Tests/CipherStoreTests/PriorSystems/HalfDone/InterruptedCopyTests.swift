@@ -300,7 +300,7 @@ struct InterruptedCopyTests {
             fixture.configuration.schema = .template(template)
         }
         let warnings = try fixture.open().warnings
-        #expect(warnings.contains { $0.contains("was not removed: the -wal is damaged") }, "\(warnings)")
+        #expect(warnings.contains { $0.contains("was not removed: the -wal contains transactions") }, "\(warnings)")
         #expect(try files() == before)
         #expect(try notes() == Self.allNotes)
     }
