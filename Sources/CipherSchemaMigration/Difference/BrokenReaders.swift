@@ -33,25 +33,25 @@ struct BrokenReaders {
         if target.facts.isWithoutRowID, !found.shape.facts.isWithoutRowID {
             return readers.map { finding($0, use, "removes") }
         }
-        let hidden = readers.compactMap { reader in
-            reader.keyColumn(in: target).flatMap { column in
-                target.isRowID(column) ? nil : finding(reader, use, "replaces with the values of \(column.name)")
-            }
+        var newKey: String?
+        if !readers.isEmpty, let key = found.shape.newRowIDs(in: target), try changesRowIDs(of: found, to: key) {
+            newKey = key.name
         }
-        guard hidden.isEmpty else { return hidden }
-        guard !readers.isEmpty, let key = found.shape.newRowIDs(in: target), let alias = found.shape.rowIDAlias,
-            let column = found.column(SQLName(key.name))
-        else { return [] }
-        let isChanged = try state.connection.value(
+        return readers.compactMap { reader in
+            let hiding = reader.keyColumn(in: target).flatMap { target.isRowID($0) ? nil : $0.name }
+            return (hiding ?? newKey).map { finding(reader, use, "replaces with the values of \($0)") }
+        }
+    }
+
+    /// Returns whether a row has another rowid once the column's values are the rowids.
+    private func changesRowIDs(of found: PresentSchema.Table, to key: ColumnState) throws -> Bool {
+        guard let alias = found.shape.rowIDAlias, let column = found.column(SQLName(key.name)) else { return false }
+        return try state.connection.value(
             Bool.self,
             """
             SELECT EXISTS (SELECT 1 FROM main.\(identifier: found.name)
             WHERE \(SQL(text: alias)) IS NOT CAST(\(SQL(text: SQL.quoted(column: column))) AS INTEGER))
-            """)
-        guard isChanged == true else { return [] }
-        return readers.map {
-            finding($0, use, "replaces with the values of \(key.name)")
-        }
+            """) == true
     }
 
     private func readers(of table: SQLName) -> [TableState] { state.tables.filter { $0.reads(table) } }

@@ -107,6 +107,22 @@ struct BrokenReaderTests {
         #expect(try fixture.launch(source(change, .withhold)).applied.isEmpty)
     }
 
+    @Test("Each of two full-text indexes that a change breaks in its own way is named", .enabled(if: hasFTS5))
+    func twoIndexes() throws {
+        let change = Change(
+            testDescription: "", table: "CREATE TABLE t(id INT PRIMARY KEY, title TEXT)",
+            index: "CREATE VIRTUAL TABLE fts USING fts4(content=\"t\", title); "
+                + "CREATE VIRTUAL TABLE other USING fts5(title, content='t', content_rowid='oid')",
+            wanted: "CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT, oid INTEGER)")
+        let report = try fixture(change).launch(source(change, .withhold))
+        #expect(
+            report.findings.map(\.message).sorted()
+                == [("fts", "id"), ("other", "oid")].map { index, column in
+                    "the virtual table \(index) finds the rows of t by rowid, which the migration replaces with the "
+                        + "values of \(column)"
+                })
+    }
+
     @Test(
         "A change that breaks a full-text index of the table's rows is refused under the policy refuse",
         arguments: changes)
