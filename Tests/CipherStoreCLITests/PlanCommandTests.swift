@@ -56,6 +56,13 @@ struct PlanCommandTests {
         }
     }
 
+    @Test("A step that calls an unregistered function is to be run in the app, or corrected")
+    func missingFunction() throws {
+        let (tool, options) = try fixture(#"["UPDATE t SET n = soundOf(n)"]"#)
+        let run = try tool.run(["plan", "--directory", tool.folder.path("")] + options)
+        #expect(run.errors.contains("and register the missing one there, or correct the step"), "\(run.errors)")
+    }
+
     @Test("plan and encrypt --shadow --config count the effect on the rows of a step that may lose some")
     func effects() throws {
         let (tool, options) = try fixture(

@@ -43,10 +43,17 @@ struct FailureReport: Encodable {
                 + "; to find out why the key does not open the file, run cipherstore diagnose with the same options"
         case .missingCollation, .missingFunction, .missingTokenizer:
             "cipherstore has no option that adds collations, functions or tokenizers; run this operation in the app, "
-                + "with the CipherStore library, and register the missing one there"
-                + (error.change.map { "; \($0.rawValue)" } ?? "")
+                + "with the CipherStore library, and register the missing one there" + rest(of: error)
         default: error.advice
         }
+    }
+
+    /// Returns what follows the advice to register an object in the app.
+    private static func rest(of error: StoreError) -> String {
+        if let registration = error.underlying?.unregistered?.advice, error.advice.hasPrefix(registration) {
+            return String(error.advice.dropFirst(registration.count))
+        }
+        return error.change.map { "; \($0.rawValue)" } ?? ""
     }
 
     private init(_ code: String, _ message: String, path: String?, advice: String, _ status: ExitStatus) {
