@@ -121,7 +121,9 @@ extension Diagnostician {
     }
 
     mutating func addHotJournal() {
-        if let path = (try? HotJournal(paths))?.movedSuperJournal {
+        if let journal = try? HotJournal(paths), let path = journal.movedSuperJournal,
+            (try? journal.hasMovedSuperJournal(paths)) == true
+        {
             let error = SidecarClaims.movedSuperJournal(path, paths)
             return diagnosis.add(.damagedPages, error.detail, error.advice)
         }

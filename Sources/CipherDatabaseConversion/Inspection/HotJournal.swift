@@ -40,6 +40,16 @@ struct HotJournal {
         self.header = header
     }
 
+    /// Returns whether the super-journal was moved and no writer is using the database.
+    ///
+    /// A running writer may find the super-journal at a path that leads elsewhere for this process, as in a container.
+    func hasMovedSuperJournal(_ paths: DatabasePaths) throws -> Bool {
+        guard movedSuperJournal != nil else { return false }
+        guard FileSystem.canWrite(paths.database) else { return true }
+        let file = try DatabaseFile(path: paths.database, access: .readWrite)
+        return try file.whileUnused { try HotJournal(paths)?.movedSuperJournal != nil } ?? false
+    }
+
     /// Returns whether SQLite would find a super-journal at the path.
     private static func hasContent(_ path: String) throws -> Bool { try FileSystem.size(path) ?? 0 > 0 }
 

@@ -30,27 +30,20 @@ package struct EncryptionUpgrade {
     ///   merged into the file, as SQLite does whenever it opens a file.
     package func run() throws -> EncryptionReport {
         try paths.checkInputs(of: provider)
-        return try options.withLockedFile(paths) { inspector, content in
-            switch content {
-            case .empty: try create()
-            case .plaintext:
-                try recoveringDamage(formats: [options.format]) {
-                    try encrypt(inspector, finishing: stamping(inspector)).report
-                } by: {
-                    try recover($0)
+        return try options.withLock(paths) {
+            try recoveringDamage(formats: [options.format]) {
+                try options.withFile(paths) { inspector, content in
+                    switch content {
+                    case .empty: try create()
+                    case .plaintext: try encrypt(inspector, finishing: stamping(inspector)).report
+                    case .opaque(let hasPlaintextHeader):
+                        try confirmEncrypted(inspector, hasPlaintextHeader: hasPlaintextHeader)
+                    }
                 }
-            case .opaque(let hasPlaintextHeader):
-                try recoveringDamage(formats: [options.format]) {
-                    try confirmEncrypted(inspector, hasPlaintextHeader: hasPlaintextHeader)
-                } by: {
-                    try recover($0)
-                }
+            } by: {
+                try $0.run(finishing: InPlaceRecovery.stamp).report
             }
         }
-    }
-
-    private func recover(_ recovery: InPlaceRecovery) throws -> EncryptionReport {
-        try recovery.run(finishing: InPlaceRecovery.stamp).report
     }
 
     /// Does everything that ``run()`` does up to the swap, discards the copy, and returns the report of ``run()`` with

@@ -18,23 +18,42 @@ extension ConversionOptions {
     package func withLockedFile<Result>(
         _ paths: DatabasePaths, _ body: (Inspector, FileContent) throws -> Result
     ) throws -> Result {
+        try withLock(paths) { try withFile(paths, body) }
+    }
+
+    /// Runs `body` under the upgrade lock.
+    ///
+    /// - Throws: Any error thrown by `body`, with SQLite's failures as ``StoreError``; ``StoreError`` if the lock could
+    ///   not be taken in time.
+    func withLock<Result>(_ paths: DatabasePaths, _ body: () throws -> Result) throws -> Result {
         try UpgradeLock.withLock(paths, timeout: upgradeTimeout, cancellation: cancellation) {
             do {
-                try Leftovers.putBackSidecars(paths)
-                let inspector = inspector(paths)
-                switch try inspector.surface() {
-                case .missing where createsMissingFile: return try body(inspector, .empty)
-                case .missing:
-                    throw StoreError.missingFile(paths.database)
-                case .staleSidecar: throw inspector.staleSidecar()
-                case .empty: return try body(inspector, .empty)
-                case .plaintext: return try body(inspector, .plaintext)
-                case .opaque(let hasPlaintextHeader):
-                    return try body(inspector, .opaque(hasPlaintextHeader: hasPlaintextHeader))
-                }
+                return try body()
             } catch let error as DatabaseError {
                 throw Inspector(paths).readFailure(error, during: .conversion)
             }
+        }
+    }
+
+    /// Inspects a file, and runs `body` with the result.
+    ///
+    /// The caller holds the upgrade lock.
+    ///
+    /// - Throws: Any error thrown by `body`; ``StoreError`` if the file is missing, or if a sidecar of another copy is
+    ///   beside it.
+    func withFile<Result>(
+        _ paths: DatabasePaths, _ body: (Inspector, FileContent) throws -> Result
+    ) throws -> Result {
+        try Leftovers.putBackSidecars(paths)
+        let inspector = inspector(paths)
+        switch try inspector.surface() {
+        case .missing where createsMissingFile: return try body(inspector, .empty)
+        case .missing: throw StoreError.missingFile(paths.database)
+        case .staleSidecar: throw inspector.staleSidecar()
+        case .empty: return try body(inspector, .empty)
+        case .plaintext: return try body(inspector, .plaintext)
+        case .opaque(let hasPlaintextHeader):
+            return try body(inspector, .opaque(hasPlaintextHeader: hasPlaintextHeader))
         }
     }
 }

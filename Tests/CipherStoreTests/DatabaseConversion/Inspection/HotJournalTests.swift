@@ -286,6 +286,52 @@ struct HotJournalTests {
         #expect(try content(folder) == commit.content)
     }
 
+    @Test("A super-journal that only a running writer can find is not taken for a moved one")
+    func superJournalOfRunningWriter() throws {
+        let commit = try committed(isEncrypted: false)
+        let folder = try TemporaryFolder()
+        try commit.half.write(to: URL(filePath: folder.path("app.db")))
+        let writer = try TestProgram.built("CipherLockHolder").start(["write", folder.path("app.db")])
+        try #require(try writer.line() == "ready")
+        try journal(of: commit, superJournal: folder.path("gone/other.db-mj1A2B3C9FF"))
+            .write(to: URL(filePath: folder.path("app.db-journal")))
+        let before = try FolderDigest(folder.url)
+        var options = ConversionOptions()
+        options.busyTimeout = .zero
+        let error = try storeError {
+            try EncryptionUpgrade(path: folder.path("app.db"), provider: TestKeys.provider(), options: options).run()
+        }
+        #expect(error?.code == .busy, "\(String(describing: error))")
+        #expect(try FolderDigest(folder.url) == before)
+        writer.kill()
+        _ = try writer.wait()
+        #expect(try storeError { try upgrade(folder) }?.code == .corrupt)
+    }
+
+    @Test(
+        "An encryption that may recover a damaged database recovers one with a damaged journal or a moved super-journal"
+    )
+    func recoveringEncryption() throws {
+        let commit = try committed(isEncrypted: false)
+        for isDamaged in [false, true] {
+            let folder = try folder(commit.half, journal: Data())
+            var journal = journal(of: commit, superJournal: folder.path("gone/other.db-mj1A2B3C9FF"))
+            if isDamaged {
+                journal = commit.journal
+                // The count of a synced journal has more records than the journal.
+                journal.replaceSubrange(8..<12, with: [0, 0, 0, 200])
+            }
+            try journal.write(to: URL(filePath: folder.path("app.db-journal")))
+            var options = ConversionOptions()
+            options.onDamage = .recover
+            let report = try EncryptionUpgrade(
+                path: folder.path("app.db"), provider: TestKeys.provider(), options: options
+            ).run()
+            #expect(report.outcome == .recovered, "\(report)")
+            #expect(report.recovery?.complete == false, "\(report)")
+        }
+    }
+
     // MARK: Of another copy
 
     @Test(
