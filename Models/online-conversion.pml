@@ -1,4 +1,4 @@
-/* The encryption while the app works (docs/ONLINE.md), as implemented in FollowingCopy and OpenEncryption.
+/* The encryption while the app is running (docs/ONLINE.md), as implemented in FollowingCopy and OpenEncryption.
  *
  * The model has a database in WAL mode, as far as the protocol depends on it: the file, the log's frames, its salts (a
  * number that never repeats), what is synced, what is backfilled, and the readers' marks. The database has two units of

@@ -11,7 +11,7 @@ struct OnlineApp {
     enum Mode: String {
         /// The database stays plaintext.
         case plaintext
-        /// The database is encrypted while the app works.
+        /// The database is encrypted while the app is running.
         case whileOpen
         /// The database is encrypted before the store opens, and the app does nothing else.
         case beforeOpening

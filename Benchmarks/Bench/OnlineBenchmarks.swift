@@ -1,6 +1,6 @@
 import Foundation
 
-/// Compares the encryption of a database while an app works with it, with the same app without encryption.
+/// Compares the encryption of a database while an app uses it, with the same app without encryption.
 ///
 /// The other baseline is the encryption before the app opens its store.
 struct OnlineBenchmarks {
@@ -66,7 +66,7 @@ struct OnlineBenchmarks {
                     name: "additional peak memory", baseline: "64 MB", unit: "MB",
                     ours: memory, theirs: memory.map { _ in 64 }, goal: 1),
                 compared(
-                    "encrypt \(messages) messages while the app works", against: "encryption before opening",
+                    "encrypt \(messages) messages while the app is running", against: "encryption before opening",
                     goal: 2, \.facts.conversion, offline, \.facts.conversion),
             ],
             "the last encryption, in seconds since the open began: " + (last?.stages.joined(separator: ", ") ?? "")

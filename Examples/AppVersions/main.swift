@@ -35,7 +35,7 @@ else {
 
 let bo = try await accounts.switch(to: "bo")
 example.tell(bo.report)
-try example.expect(bo.report.launch == .firstInstall, "another account is a first install of its own")
+try example.expect(bo.report.launch == .firstInstall, "switching to a new account counts as a first install")
 let names = try await bo.read { try $0.values(String.self, "SELECT name FROM contact") }
 try example.expect(names == ["Support"], "what the hook wrote: \(names)")
 await accounts.closeAll()

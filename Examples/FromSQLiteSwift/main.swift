@@ -72,7 +72,7 @@ for configuration in [
     example.tell(store.report)
     try example.expect(store.report.migration.from == 2, "the version")
     let found = try await store.read { db in try db.rows(User.self, "SELECT * FROM users WHERE email LIKE \("%ana%")") }
-    try example.expect(found == [ana], "the user as it was: \(found)")
+    try example.expect(found == [ana], "the user: \(found)")
 
     // The store writes the same values as SQLite.swift.
     var bo = ana

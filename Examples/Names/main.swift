@@ -8,7 +8,7 @@ import GRDBStandIn
 import StoreSupport
 import Support
 
-let example = try Example("an app with another wrapper's names in the same file")
+let example = try Example("an app that uses CipherStore and another wrapper in one source file")
 
 // The other wrapper's types.
 let theirs = (

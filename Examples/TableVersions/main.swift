@@ -25,6 +25,6 @@ example.tell(store.report)
 let rows = try await store.read {
     try $0.values(String.self, "SELECT id || ' ' || uid || ' ' || ifnull(body, '-') FROM chat")
 }
-try example.expect(rows == ["5 ana on my way", "9 bo -"], "the rows have their keys, and msg is body: \(rows)")
+try example.expect(rows == ["5 ana on my way", "9 bo -"], "the rows keep their keys; msg is renamed to body: \(rows)")
 await store.close()
 try example.end()

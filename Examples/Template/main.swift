@@ -27,7 +27,7 @@ let categories = try await store.read { db in
 }
 try example.expect(
     categories == ["home=At home", "misc=Miscellaneous", "trip=Trips", "work=Arbeit"],
-    "the user's rows win, the template's new ones are brought: \(categories)")
+    "the user's rows win, and the template's new rows are added: \(categories)")
 let record = try await store.read { try $0.value(String.self, "SELECT value FROM Records WHERE name = 'DBVersion'") }
 try example.expect(record == "3", "the app's own record: \(record ?? "none")")
 await store.close()

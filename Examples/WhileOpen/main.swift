@@ -10,7 +10,7 @@ let arguments = CommandLine.arguments.dropFirst()
 let messages = arguments.first.flatMap { Int($0) } ?? 20_000
 let recording = arguments.firstIndex(of: "--record").map { arguments[$0 + 1] }
 
-let example = try Example("encryption while the app works")
+let example = try Example("encryption while the app is running")
 let file = try example.legacy(
     "chat.db",
     """

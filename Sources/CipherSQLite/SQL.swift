@@ -234,7 +234,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
             pieces.append(
                 .refusal(
                     """
-                    an array of bytes is one blob, and is all that the list after IN holds; interpolate (list: values) \
+                    an array of bytes is one blob, so the list after IN has only one value; interpolate (list: values) \
                     for a list, or compare with = for a blob
                     """))
         }

@@ -1,7 +1,7 @@
 internal import CipherStore
 import Foundation
 
-/// An observation that runs while the app works, and must have the last rows at the end.
+/// An observation that runs while the app is running, and must have the last rows at the end.
 actor ObservedRows {
     private let store: EncryptedStore
     private var latest: [Int]?

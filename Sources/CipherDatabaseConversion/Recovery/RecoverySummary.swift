@@ -95,7 +95,7 @@ struct RecoverySummary {
         }
         if findings.missingPages > 0 {
             notes.append(
-                "the file is truncated: \(Self.counted(findings.missingPages, "page")) that its header counts "
+                "the file is truncated: \(Self.counted(findings.missingPages, "page")) counted in its header "
                     + "\(findings.missingPages == 1 ? "is" : "are") missing")
         }
         if findings.isFreeListDamaged { notes.append("the list of free pages is damaged") }

@@ -82,6 +82,6 @@ package struct TableVersionRecord {
     private static func failure(_ state: DatabaseState, _ detail: String) -> StoreError {
         StoreError(
             .recordedVersion, path: state.connection.path, detail,
-            advice: "correct the table \(table): each version must be a number of at least 0", changed: .nothing)
+            advice: "correct the table \(table): each version must be a non-negative number", changed: .nothing)
     }
 }

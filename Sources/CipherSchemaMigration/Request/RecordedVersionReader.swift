@@ -158,7 +158,7 @@ extension RecordedVersion.VersionColumn {
             guard let version = try value?.version(fractions, offset: offset, of: place, path: databasePath) else {
                 throw StoreError(
                     .recordedVersion, path: databasePath, "\(place) contains a value that is not a valid version",
-                    advice: "a version must be a whole number of at least 0 after the offset is added; if "
+                    advice: "a version must be a non-negative integer after the offset is added; if "
                         + "there is no offset, it may also be text such as 2.0.0")
             }
             highest = highest.map { max($0, version) } ?? version

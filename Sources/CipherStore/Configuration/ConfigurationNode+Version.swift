@@ -19,7 +19,7 @@ extension ConfigurationNode {
         default:
             throw mismatch("a whole number or a dotted version such as \"2.0.0\"")
         }
-        throw failure(sentence: "\(subject) must be a whole number of at least 0, or text such as \"2.0.0\"")
+        throw failure(sentence: "\(subject) must be a non-negative integer, or text such as \"2.0.0\"")
     }
 
     /// Reads a version that a database can have.

@@ -51,7 +51,7 @@ extension VersionedTable {
 }
 
 extension ConfigurationNode {
-    /// Reads the version of one table: a number of at least 0, with or without a fraction, or text that represents one.
+    /// Reads the version of one table: a non-negative number, with or without a fraction, or text that represents one.
     fileprivate func tableVersion() throws -> Double {
         let number: Double?
         switch value {
@@ -63,7 +63,7 @@ extension ConfigurationNode {
         case .boolean, .list, .dictionary, .other: number = nil
         }
         guard let number, number >= 0, number < 1e15 else {
-            throw failure(sentence: "\(subject) must be a number of at least 0, such as 1.4")
+            throw failure(sentence: "\(subject) must be a non-negative number, such as 1.4")
         }
         return number
     }

@@ -33,7 +33,7 @@ package enum ManualPage {
 
     private static let files = [
         ("DB-attempt", "the record of an upgrade in progress; if the upgrade is interrupted, the next run finishes it"),
-        ("DB-upgrade-*", "the copy that an upgrade builds (* is 16 random digits); the next run removes old copies"),
+        ("DB-upgrade-*", "the copy that an upgrade builds (*: 16 hexadecimal digits); the next run removes old copies"),
         ("DB-plaintext", "the plaintext original, kept because of --keep-backup or damage; delete it by hand"),
         ("DB-damaged", "the damaged database that a recovery replaced"),
         ("DB-wal, DB-shm, DB-journal", "SQLite's own files; copy and move them together with DB"),

@@ -108,7 +108,7 @@ struct ConfigurationSyntaxTests {
             ("<integer>1</integer>", "<integer>1</integer>", "encryption.enabled must be true or false, not a who"),
             ("<real>1.0</real>", "<false/>", nil),
             ("<real>1.5</real>", "<false/>", "dbVersion must be a whole number or a dotted version"),
-            ("<string>1,0</string>", "<true/>", "dbVersion must be a whole number of at least 0, or"),
+            ("<string>1,0</string>", "<true/>", "dbVersion must be a non-negative integer, or"),
             ("<date>2020-01-01T00:00:00Z</date>", "<true/>", "dbVersion must be a whole number or a dotted version"),
         ] as [(String, String, String?)])
     func propertyListTypes(version: String, enabled: String, expected: String?) throws {

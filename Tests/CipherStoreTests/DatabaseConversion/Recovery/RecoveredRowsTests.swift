@@ -217,7 +217,7 @@ import Testing
         try data.write(to: URL(filePath: fixture.path))
         let report = try fixture.recover()
         #expect(!report.complete && report.tables.map(\.rows) == [1], "\(report)")
-        #expect(report.notes.contains { $0.contains("2 pages that its header counts are missing") }, "\(report)")
+        #expect(report.notes.contains { $0.contains("2 pages counted in its header are missing") }, "\(report)")
         // The count is not valid if the change counter differs.
         data[27] &+= 1
         try data.write(to: URL(filePath: fixture.path))

@@ -148,7 +148,7 @@ struct SchemaSourceSectionTests {
         ])
     func badVersions(text: String) throws {
         let detail = try detail(#""tableVersions": { "t": { "version": \#(text), "sql": "CREATE TABLE t(a)" } }"#)
-        #expect(detail?.hasPrefix("tableVersions.t.version must be a number of at least 0") == true, "\(detail ?? "")")
+        #expect(detail?.hasPrefix("tableVersions.t.version must be a non-negative number") == true, "\(detail ?? "")")
     }
 
     @Test(
