@@ -19,6 +19,8 @@ struct PayloadReader<Source: PageSource>: ~Copyable {
     /// The page that prevents a payload from being read: it is missing, damaged or claimed by something else.
     struct Loss: Error {
         let page: UInt32
+        /// Whether the only fault is that the last page names a next page.
+        var isContinued = false
     }
 
     /// A complete payload.
@@ -32,19 +34,21 @@ struct PayloadReader<Source: PageSource>: ~Copyable {
 
     /// Lends the complete payload of a cell to `body`.
     ///
-    /// - Parameter claims: Whether the cell claims its overflow pages from now on.
+    /// - Parameters:
+    ///   - claims: Whether the cell claims its overflow pages from now on.
+    ///   - mayContinue: Whether the last page may name a next page, which SQLite ignores.
     /// - Throws: ``Loss``; any error thrown by the source or by `body`.
     mutating func read<Result>(
-        _ cell: TreeCell, claims: Bool = true, _ body: (Payload) throws -> Result
+        _ cell: TreeCell, claims: Bool = true, mayContinue: Bool = false, _ body: (Payload) throws -> Result
     ) throws -> Result {
         let owners = owners
         var claimed: [UInt32] = []
         defer { if !claims { owners.release(claimed) } }
-        return try read(cell, claimed: &claimed, body)
+        return try read(cell, claimed: &claimed, mayContinue: mayContinue, body)
     }
 
     private mutating func read<Result>(
-        _ cell: TreeCell, claimed: inout [UInt32], _ body: (Payload) throws -> Result
+        _ cell: TreeCell, claimed: inout [UInt32], mayContinue: Bool, _ body: (Payload) throws -> Result
     ) throws -> Result {
         chain.removeAll(keepingCapacity: true)
         guard cell.local.count < cell.length else { return try body(Payload(bytes: cell.local, empty: nil)) }
@@ -66,7 +70,9 @@ struct PayloadReader<Source: PageSource>: ~Copyable {
                 memory.append(contentsOf: page.bytes.part(4, count))
                 left -= count
                 let following = page.bytes.big32(0)
-                guard (following == 0) == (left == 0) else { throw Loss(page: next) }
+                guard (following == 0) == (left == 0) || mayContinue && left == 0 else {
+                    throw Loss(page: next, isContinued: left == 0)
+                }
                 next = following
             }
         } catch {

@@ -47,6 +47,7 @@ package struct DatabaseReading<Source: PageSource> {
         try run.claimFreePages()
         try run.readOrphans()
         try run.readFreePages()
+        try run.readContinued()
         return run.findings
     }
 }
@@ -72,6 +73,10 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
     }
 
     private(set) var strays: [Stray] = []
+    /// The cells of tables whose last overflow page names a next page.
+    ///
+    /// Either this number is wrong, or the cell names the wrong overflow page, which may belong to another row.
+    private var continued: [(table: Int, page: UInt32, index: Int)] = []
     /// The number of rows found in each table.
     private var rows: [Int]
     /// The storage classes found in the columns of each table.
@@ -182,9 +187,24 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
         }
     }
 
+    /// Passes the rows whose last overflow page names a next page to the sink, unless another row has claimed a page.
+    mutating func readContinued() throws {
+        for (table, page, index) in continued {
+            try reading.checkpoint()
+            guard let content = try content(page), let cell = content.cells.first(where: { $0.index == index }) else {
+                continue
+            }
+            defer { content.keep() }
+            try hand(cell, content, .table(table), mayContinue: true)
+        }
+    }
+
     /// Passes a row to the sink, or records that it is lost.
+    ///
+    /// - Parameter mayContinue: Whether the row's last overflow page may name a next page.
     mutating func hand(
-        _ cell: TreeCell, _ content: borrowing PageContent, _ destination: ReadRow.Destination
+        _ cell: TreeCell, _ content: borrowing PageContent, _ destination: ReadRow.Destination,
+        mayContinue: Bool = false
     ) throws {
         let (reading, sink, isWhole) = (reading, sink, content.isWhole)
         let rowid = content.tree.kind.isTable ? cell.rowid : nil
@@ -194,7 +214,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
             var claims = true
             if case .apart(.deleted, _) = destination { claims = false }
             // The overflow pages of a deleted row may now belong to another row.
-            try payloads.read(cell, claims: claims) { payload in
+            try payloads.read(cell, claims: claims, mayContinue: mayContinue) { payload in
                 let values = try RecordReader.values(payload.bytes, page: cell.page)
                 var checked = reading.checked(destination, values, isWhole: isWhole)
                 if let empty = payload.empty, Self.isLost(values, payload.bytes, from: empty.start) {
@@ -212,7 +232,12 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
             }
             if let emptied { note(lost: emptied, destination) }
         } catch let loss as PayloadReader<Source>.Loss {
-            note(lost: loss.page, destination)
+            if loss.isContinued, case .table(let number) = destination {
+                findings.tables[number].lostPages.insert(loss.page)
+                continued.append((number, cell.page, cell.index))
+            } else {
+                note(lost: loss.page, destination)
+            }
         } catch let damage as DamagedPage {
             note(lost: damage.page, destination)
         }

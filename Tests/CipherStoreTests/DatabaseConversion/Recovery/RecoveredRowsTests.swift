@@ -58,6 +58,69 @@ import Testing
         #expect(apart.count == 1 && apart[0].contains(String(format: "row %032d", first)), "\(apart)")
     }
 
+    /// A database with long rows, and the overflow pages of each row in order.
+    private func longRows() throws -> (fixture: RecoveryFixture, chains: [Int: [UInt32]]) {
+        let fixture = try RecoveryFixture(
+            script: """
+                CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT);
+                INSERT INTO t SELECT column1, replace(hex(zeroblob(column2)), '0', 'x')
+                    FROM (VALUES (1, 600), (2, 1800), (3, 600));
+                """)
+        let data = try Data(contentsOf: URL(filePath: fixture.path))
+        func next(_ page: UInt32) -> UInt32 {
+            data[(Int(page - 1) * 1024)..<(Int(page - 1) * 1024 + 4)].reduce(0) { $0 << 8 | UInt32($1) }
+        }
+        var chains: [Int: [UInt32]] = [:]
+        for (key, pages) in fixture.places.pages {
+            let chain = pages.intersection(fixture.places.overflow)
+            var page = try #require(chain.first { page in !chain.contains { next($0) == page } })
+            chains[try #require(Int(key.key)), default: []].append(page)
+            while next(page) != 0 {
+                page = next(page)
+                chains[try #require(Int(key.key)), default: []].append(page)
+            }
+        }
+        try #require(chains.mapValues(\.count) == [1: 1, 2: 3, 3: 1])
+        return (fixture, chains)
+    }
+
+    /// Overwrites the last occurrence of a page number on a page, or the first bytes of the page.
+    private func write(_ number: UInt32, over old: UInt32?, on page: UInt32, of fixture: RecoveryFixture) throws {
+        func bytes(_ number: UInt32) -> Data {
+            Data((0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) })
+        }
+        var data = try Data(contentsOf: URL(filePath: fixture.path))
+        let extent = (Int(page - 1) * 1024)..<(Int(page) * 1024)
+        let place =
+            try old.map { try #require(data.range(of: bytes($0), options: .backwards, in: extent)) }
+            ?? extent.lowerBound..<(extent.lowerBound + 4)
+        data.replaceSubrange(place, with: bytes(number))
+        try data.write(to: URL(filePath: fixture.path))
+    }
+
+    @Test("A row whose last overflow page names a next page is recovered, and the page is reported", arguments: [1, 2])
+    func continuedChain(row: Int) throws {
+        let (fixture, chains) = try longRows()
+        let last = try #require(chains[row]?.last)
+        // The page of another row, or one that does not exist.
+        try write(row == 1 ? try #require(chains[3]?.first) : 900, over: nil, on: last, of: fixture)
+        let report = try fixture.recover()
+        #expect(report.tables.map(\.rows) == [3] && report.tables[0].lostPages == [Int(last)], "\(report)")
+        #expect(try fixture.recovered() == fixture.places.rows)
+    }
+
+    @Test("A row that leads to the overflow pages of a longer row takes none of them")
+    func foreignChain() throws {
+        let (fixture, chains) = try longRows()
+        let (own, foreign) = (try #require(chains[1]?.first), try #require(chains[2]?.first))
+        let leaf = try #require(
+            fixture.places.pages.first { $0.key.key == "1" }?.value.subtracting(fixture.places.overflow).max())
+        try write(foreign, over: own, on: leaf, of: fixture)
+        let report = try fixture.recover()
+        #expect(report.tables.map(\.rows) == [2] && !report.complete, "\(report)")
+        #expect(try fixture.recovered() == fixture.places.rows.filter { $0.key.key != "1" })
+    }
+
     @Test("Duplicates under a UNIQUE index are all kept, and the index is named")
     func duplicates() throws {
         let fixture = try RecoveryFixture(
