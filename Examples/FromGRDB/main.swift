@@ -1,5 +1,5 @@
-// An app on GRDB moves to a store. Its migrations continue where the file is, and its rows, dates, UUIDs, JSON and sort
-// order of names stay the same. The file is as GRDB 7.8 writes it.
+// An app on GRDB moves to a store. Its migrations continue where they left off, and its rows, dates, UUIDs, JSON and
+// sort order of names stay the same. The file is as GRDB 7.8 writes it.
 
 import AppSQLite
 import CipherStore

@@ -1,5 +1,5 @@
-// The notes app of Notes on GRDB, without encryption. It is not a target of this package, because GRDB is not fetched.
-// Only its lines are counted; it was built and run once with GRDB 7.8.
+// The same notes app as in Notes, but on GRDB, without encryption. It is not a target of this package, because GRDB is
+// not fetched. Only its lines are counted; it was built and run once with GRDB 7.8.
 
 import Foundation
 import GRDB

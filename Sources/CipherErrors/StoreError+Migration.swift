@@ -30,7 +30,7 @@ extension StoreError {
             advice: "rename one of the two objects", changed: .nothing)
     }
 
-    /// Creates the error for a step of the app that left the database in a state that matches no point of the step.
+    /// Creates the error for a step of the app that left the database in none of the step's intermediate states.
     package static func halfDone(_ path: String?, _ detail: String) -> StoreError {
         StoreError(.migration, path: path, detail, advice: "repair the database by hand", changed: .nothing)
     }

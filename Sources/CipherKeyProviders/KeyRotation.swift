@@ -59,8 +59,9 @@ extension KeyProvider where Self == KeyRotation {
     ///   - old: The provider of the key that databases may still have; it throws `keyUnavailable` after that key has
     ///     been dropped.
     ///   - new: The provider of the key that databases should have.
-    ///   - whenDone: A closure that receives the path of a database that has the new key durably. It may drop the old
-    ///     key, unless another file needs it, such as an earlier backup. Called at each opening that finds or changes an encrypted database, until `old` throws `keyUnavailable`.
+    ///   - whenDone: A closure that receives the path of a database that is durably encrypted with the new key. It may
+    ///     drop the old key, unless another file needs it, such as an earlier backup. Called at each opening that
+    ///     finds or changes an encrypted database, until `old` throws `keyUnavailable`.
     public static func rotation(
         from old: any KeyProvider, to new: any KeyProvider,
         whenDone: @escaping @Sendable (_ database: String) throws -> Void = { _ in }

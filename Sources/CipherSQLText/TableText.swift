@@ -44,7 +44,7 @@ package struct TableText: Sendable, Equatable {
             }
         }
 
-        /// Returns the item without a constraint that two keywords begin, such as NOT NULL or PRIMARY KEY.
+        /// Returns the item without a constraint that begins with these two keywords, such as NOT NULL or PRIMARY KEY.
         package func removing(_ first: String, _ second: String) -> Item {
             let all = SQLTokens(text)
             var removed: [Int: String] = [:]

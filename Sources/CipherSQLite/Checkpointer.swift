@@ -8,7 +8,7 @@ internal import CCipherEngine
 /// writer holds the write lock while another connection checkpoints, because SQLite does not let a connection in a
 /// transaction checkpoint. Source: SQLite, "Write-Ahead Logging", "The WAL-Reset Bug": versions 3.7.0 to 3.51.2.
 package final class Checkpointer {
-    /// The number of frames in the log from which on a commit is followed by a checkpoint, as in SQLite's default.
+    /// The minimum number of frames in the log for a commit to be followed by a checkpoint, as in SQLite's default.
     private static let frames = 1_000
 
     private unowned let writer: Connection
@@ -124,7 +124,7 @@ package final class Checkpointer {
 }
 
 extension Connection {
-    /// Makes ``checkpointer`` write the log into the file instead of SQLite.
+    /// Makes ``checkpointer`` rather than SQLite write the log into the file.
     ///
     /// - Parameter open: Opens another connection to the same file, which does not wait for locks; called when that
     ///   connection is first needed.

@@ -78,7 +78,7 @@ extension Connection {
         try withinSteps { try readSchema() }
     }
 
-    /// Reads an untrusted schema, for which SQLite's time grows with the square of the number of entries.
+    /// Reads an untrusted schema, for which SQLite's running time grows with the square of the number of entries.
     ///
     /// - Returns: `false` if there are more than `entries` entries.
     package func proveReadable(entries: Int) throws -> Bool {

@@ -25,7 +25,7 @@ extension Connection {
         }
     }
 
-    /// Runs `body` and ends it if it takes more steps than walks through all rows of an undamaged file can need.
+    /// Runs `body` and ends it if it takes more steps than walking through all rows of an undamaged file can need.
     ///
     /// Rows that the transaction has added are included, although they may not be in the file yet.
     ///

@@ -40,8 +40,8 @@ extension Connection {
 
     /// Throws if the work for which the connection was lent was canceled.
     ///
-    /// Call this method in closures that work for a long time between two statements. A running statement ends by
-    /// itself, and `Task.isCancelled` is of no use inside a closure, which runs outside the task. If the work cannot be
+    /// Call this method in closures that work for a long time between two statements. A running statement is stopped
+    /// anyway, and `Task.isCancelled` is of no use inside a closure, which runs outside the task. If the work cannot be
     /// canceled, as in the hooks and steps of an opening, the method never throws.
     ///
     /// - Throws: `CancellationError` if the work was canceled; ``DatabaseError`` with `SQLITE_MISUSE` outside the

@@ -1,7 +1,7 @@
 internal import CCipherEngine
 
 extension Connection {
-    /// Runs one statement to its end and ignores its rows.
+    /// Runs one statement to completion and ignores its rows.
     ///
     /// - Throws: ``DatabaseError``.
     public func execute(_ sql: SQL) throws {
@@ -122,7 +122,7 @@ extension Connection {
         record(statement)
         defer {
             statement.reset()
-            // A statement that was compiled again may read and write something other than was recorded. Pragmas are not
+            // A statement that was compiled again may read and write something that was not recorded. Pragmas are not
             // cached, because the schema is queried table by table, which would push everything else out of the cache.
             if recordLateAccess(statement), isKept, !statement.isPragma {
                 if isLent { lentCache.put(statement) } else { cache.put(statement) }

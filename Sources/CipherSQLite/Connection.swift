@@ -78,7 +78,7 @@ public final class Connection {
     var tellsOfSchemaChanges = false
     /// The tables that the last compiled statement reads and writes, if the connection is lent.
     var compiledAccess: StatementAccess?
-    /// The tables that the statements compiled by SQLite while a statement ran read and write: that statement again,
+    /// The tables read and written by the statements that SQLite compiled while a statement ran: that statement again,
     /// after a schema change, or a statement of a module.
     @exclusivity(unchecked) var lateAccess: StatementAccess?
     /// The tables that were read and written, while this is recorded.

@@ -95,7 +95,7 @@ package struct ConnectionProfile {
     /// The profile for a database of this process's own, such as a scratch database.
     package static var scratch: Self { Self(.create, .own, .everywhere, isDefensive: false) }
 
-    /// The profile for opening a file for purposes other than its rows: its key, its journal, its journal mode.
+    /// The profile for opening a file to access something other than its rows: its key, its journal, its journal mode.
     package static func plain(_ mode: Connection.Mode) -> Self { Self(mode, .own, .asBuilt, isDefensive: false) }
 
     private init(

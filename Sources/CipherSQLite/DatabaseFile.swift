@@ -116,7 +116,7 @@ package final class DatabaseFile {
     /// it.
     ///
     /// - Parameter timeout: How long to wait for other connections.
-    /// - Returns: The result of `body`; `nil` if the file was in use all the time, so that `body` did not run.
+    /// - Returns: The result of `body`; `nil` if the file was in use the whole time, so that `body` did not run.
     package func whileUnused<Result>(timeout: Duration = .zero, _ body: () throws -> Result) rethrows -> Result? {
         guard lock([SQLITE_LOCK_SHARED, SQLITE_LOCK_EXCLUSIVE], timeout: timeout, lettingGo: true) else { return nil }
         defer { unlock() }

@@ -29,7 +29,7 @@ public struct Engine: Sendable {
     package var readsLogWithoutIndex: Bool { sqliteVersionNumber >= 3_022_000 }
     /// Whether SQLite reports a table of which a query reads no column; engines before SQLite 3.19 do not.
     package var tellsOfCountedTables: Bool { sqliteVersionNumber >= 3_019_000 }
-    /// Whether `PRAGMA integrity_check` certainly checks the order of the rows of WITHOUT ROWID tables.
+    /// Whether `PRAGMA integrity_check` is certain to check the order of the rows of WITHOUT ROWID tables.
     package var checksKeyOrder: Bool { sqliteVersionNumber >= 3_041_000 }
     package var hasUpsert: Bool { sqliteVersionNumber >= 3_024_000 }
     /// Whether a single table can be checked.

@@ -1,7 +1,7 @@
 internal import CCipherEngine
 
 /// Interrupts the running statement of a connection from any thread.
-// Unchecked, and safe between threads: `sqlite3_interrupt` may be called from any thread while the connection is open,
+// Unchecked, but thread-safe: `sqlite3_interrupt` may be called from any thread while the connection is open,
 // which the owner ensures.
 package struct Interrupter: @unchecked Sendable {
     fileprivate let handle: OpaquePointer

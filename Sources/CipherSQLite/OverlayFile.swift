@@ -32,7 +32,7 @@ final class OverlayBudget {
 
 /// A file whose changes stay in memory.
 ///
-/// Unchanged bytes are read from the underlying file, which is never written.
+/// Unchanged bytes are read from the underlying file, which is never written to.
 final class OverlayFile: LayeredFile {
     private static let blockSize = 4096
 

@@ -69,7 +69,7 @@ package final class Statement {
         isPragma = bytes.starts(with: "PRAGMA ".utf8)
     }
 
-    /// The SQL as text for people.
+    /// The SQL as text for people to read.
     package var sql: String { String(decoding: bytes, as: UTF8.self) }
 
     /// Compiles the first statement of a script and returns it with the rest of the script; `nil` if no statement is
@@ -175,7 +175,7 @@ package final class Statement {
         }
     }
 
-    /// Runs a writing statement to its end, after a caller read its first row.
+    /// Runs the statement to completion if it writes, after a caller has read its first row.
     ///
     /// Outside a transaction, the statement is committed at its end. A failed commit becomes an error only here,
     /// because the result of `sqlite3_reset` is not used.

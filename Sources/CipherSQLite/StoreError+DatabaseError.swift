@@ -190,7 +190,7 @@ private enum FailureCause {
             .permission(path, detail, .writeWithFolder, changed: .nothing, underlying: error)
         case .inputOutput: .disk(path, detail, changed: .nothing, underlying: error)
         case .damaged, .newerSchema: failure(.corrupt, StoreError.damageAdvice)
-        // A migration also compares rows of two tables, whose number of steps depends on SQLite's choice of indexes.
+        // A migration also compares rows of two tables, and the step count depends on SQLite's choice of indexes.
         case .beyondSteps:
             failure(
                 .corrupt,

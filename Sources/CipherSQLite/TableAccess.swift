@@ -35,7 +35,7 @@ package struct TableAccess: Sendable, Equatable {
 
     package init() {}
 
-    /// Creates the access to all columns of some tables.
+    /// Creates a record of access to all columns of some tables.
     package init(tables: [String]) {
         for table in tables { add(table, .all) }
     }
@@ -90,8 +90,8 @@ struct StatementAccess {
             let column = second ?? ""
             reads.add(first, column.isEmpty ? .all : .some([TableAccess.folded(column)]))
         case SQLITE_UPDATE:
-            // The conflict clause of a trigger's UPDATE is not reported, and REPLACE removes rows. An update by a name
-            // of the rowid changes a column that is an alias for it.
+            // The conflict clause of a trigger's UPDATE is not reported, and REPLACE removes rows. Updating the rowid
+            // under one of its own names also changes a column that is an alias for it.
             let column = TableAccess.folded(second ?? "rowid")
             writes.add(first, isOfTrigger || column == "rowid" ? .all : .some([column]))
             changeSchema(first)

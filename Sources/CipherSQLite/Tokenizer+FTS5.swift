@@ -58,7 +58,7 @@ private final class TableTokenizer {
                             Int32(clamping: $0.count), Int32(token.range.lowerBound), Int32(token.range.upperBound))
                     }
                 }
-                // FTS5 may request no more tokens.
+                // FTS5 may not need any more tokens.
                 guard result == SQLITE_OK else { return result == SQLITE_DONE ? SQLITE_OK : result }
             }
             return SQLITE_OK

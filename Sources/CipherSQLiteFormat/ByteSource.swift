@@ -32,7 +32,7 @@ extension ByteSource {
     }
 }
 
-/// Bytes in memory that are not moved as long as they are read.
+/// Bytes in memory that are not moved while they are being read.
 package struct MemoryBytes: ByteSource {
     @usableFromInline let bytes: UnsafeRawBufferPointer
 

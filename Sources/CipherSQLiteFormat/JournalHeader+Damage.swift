@@ -2,12 +2,12 @@ extension JournalHeader {
     /// Returns whether a page of the database has the same content as its record in the journal.
     ///
     /// The checksum covers only every 200th byte. Therefore it may be correct although a power loss has left zeros in
-    /// the place of a part of the record.
+    /// place of a part of the record.
     package typealias Comparison = (
         _ page: UInt32, _ record: UnsafeRawBufferPointer, _ present: UnsafeRawBufferPointer
     ) throws -> Bool
 
-    /// Returns whether a record has the content of a page, except for zeros in the place of a part of the record.
+    /// Returns whether a record has the content of a page, except for zeros in place of a part of the record.
     ///
     /// If the page has not been changed, such a record has a correct checksum only if its checksum is that of the page.
     package static func isSame(_ record: UnsafeRawBufferPointer, _ present: UnsafeRawBufferPointer) -> Bool {
@@ -18,7 +18,7 @@ extension JournalHeader {
     /// Returns whether SQLite would not restore all pages that the journal's transaction changed, so that they are mixed
     /// with pages of the unfinished transaction.
     ///
-    /// A broken or missing record alone is no damage: if the power fails while the journal is being synced, such a
+    /// A broken or missing record alone is not damage: if the power fails while the journal is being synced, such a
     /// record remains, and no page of its segment has been changed in the database yet. SQLite changes a page only after
     /// the page's segment has been synced, and page 1 only at the commit, after all segments have been synced. A segment
     /// that has not been synced has a header without the magic number.

@@ -11,8 +11,8 @@ package struct JournalHeader {
     /// journal.
     package var isHot: Bool { hasMagic || isMarked && pageSize.isPageSize && isSectorSize }
     private let hasMagic: Bool
-    /// Whether the first byte is not zero, although this is not the beginning of a magic number that a power loss has
-    /// left.
+    /// Whether the first byte is not zero, and the bytes are not the beginning of a magic number that a power loss
+    /// cut short.
     private let isMarked: Bool
     /// The size of the database before the transaction, in pages.
     package let initialPages: UInt32

@@ -1,6 +1,6 @@
 /// The parts into which a table's b-tree is divided, each of which can be walked independently.
 ///
-/// A part is the subtree of one of the lowest interior pages, with some hundred leaves; a small table is one part. All
+/// A part is the subtree of one of the lowest interior pages, with a few hundred leaves; a small table is one part. All
 /// interior pages above the parts are read and checked: their rowids ascend and are within those of the pages above.
 package struct TableParts {
     /// A subtree.

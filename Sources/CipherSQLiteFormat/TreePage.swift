@@ -132,7 +132,7 @@ package struct TreePage {
         self.cellCount = cellCount
     }
 
-    /// The number of cells with which the page has no other bytes in its cell content area than cells, free blocks and
+    /// The number of cells with which the page's cell content area contains nothing but cells, free blocks and
     /// fragments; `nil` if there is no such number.
     private var fillingCellCount: Int? {
         let header = pointers - (kind.isLeaf ? 8 : 12)
@@ -164,7 +164,7 @@ package struct TreeCell {
     /// The cell's page, and the cell's position on the page.
     package let page: UInt32
     package let index: Int
-    /// The child with lesser keys, on an interior page; otherwise 0.
+    /// The child with smaller keys, on an interior page; otherwise 0.
     package let child: UInt32
     /// The row's rowid; 0 in an index.
     package let rowid: Int64

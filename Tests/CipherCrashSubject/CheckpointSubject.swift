@@ -69,7 +69,7 @@ enum CheckpointSubject {
 
     private static func write(_ row: String, fillsLog: Bool, _ db: Connection) throws {
         try db.execute("INSERT INTO t VALUES (\(row))")
-        // At a thousand pages, SQLite and a store checkpoint automatically.
+        // SQLite checkpoints automatically at a thousand pages, and so does a store.
         if fillsLog { try db.execute("UPDATE filler SET body = randomblob(4200000) WHERE rowid = 1") }
     }
 
@@ -78,7 +78,7 @@ enum CheckpointSubject {
     /// Returns the acknowledged rows.
     private static func storeRows(_ folder: String, _ way: Way, _ runs: Int, _ other: Other) throws -> [String] {
         let store = try open(folder)
-        // Opens the connection that checkpoints, so that the header it reads now has not changed.
+        // Opens the connection that checkpoints, so that the header that it reads here is still unchanged.
         try store.checkpointBlocking()
         hooked = other
         defer { hooked = nil }
@@ -158,7 +158,7 @@ enum CheckpointSubject {
                     if begun == nil { try insert() } else { try commit() }
                 }
             } catch {
-                // A callback of C cannot throw.
+                // A C callback cannot throw.
                 print(error)
                 exit(70)
             }

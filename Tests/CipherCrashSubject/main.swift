@@ -70,7 +70,7 @@ enum Subject {
         withExtendedLifetime(connection) { _exit(0) }
     }
 
-    /// Overwrites the first page of a table, of which the log contains nothing.
+    /// Overwrites the first page of a table that has no pages in the log.
     private static func damage(_ table: String, _ connection: Connection, _ path: String) throws {
         let root = try connection.value(Int.self, "SELECT rootpage FROM sqlite_master WHERE name = \(table)") ?? 0
         let size = try connection.pageSize
@@ -197,7 +197,7 @@ enum Subject {
 
     /// Returns whether the overwritten page still exists.
     ///
-    /// Uses a separate connection, from which nothing else is expected.
+    /// Uses a separate connection for this alone.
     private static func isDamaged(_ path: String, _ key: CipherKey?) throws -> Bool {
         let connection = try Connection(path: path, mode: .readOnly)
         defer { connection.close() }

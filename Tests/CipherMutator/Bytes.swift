@@ -18,7 +18,7 @@ extension [UInt8] {
         for index in 0..<4 { self[offset + index] = UInt8(truncatingIfNeeded: value >> (24 - 8 * UInt32(index))) }
     }
 
-    /// Changes, doubles, removes or swaps a few bytes anywhere.
+    /// Changes, duplicates, removes or swaps a few bytes anywhere.
     mutating func scramble(_ random: inout Random) {
         guard !isEmpty else { return append(random.byte()) }
         let place = random.below(count)

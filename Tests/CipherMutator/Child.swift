@@ -5,7 +5,7 @@ struct Child {
     /// The standard output.
     let output: String
     let errors: String
-    /// The exit status; 128 and more for a signal, 137 for a run that did not end in time.
+    /// The exit status; 128 or more for a signal, 137 for a run that did not end in time.
     let status: Int32
 
     /// This program.
@@ -50,7 +50,7 @@ struct Child {
     }
 }
 
-/// Writes a line at once, so that it is written when this process is killed.
+/// Writes a line immediately, so that it is not lost if this process is killed.
 func tell(_ line: String) {
     FileHandle.standardOutput.write(Data((line + "\n").utf8))
 }

@@ -100,7 +100,7 @@ struct FileTrial {
         return try folder.names.first { !known.contains($0) }.map { "a file was left beside the database: \($0)" }
     }
 
-    /// A file that is larger than a damaged file can be was written to by mistake.
+    /// If a file is larger than a damaged file can be, it was written to by mistake.
     private static func growth(_ folder: TemporaryFolder, since aside: TemporaryFolder) throws -> String? {
         let most = try max(1 << 24, 2 * size(aside.url))
         let found = try size(folder.url)

@@ -15,7 +15,7 @@ struct Fuzzing {
         for name in SeedDatabases.names { try SeedDatabases.write(name, to: seeds.path("\(name).db")) }
     }
 
-    /// Runs the trials from a number on, until the time is over or the given number of trials is done.
+    /// Runs the trials from a number on, until the time is up or the given number of trials is done.
     ///
     /// - Parameter step: The distance to the number of the next trial, if several processes share the numbers.
     mutating func run(from first: UInt64, step: UInt64, count: Int?, seconds: Int) throws {
@@ -66,7 +66,7 @@ struct Fuzzing {
         }
     }
 
-    /// Reads damaged databases in separate processes until the time is over, and finds the trial that ends a process.
+    /// Reads damaged databases in separate processes until the time is up, and finds the trial that ends a process.
     mutating func readInProcesses(from first: UInt64, step: UInt64, seconds: Int) throws {
         let end = Date().addingTimeInterval(Double(seconds))
         let part: UInt64 = 256

@@ -18,7 +18,7 @@ struct Random: RandomNumberGenerator {
         return mixed ^ (mixed >> 31)
     }
 
-    /// Returns a number from 0 to below `bound`, which is not 0.
+    /// Returns a number from 0 up to but not including `bound`, which is not 0.
     mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &self) }
 
     mutating func oneIn(_ count: Int) -> Bool { below(count) == 0 }

@@ -42,7 +42,7 @@ struct RecoveryTrials {
     private var others: [DamagePattern: Count] = [:]
     private(set) var faults = 0
 
-    /// - Parameter shell: The shell whose `.recover` is compared; `nil` for the one of `Scripts/engine`, or the
+    /// - Parameter shell: The shell whose `.recover` is compared; `nil` for the one from `Scripts/engine`, or the
     ///   system's.
     init(shell: String?) throws {
         folder = try TemporaryFolder(inMemory: true)

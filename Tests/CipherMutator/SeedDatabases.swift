@@ -2,7 +2,7 @@ internal import CipherSQLite
 import CipherTestSupport
 import Foundation
 
-/// The small databases that are damaged, each with another part of the file format.
+/// The small databases that are damaged, each with a different part of the file format.
 enum SeedDatabases {
     static let names = [
         "rollback", "log", "journal", "search", "keyed", "utf16", "vacuumed", "overflow",

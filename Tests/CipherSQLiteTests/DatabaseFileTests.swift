@@ -45,7 +45,7 @@ struct DatabaseFileTests {
                 _ = try DatabaseFile(path: path, access: access).read(at: 0, count: 100)
             }
             await #expect(processExitsWith: .exitCode(5)) { exit(try Self.codeOfWrite()) }
-            // The same question must have the other answer here; otherwise the test would show nothing.
+            // The same question must get the opposite answer here; otherwise the test would show nothing.
             try db.execute("COMMIT")
             await #expect(processExitsWith: .success) { exit(try Self.codeOfWrite()) }
         }

@@ -28,7 +28,7 @@ struct FileLayerTests {
     }
 }
 
-/// A database file whose size query fails from some moment on.
+/// A database file whose size query fails from some point on.
 private final class FileWithoutSize: LayeredFile {
     private let handle: FileHandle
     private let file: DescriptorFile

@@ -149,7 +149,7 @@ struct RawHandleTests {
         }
     }
 
-    @Test("No raw handle is available after the transaction or the connection is over")
+    @Test("No raw handle is available once the transaction has ended or the connection is closed")
     func over() throws {
         var leaked: Connection?
         try write { leaked = $0 }

@@ -34,7 +34,7 @@ struct ValueTests {
         #expect(type == value.typeName)
     }
 
-    @Test("A value that is not a number is stored as NULL")
+    @Test("A value that is NaN is stored as NULL")
     func notANumber() throws {
         let db = try fixture.open()
         #expect(try db.value(Value.self, "SELECT \(Double.nan)") == .null)
@@ -68,7 +68,7 @@ struct ValueTests {
         }
     }
 
-    @Test("A value of text that is not valid UTF-8 keeps its bytes as a blob")
+    @Test("A text value that is not valid UTF-8 keeps its bytes as a blob")
     func invalidText() throws {
         let db = try fixture.open()
         try db.execute("CREATE TABLE t(v)")
@@ -77,7 +77,7 @@ struct ValueTests {
         #expect(try db.value(String.self, "SELECT v FROM t") == "a\u{fffd}b")
     }
 
-    @Test("A value of text in a UTF-16 database has UTF-8 bytes, whichever way it was read before")
+    @Test("A text value in a UTF-16 database has UTF-8 bytes, whichever way it was read before")
     func bytesOfUTF16() throws {
         let db = try fixture.open()
         try db.execute("PRAGMA encoding = 'UTF-16'")

@@ -61,7 +61,7 @@ struct OnlineTrial {
     /// What an app does besides reading and writing.
     private func disturb(_ host: StoreHost, _ random: inout SeededRandom) {
         var words = ["pause", "continue", "continue", "hurry", "dawdle", "sleep", "checkpoint"]
-        // While others have the file open, no process has it alone, and a changed schema requires another copy.
+        // While others have the file open, no process has it to itself, and a changed schema requires another copy.
         if processes == 1 { words += ["vacuum", "alter", "restore"] }
         _ = host.ask(random.pick(words))
         // The store itself sets the pace.
@@ -95,7 +95,7 @@ struct OnlineTrial {
     }
 }
 
-/// The process that has a store of a file, one after the other.
+/// The processes that open a store of a file, one at a time.
 // Unchecked, but safe: `process` is read and written under `lock`.
 final class StoreHost: @unchecked Sendable {
     private let path: String

@@ -7,7 +7,7 @@ struct RowOracle {
     let count: Int
     private var versions: [Int: Int] = [:]
     private var latest = 0
-    /// A change that was requested, and never answered or answered with an error.
+    /// A change that was requested, and was either never answered or answered with an error.
     ///
     /// It happened as a whole or not at all.
     private var open: Change?

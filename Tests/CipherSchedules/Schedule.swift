@@ -35,9 +35,9 @@ struct Schedule: CustomStringConvertible {
     let time: Time
     let crash: Crash
 
-    /// Returns the schedule of a number; consecutive numbers are spread over all schedules.
+    /// Returns the schedule for a number; consecutive numbers are spread over all schedules.
     init(_ number: Int) {
-        // Coprime to the count, so that each schedule comes once.
+        // Coprime to the count, so that each schedule occurs once.
         var rest = number * 1_087 % Self.count
         func next<Element>(_ all: [Element]) -> Element {
             defer { rest /= all.count }

@@ -6,7 +6,7 @@ import Foundation
 // Usage: CipherSchedules SEED COUNT [untold]
 //        CipherSchedules SEED COUNT online PROCESSES CHANGES
 //
-// Runs COUNT schedules. The next seed runs other schedules, until all were run. Prints the numbers of schedules, refused
+// Runs COUNT schedules. The next seed runs other schedules, until all are run. Prints the numbers of schedules, refused
 // conversions, acknowledged rows and losses. With "untold", each file belongs to another user, so that a process without
 // CAP_LEASE cannot see who has it open.
 //
@@ -35,7 +35,7 @@ for number in seed * count..<(seed + 1) * count {
     fflush(nil)
 }
 
-/// Runs the schedules of numbers, and returns the exit status.
+/// Runs the schedules for these numbers, and returns the exit status.
 func online(_ numbers: Range<Int>, _ processes: Int, _ changes: Int) -> Int32 {
     var (kills, acknowledged, losses) = (0, 0, 0)
     for number in numbers {

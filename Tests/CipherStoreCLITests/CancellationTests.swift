@@ -13,7 +13,7 @@ import Testing
 #if os(Linux)
     /// A signal ends an upgrade, and leaves the file unchanged.
     ///
-    /// `/proc` shows whether the tool already waits for signals.
+    /// `/proc` shows whether the tool is already waiting for signals.
     @Suite struct CancellationTests {
         @Test(
             "A signal ends an upgrade that waits for another one, and nothing is changed",

@@ -280,7 +280,7 @@ import Testing
         let before = try fixture.snapshot()
         #expect(try fixture.run("keygen", "new.key").status == 73)
         #expect(try fixture.run("keygen", "no/such/folder.key").status == 66)
-        // Exceeding a limit of file sizes is an error, and does not end the tool by a signal.
+        // Exceeding a limit of file sizes is an error, and does not end the tool with a signal.
         #expect(try fixture.run(shell: "ulimit -f 0; exec \"$@\" 2>&-", ["keygen", "other.key"]).status == 73)
         #expect(try fixture.snapshot() == before)
     }

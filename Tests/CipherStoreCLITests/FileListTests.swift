@@ -14,7 +14,7 @@ import Testing
         return try fixture.tool.run([command] + fixture.common + ["--files-from", list] + arguments)
     }
 
-    @Test("Only the files of a list are processed, separated by newlines or NUL, also from standard input")
+    @Test("Only the files in a list are processed, whether newlines or NULs separate them, even from standard input")
     func lists() throws {
         for name in ["a.db", "b/no-ending", "c.db", "two\nlines.db"] { try fixture.make(name) }
         let lines = try FleetLines(try run("a.db\n\n./b//no-ending\n"))
@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test(
-        "A path of key files with an unknown placeholder is refused",
+        "A key file path with an unknown placeholder is refused",
         arguments: ["{tenant}", "{}", "{Name}"])
     func placeholder(_ placeholder: String) throws {
         try fixture.make("a.db")

@@ -292,7 +292,7 @@ import Testing
     }
 
     @Test(
-        "migrate --name does not use or remove a database because it has the name of another database's copy",
+        "migrate --name does not use or remove a database just because it has the name of another database's copy",
         arguments: ["", #", "leftover": "copy""#])
     func copyName(leftover: String) throws {
         let fixture = try Fixture()

@@ -8,7 +8,7 @@ import Testing
 
     init() throws { tool = try ToolFixture() }
 
-    /// Writes a report; the arguments are the ends of its lines.
+    /// Writes a report with these lines after its header.
     private func report(_ name: String, shard: Int = 0, of shards: Int = 1, started: Double = 1, _ lines: [String])
         throws -> String
     {

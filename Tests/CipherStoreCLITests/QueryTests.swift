@@ -44,7 +44,7 @@ import Testing
         #expect(run.output == "a,b,\"c,d\",e,f\r\n1,,\"\",\"x\ny \"\"z\"\"\",X'0a'\r\n")
     }
 
-    /// Text that a terminal would interpret: ESC, C1, DEL, and an override of direction; and bytes that are not valid
+    /// Text that a terminal would interpret: ESC, C1, DEL, and a direction override; and bytes that are not valid
     /// text.
     private static let hostile =
         "SELECT 'a' || char(27, 155, 127, 8238) || '[31m' AS \"n\u{9b}\u{202e}\", CAST(X'41ff42' AS TEXT) AS b"
@@ -177,7 +177,7 @@ import Testing
     }
 
     @Test(
-        "No statement, or more than one, is wrong usage",
+        "No statement, or more than one, is a usage error",
         arguments: ["SELECT 1; SELECT 2", "", "/* nothing */", "SELECT ?"])
     func notOneStatement(_ sql: String) throws {
         let run = try query(sql)
@@ -199,7 +199,7 @@ import Testing
         let arguments = ["query", fixture.database, "SELECT * FROM note"]
         #expect(try fixture.run(shell: "exec \"$@\" > /dev/full", arguments).status == 73)
         #expect(try fixture.run(shell: "exec \"$@\" >&-", arguments).status == 74)
-        // A pipe whose reader has ended causes an error, and does not end the tool by a signal.
+        // A pipe whose reader has ended causes an error, and does not end the tool with a signal.
         let pipe = "mkfifo pipe; exec 3<>pipe 4>pipe; exec 3>&-; exec \"$@\" >&4"
         #expect(try fixture.run(shell: pipe, arguments).status == 74)
     }

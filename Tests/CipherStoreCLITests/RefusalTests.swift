@@ -245,7 +245,7 @@ import Testing
     }
 }
 
-/// How a run respects the permissions of files, also if the tests run as root.
+/// How a run respects the permissions of files, even if the tests run as root.
 enum UnprivilegedRun {
     static let script =
         geteuid() == 0 ? "exec setpriv --bounding-set=-dac_override,-dac_read_search -- \"$@\"" : "exec \"$@\""

@@ -66,7 +66,7 @@ import Testing
     }
 
     @Test(
-        "A step wrong for any database is a configuration error, and one that this data rejects is a data error",
+        "A step wrong for every database is a configuration error, and one that this data rejects is a data error",
         arguments: [
             (nil, 78, "configuration"), ("CREATE TABEL u (x)", 78, "configuration"), ("COMMIT", 78, "configuration"),
             ("CREATE UNIQUE INDEX i ON t (x)", 65, "migration"), ("ALTER TABLE t ADD COLUMN y TEXT", 0, nil),

@@ -6,7 +6,7 @@ public import Foundation
 public enum BinaryPropertyListWriter {
     /// Returns the bytes of a property list that `PropertyListSerialization` can read.
     ///
-    /// The list may contain text, numbers, truth values, lists and dictionaries.
+    /// The list may contain text, numbers, Booleans, lists and dictionaries.
     public static func data(_ list: Any) -> Data {
         var objects: [[UInt8]] = []
         let top = append(list, to: &objects)

@@ -1,7 +1,7 @@
 public import CipherSQLite
 import Foundation
 
-/// A log of which SQLite does not read all commits.
+/// A log with commits that SQLite does not read.
 public enum DamagedLog {
     /// Commits a statement that changes one page six times, so that the log holds these commits and nothing else.
     public static func commit(_ statement: String, _ connection: Connection) throws {

@@ -118,7 +118,7 @@ public struct DatabaseDump: Equatable, Sendable {
     }
 
     private static func text(_ row: borrowing Row, _ index: Int) -> String {
-        // Reads bytes without reading text before. Nothing is converted, and invalid text stays unchanged.
+        // Reads bytes without reading text first. Nothing is converted, and invalid text stays unchanged.
         if row.isText(at: index) { return "text " + row.withBytes(at: index, hexadecimal) }
         switch row.value(at: index) {
         case .null: return "null"

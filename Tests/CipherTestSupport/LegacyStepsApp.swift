@@ -2,7 +2,7 @@ internal import CipherErrors
 public import CipherSQLite
 public import Foundation
 
-/// Writes databases as apps did that updated in steps: statement by statement, without a transaction, ignoring errors.
+/// Writes databases as apps that updated in steps did: statement by statement, without a transaction, ignoring errors.
 public struct LegacyStepsApp: Sendable {
     /// The folder of the property lists.
     public let folder: URL

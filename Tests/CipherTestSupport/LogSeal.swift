@@ -1,7 +1,7 @@
 internal import CipherSQLiteFormat
 
 extension [UInt8] {
-    /// Makes every checksum and salt of a log fit.
+    /// Makes every checksum and salt of a log match.
     ///
     /// Source: SQLite, "WAL-mode File Format".
     public mutating func sealLog() {

@@ -24,7 +24,7 @@ package struct PageReading {
         }
     }
 
-    /// A database that claims more pages than its bytes is not read, because its reader would need memory for each
+    /// A database that claims more than 100,000 pages is not read, because its reader would need memory for each
     /// page.
     private mutating func read(_ source: some PageSource, _ header: FileHeader?) throws {
         guard let header, source.pageCount <= 100_000 else { return }

@@ -187,7 +187,7 @@ public struct RowPlaces {
         return rows
     }
 
-    /// Returns the rows of which no page is among these.
+    /// Returns the rows none of whose pages are among these.
     public func whole(without lost: Set<UInt32>) -> Set<Key> {
         Set(pages.filter { $0.value.isDisjoint(with: lost) }.keys)
     }

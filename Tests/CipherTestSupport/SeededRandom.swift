@@ -18,7 +18,7 @@ public struct SeededRandom: RandomNumberGenerator {
         return mixed ^ (mixed >> 31)
     }
 
-    /// Returns a number from 0 to below `bound`, which is not 0.
+    /// Returns a number from 0 up to but not including `bound`, which is not 0.
     public mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &self) }
 
     /// Returns true with a probability of one in `count`.

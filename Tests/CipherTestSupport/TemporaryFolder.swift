@@ -19,7 +19,7 @@ public final class TemporaryFolder: Sendable {
     }
 
     deinit {
-        // It is no failure if the test removed the folder, and a deinit cannot report an error.
+        // It is not a failure if the test removed the folder, and a deinit cannot report an error.
         try? FileManager.default.removeItem(at: url)
     }
 

@@ -5,7 +5,7 @@ public struct TestProgram: Sendable {
     /// The executable.
     public let path: String
 
-    /// A program of the system.
+    /// A system program.
     public init(path: String) {
         self.path = path
     }

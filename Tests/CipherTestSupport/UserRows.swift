@@ -73,7 +73,7 @@ public struct FolderState: Sendable {
         return state
     }
 
-    /// Returns the same files without some.
+    /// Returns the same files without some of them.
     public func without(_ names: String...) -> FolderState {
         var state = self
         for name in names { state.files[name] = nil }

@@ -149,7 +149,7 @@ struct CopySkeleton {
     ///
     /// SQLite writes new files in format 4.
     ///
-    /// Format 1 has a pragma, and a column added to a table raises the format to 2 or 3. Below format 4, indexes in
+    /// A pragma sets format 1, and a column added to a table raises the format to 2 or 3. Below format 4, indexes in
     /// descending order are sorted in ascending order, so a copy must not change the format. Format and encoding are
     /// written with the first table, and remain when the last table is dropped.
     private static func setSchemaFormat(_ format: Int, isEmpty: Bool, _ connection: Connection) throws {

@@ -107,7 +107,7 @@ struct TableFilling {
             )
         }
         guard let first = try number("ASC") else { return true }
-        // Only the count takes long. It never ends if pages refer to each other in a cycle, and count(*) is a single
+        // Only the count is slow. It never ends if pages refer to each other in a cycle, and count(*) is a single
         // step.
         return try first == 1
             && number("DESC")
@@ -120,10 +120,10 @@ struct TableFilling {
     private struct Content {
         /// The number of rows; 0 if they cannot all be read.
         var rows: Int64 = 0
-        /// For each column, whether its type is REAL and none of its values is a text.
+        /// For each column, whether its type is REAL and none of its values is text.
         ///
-        /// SQLite converts a text that looks like a number when it writes the text into such a column. If the type was
-        /// changed later, such texts may be there.
+        /// SQLite converts text that looks like a number when it writes the text into such a column. If the type was
+        /// changed later, such text may be there.
         var hasOnlyReals: [Bool]
 
         init(

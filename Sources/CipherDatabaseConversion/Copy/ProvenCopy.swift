@@ -270,7 +270,7 @@ struct ProvenCopy {
 }
 
 extension CopyProof.Outcome {
-    /// Refuses every damage of the original, including damage in parts that are rebuilt in every copy, such as partial
+    /// Refuses any damage to the original, including damage in parts that are rebuilt in every copy, such as partial
     /// indexes and the free list.
     ///
     /// - Parameter losses: The reasons why the original may contain rows that the copy lacks.

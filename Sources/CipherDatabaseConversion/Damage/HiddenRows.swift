@@ -10,7 +10,7 @@ enum HiddenRows {
     /// Searches for a page that two tables or two rows use, for pages of tables or the schema that hold more or less
     /// than the cells that SQLite finds, and for pages with rows that nothing leads to.
     ///
-    /// A table's b-tree page that an index or the free list also contains still holds its rows. Pages without a use may
+    /// A table's b-tree page that an index or the free list also contains still holds its rows. Unreferenced pages may
     /// be free pages that a damaged free list has lost, so they count only if there are more of them than the header
     /// accounts for.
     ///

@@ -37,8 +37,8 @@ struct IndexTree {
 
     /// Refuses indexes whose trees hold records with a different number of values than their entries have.
     ///
-    /// The rows of a table WITHOUT ROWID are stored in trees of the same kind as those of indexes. If the schema table
-    /// has such roots swapped, a copy without the index's tree would lose the rows.
+    /// The rows of a table WITHOUT ROWID are stored in trees of the same kind as those of indexes. If such roots are
+    /// swapped in the schema table, a copy without the index's tree would lose the rows.
     ///
     /// - Throws: ``StoreError`` with the code `corrupt`; any error from reading `pages`.
     static func checkRecords(of trees: [IndexTree], _ pages: some PageSource, _ connection: Connection, _ path: String)

@@ -71,7 +71,7 @@ package struct Diagnostician {
         if probe.plaintextPage == nil, let keyText, try findKey(kind, probe, keyText) { return }
         switch content {
         case .damagedFirstPage(let detail): diagnosis.add(.damagedFirstPage, detail, StoreError.damageAdvice)
-        // A short file may be the rest of a database.
+        // A short file may be what is left of a database.
         case .notADatabase(let reason) where kind.name != nil || kind.isBlank || kind.isText || probe.size >= 512:
             diagnosis.add(
                 .notADatabase, "the file is not an encrypted database: \(reason)",

@@ -58,7 +58,7 @@ private struct KeyReadings {
         addBinary(text, kinds)
         addDigits(core, kinds)
         addPassphrases(core, kinds)
-        // In C, a NUL ends a text.
+        // In C, a NUL ends a string.
         if let end = core.firstIndex(of: 0), end > 0 { add(.passphrase, core.part(from: 0, to: end), kinds + [.nul]) }
         addEncoded(core, kinds)
     }

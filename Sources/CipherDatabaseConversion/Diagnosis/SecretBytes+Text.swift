@@ -55,7 +55,7 @@ extension SecretBytes {
         }
     }
 
-    /// Returns the text between two equal quotes.
+    /// Returns the text between two matching quotes.
     func unquoted() -> SecretBytes? {
         guard count > 2, let last, [0x22, 0x27].contains(last), starts(with: [last]) else { return nil }
         return part(from: 1, to: count - 1)

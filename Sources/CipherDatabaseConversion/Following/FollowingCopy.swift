@@ -36,7 +36,7 @@ final class FollowingCopy: CopyMadeAhead {
     /// The reasons why the database may contain rows that the copy lacks, as sentences.
     private(set) var losses: [String] = []
 
-    /// The damage of the original's indexes, if any was found; the copy's indexes are then filled from its rows.
+    /// The damage to the original's indexes, if any was found; the copy's indexes are then filled from its rows.
     private var damage: Damage?
 
     private struct Damage {

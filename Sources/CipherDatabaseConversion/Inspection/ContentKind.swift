@@ -52,7 +52,7 @@ struct ContentKind {
     /// Returns whether the counts of the 256 byte values look random.
     ///
     /// For random bytes, the sum of their squared deviations is near its mean; it exceeds the limit used here for fewer
-    /// than one of 10^9 chunks.
+    /// than one in 10^9 chunks.
     private static func looksRandom(_ bytes: [UInt8]) -> Bool {
         guard bytes.count >= 16 else { return false }
         var counts = [Int](repeating: 0, count: 256)

@@ -227,7 +227,7 @@ package struct DatabaseSearch: IteratorProtocol, Sequence, Sendable {
 }
 
 extension DatabasePaths {
-    /// Creates the paths around a database that a search has found; they are valid only while they are in that folder.
+    /// Creates the paths for a database that a search has found; they are valid only while they are in the same folder.
     package init(_ found: DatabaseSearch.Found) {
         self.init(found.path, seenIn: found.folder)
     }

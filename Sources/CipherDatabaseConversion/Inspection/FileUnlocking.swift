@@ -67,7 +67,7 @@ package struct FileUnlocking {
         return (found.file, try found.result.get())
     }
 
-    /// The result of `body` is kept apart: its failure must not be mistaken for a wrong key, because the key has
+    /// The result of `body` is kept separate: its failure must not be mistaken for a wrong key, because the key has
     /// already opened the file.
     private typealias Attempt<Result> = (file: Unlocked, result: Swift.Result<Result, any Error>)
 

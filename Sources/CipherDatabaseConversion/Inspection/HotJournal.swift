@@ -105,7 +105,7 @@ struct HotJournal {
     ///
     /// SQLite would overwrite the file with pages from that copy, and truncate it to the length of that copy.
     ///
-    /// SQLite writes page 1 at the commit, with a change counter that is one more than before, or 1 in a new database.
+    /// SQLite writes page 1 on commit, with a change counter that is one more than before, or 1 in a new database.
     /// Before that, it adds page 1 to the journal, unless the database is new. Therefore the counter of the file is one
     /// of two values. If the journal does not contain page 1, the page is as it was before the transaction, so it does
     /// not claim more pages than the journal does. SQLCipher derives the counter from encrypted bytes that the journal

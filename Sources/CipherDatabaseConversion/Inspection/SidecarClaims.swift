@@ -68,7 +68,7 @@ enum SidecarClaims {
             paths.database, "the hot journal refers to a file that is not a journal, and SQLite would delete that file")
     }
 
-    /// Creates the error for a journal of a transaction across several databases that were moved or copied since.
+    /// Creates the error for a journal of a transaction across several databases that have since been moved or copied.
     ///
     /// SQLite would treat the transaction as committed, although the database may contain only part of its changes.
     static func movedSuperJournal(_ path: String, _ paths: DatabasePaths) -> StoreError {

@@ -68,7 +68,7 @@ public struct Verification: Sendable, Encodable {
         state = settings != nil ? .encrypted : isEmpty ? .empty : .plaintext
         cipherCompatibility = settings?.compatibility
         // Both checks run in one transaction, so that no writer changes pages between them. The transaction ends with
-        // the connection, because a connection that met a damaged page can run no further statement.
+        // the connection, because a connection that hit a damaged page can run no further statement.
         try connection.execute("BEGIN")
         if settings?.compatibility == 1 {
             warnings.append("pages in cipher format 1 have no HMAC, so they cannot be authenticated")
@@ -90,7 +90,7 @@ public struct Verification: Sendable, Encodable {
                 try connection.register(Collation(name: name) { _, _ in 0 })
             }
         } catch let error as DatabaseError {
-            // A connection that met a damaged page can run no further statement, and returns no more precise reason.
+            // A connection that hit a damaged page can run no further statement, and returns no more precise reason.
             return complain("the structure of the database could not be checked: \(error.message)")
         }
         if try collect(SQL(text: "PRAGMA quick_check(\(Self.limit + 1))"), connection) {

@@ -83,7 +83,7 @@ extension DatabaseConverter {
 
     /// Replaces a database with a backup, or creates the database from it.
     ///
-    /// First, every page and the structure of the backup are checked; the backup is never written. Its copy is built
+    /// First, every page and the structure of the backup are checked; the backup is never written to. Its copy is built
     /// beside the database with the database's key, compared with the backup row by row, and replaces the database in
     /// one step: at every instant, the file at the database's name is the whole old database or the whole new one.
     /// After a crash, call this method again. No process may have the database open. The database keeps its cipher

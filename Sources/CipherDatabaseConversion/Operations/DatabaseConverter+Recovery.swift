@@ -12,7 +12,7 @@ extension DatabaseConverter {
     /// Creates a new, encrypted database from what a damaged one still contains.
     ///
     /// The damaged database, plaintext or encrypted, is read page by page together with its log or hot journal, and is
-    /// never written. A row is restored to its table with its rowid and values if the table's pages lead to it. If
+    /// never written to. A row is restored to its table with its rowid and values if the table's pages lead to it. If
     /// those pages are lost, it is still restored if the shape of the row and the index entries that refer to it
     /// identify its table. Rows that cannot be assigned to one table, rows of free pages and rows that contradict their
     /// page are stored in the table `lost_and_found`, each with the reason. Indexes and full-text indexes are rebuilt.
@@ -88,7 +88,7 @@ extension DatabaseConverter {
     ///
     /// The new database is created as
     /// ``recover(_:to:keyProvider:recoveredKeyProvider:template:formats:options:progress:)`` creates it. The damaged
-    /// one is never written. It is kept as `NAME-damaged`, or as `NAME-damaged-2` and so on if that name or one of its
+    /// one is never changed. It is kept as `NAME-damaged`, or as `NAME-damaged-2` and so on if that name or one of its
     /// sidecar names is taken, with the `-wal` or `-journal` that it had. At every instant, the file at the database's
     /// name is the whole damaged database or the whole recovered one. After a crash it is one of these, and the next
     /// conversion or opening removes everything else that the run created. No process may have the database open. The

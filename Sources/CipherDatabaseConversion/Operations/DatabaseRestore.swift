@@ -5,7 +5,7 @@ internal import CipherSystemFiles
 
 /// Replaces a database with a proven copy of a backup, or creates the database from it.
 ///
-/// The backup is checked first, page by page, and is never written. Its copy is built beside the database with the
+/// The backup is checked first, page by page, and is never written to. Its copy is built beside the database with the
 /// database's key, is compared with the backup, and replaces the database as in an encryption: at every instant, the
 /// file at the database's name is the whole old database or the whole new one.
 package struct DatabaseRestore {
@@ -97,7 +97,7 @@ package struct DatabaseRestore {
     ///
     /// Without that connection, another one could be the last to close, which would merge a log into the file.
     ///
-    /// Once the database has been replaced, no failure throws: the copy was compared with the backup before.
+    /// Once the database has been replaced, no error is thrown: the copy was compared with the backup before.
     private func readingBackup(
         _ check: (Connection) throws -> Void, _ body: (Conversion.Replacement) throws -> EncryptionReport
     ) throws -> EncryptionReport {

@@ -7,7 +7,7 @@ internal import CipherSystemFiles
 
 /// Replaces a damaged database with what it still contains, and keeps the damaged one next to it.
 ///
-/// The damaged file is never opened by SQLite and never written. The new one is built and proven as by
+/// The damaged file is never opened by SQLite and never written to. The new one is built and proven as in
 /// ``DatabaseRecovery``, and is renamed into place as the copy of an encryption is: at every instant, the file at the
 /// database's name is the whole damaged database or the whole recovered one. In the second case, the damaged file
 /// already has its other name.

@@ -70,7 +70,7 @@ package struct KeyChange {
     /// the old file, which needs the old key. The provider is not notified if both keys are equal, because it would
     /// then delete the only key.
     ///
-    /// The provider is not notified either while an encrypted damaged original is kept, which only the previous key may
+    /// Nor is the provider notified while an encrypted damaged original is kept, which only the previous key may
     /// open.
     ///
     /// - Returns: A warning if this failed. In that case nothing is lost: the next opening notifies the provider again.

@@ -163,7 +163,7 @@ package final class OpenKeyChange: @unchecked Sendable {
         var conversion = Conversion(
             paths: paths, options: options, sourceKey: source, targetSettings: source.settings)
         conversion.madeAhead = copy
-        // The complete copy is made now, which takes long.
+        // The complete copy is made now, which takes a long time.
         if copy == nil { conversion.keyProvider = provider }
         let outcome = try options.withLockedFile(paths) { inspector, content in
             try conversion.run(

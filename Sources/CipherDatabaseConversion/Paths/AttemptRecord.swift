@@ -178,8 +178,8 @@ package struct AttemptRecord: Equatable {
 
     /// Writes the record and syncs it to disk.
     ///
-    /// A record that is replaced passes on that there are unrecognized files and kept copies. The name of copies that no
-    /// longer exist can be given to another file, so their numbers are not passed on.
+    /// A record that is replaced passes on its information about unrecognized files and kept copies. The name of copies
+    /// that no longer exist can be given to another file, so their numbers are not passed on.
     package func write(_ folder: Folder, _ paths: DatabasePaths, owner: FileSystem.Status? = nil) throws {
         var record = self
         switch try Self.find(folder, paths) {

@@ -10,7 +10,7 @@ struct CopyProgress: Equatable {
     /// The last transaction in the log that the copy contains; `nil` if the log cannot distinguish it from another one.
     var end: LogHeader.TransactionEnd?
 
-    /// Creates the progress; `nil` if the system cannot distinguish its boots.
+    /// Creates the progress; `nil` if the system cannot tell one boot from another.
     init?(end: LogHeader.TransactionEnd?) {
         guard let boot = FileSystem.bootIdentity() else { return nil }
         self.boot = boot

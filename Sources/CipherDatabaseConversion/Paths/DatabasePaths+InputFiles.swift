@@ -3,7 +3,7 @@ internal import CipherKeyProviders
 internal import CipherSystemFiles
 
 extension DatabasePaths {
-    /// The names whose files SQLite, the upgrade or the removal of an account overwrites or removes.
+    /// The names of the files that SQLite, the upgrade or the removal of an account overwrites or removes.
     private var removable: [String] {
         [wal, sharedMemory, journal, attempt, FileName.sibling(backupName(1), of: database)]
     }

@@ -3,7 +3,7 @@ internal import CipherSQLite
 internal import CipherSQLiteFormat
 package import CipherSystemFiles
 
-/// The names around one database.
+/// The names of one database and of the files beside it.
 ///
 /// The file names are the complete upgrade state: which of them exist shows how far the upgrade got.
 package struct DatabasePaths: Sendable {
@@ -17,14 +17,14 @@ package struct DatabasePaths: Sendable {
         seenFolder = nil
     }
 
-    /// Creates the names around a database that was found in a folder; they are valid only while they are in that
+    /// Creates the names for a database that was found in a folder; they are valid only while they are in that
     /// folder.
     init(_ database: String, seenIn folder: FileIdentity?) {
         self.database = database
         seenFolder = folder
     }
 
-    /// Creates the names around another database in the same folder.
+    /// Creates the names for another database in the same folder.
     ///
     /// If that name is a symbolic link, it is not followed.
     package init(_ name: String, beside other: DatabasePaths) {

@@ -121,7 +121,7 @@ package struct Attempts {
         try? record.takeBackCount(paths)
     }
 
-    /// Removes the journal of a change of the journal mode that was killed before it had written anything to the file.
+    /// Removes the journal of a change of the journal mode that was interrupted before it wrote anything to the file.
     ///
     /// SQLite finds that this journal is not hot and leaves it in place. In WAL mode, which uses no journal, the
     /// journal would stay forever.

@@ -48,7 +48,7 @@ package enum Leftovers {
     /// Returns warnings about the files that earlier runs left and that may belong to another program.
     ///
     /// The record lists only the files of the latest run, so the folder is searched for all names of their form, but
-    /// only after an unrecognized file was found: searching a folder with many files takes long.
+    /// only after an unrecognized file was found: searching a folder with many files takes a long time.
     private static func unrecognized(
         _ record: AttemptRecord, _ folder: Folder, _ paths: DatabasePaths
     ) throws -> [String] {

@@ -4,8 +4,8 @@ internal import CipherSQLiteFormat
 
 /// Checks a database together with its log, before a checkpoint merges them.
 ///
-/// If a log belongs to another copy and ``LogMatch`` cannot detect that, the merged trees mostly contradict each other.
-/// If the file alone has no such contradiction, the log is refused.
+/// If a log belongs to another copy and ``LogMatch`` cannot detect that, the merged trees usually contradict each
+/// other. If the file alone has no such contradiction, the log is refused.
 struct MergedLogCheck {
     let paths: DatabasePaths
     /// The key of the file; `nil` for a plaintext file.

@@ -41,7 +41,7 @@ package final class SourceHold {
         // Nothing else in this process has the file open, so the open file must be this descriptor's.
         guard identity.isOpenHere() else { throw identity.replaced() }
         // Leaving WAL mode requires that no other connection uses the file. This is checked first, because a checkpoint
-        // writes the file before SQLite refuses to leave the mode.
+        // writes to the file before SQLite refuses to leave the mode.
         if wasWriteAheadLog, lock.whileUnused(timeout: busyTimeout, {}) == nil { throw Self.busy(paths) }
         connection = try ConnectionProfile.settling(Connection.size(paths.database)).with(key, extensions)
             .open(paths.database, busyTimeout: busyTimeout)

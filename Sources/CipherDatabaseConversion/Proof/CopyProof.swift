@@ -320,8 +320,8 @@ package struct CopyProof {
     /// Does one worker's share of the comparison: from the first table up or from the last one down, until the workers
     /// meet.
     ///
-    /// Only one worker can walk through an index. One of the workers therefore compares the indexes first, and the
-    /// tables with which it then helps balance the load.
+    /// Only one worker can walk through an index. One of the workers therefore compares the indexes first, and then
+    /// helps with the tables, which balances the load.
     private static func work(
         _ plan: Plan, _ direction: TableWalk.Direction, _ pair: ConnectionPair,
         progress: @escaping (Int64) throws -> Void

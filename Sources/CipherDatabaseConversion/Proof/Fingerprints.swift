@@ -29,7 +29,7 @@ package struct Fingerprints: Equatable, Sendable {
 /// file only, because text is fingerprinted in the encoding of the database.
 struct ValueFingerprint {
     private var hasher = Hasher()
-    /// The storage classes of the values, as digits to the base 6.
+    /// The storage classes of the values, as base-6 digits.
     ///
     /// They are added last and together, because each addition takes as long as that of a number.
     private var storageClasses: UInt64 = 0

@@ -3,7 +3,7 @@ internal import CipherSQLite
 
 /// The results of SQLite's `integrity_check` for a database.
 ///
-/// Files of real and healthy apps have complaints (such as NULL in a NOT NULL column). The copy must therefore have no
+/// Files of real, healthy apps cause complaints (such as NULL in a NOT NULL column). The copy must therefore have no
 /// more complaints than the original, but may have as many.
 /// Source: SQLite, "PRAGMA integrity_check".
 struct IntegrityComplaints: Sendable, Equatable {
@@ -93,7 +93,7 @@ struct IntegrityComplaints: Sendable, Equatable {
         return others == 0 ? message : "\(message), and \(others) more message\(others == 1 ? "" : "s") of this kind"
     }
 
-    /// Returns the first complaint that `original` does not have as often.
+    /// Returns the first complaint that occurs more often than in `original`.
     ///
     /// If the check of the original ended early, complaints about values are ignored: the rows have been compared, and
     /// their values are equal.

@@ -410,8 +410,8 @@ extension RecordValue {
         case .null: "NULL"
         case .integer(let number): "\(number)"
         case .real(let number): "\(number)"
-        // The text is written out because SQLite assumes that a blob bound for a text is UTF-8, whatever the database's
-        // encoding is.
+        // The text is written out because SQLite assumes that a bound blob cast to TEXT is UTF-8, whatever the
+        // database's encoding is.
         case .text(let bytes): SQL(text: "CAST(x'\(Self.hex(bytes))' AS TEXT)")
         case .blob(let bytes): "\(Array(bytes))"
         }

@@ -35,7 +35,7 @@ package final class TableWalk: @unchecked Sendable {
     private var columnsWithForbiddenNull: Set<Int> = []
     private var areRowsOrdered = true
 
-    /// The length in bytes from which values are compared piece by piece.
+    /// The length in bytes above which values are compared piece by piece.
     static let longValue: Int32 = 4 << 20
     /// The number of rows between two looks at the other worker's mark.
     ///

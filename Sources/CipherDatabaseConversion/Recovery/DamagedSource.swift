@@ -23,7 +23,7 @@ struct DamagedSource {
     ///   - sizes: The page geometry of a healthy database with the same schema, for use if the header is lost.
     ///   - provider: Provides the key. It is called only if the file is not plaintext.
     ///   - formats: The cipher settings that the file may have, in the order in which they are tried.
-    /// - Throws: ``StoreError`` with the code `missingFile`, `corrupt` if no page is one of a database, or
+    /// - Throws: ``StoreError`` with the code `missingFile`, `corrupt` if no page is a database page, or
     ///   `keyDoesNotFit` if the key opens no page.
     init(_ paths: DatabasePaths, sizes: PageGeometry?, provider: any KeyProvider, formats: [CipherSettings]) throws {
         guard let status = try paths.status() else { throw StoreError.missingFile(paths.database) }
@@ -90,8 +90,8 @@ struct DamagedSource {
     /// Whether the log or journal beside the file was not read because it belongs to another database.
     var hasForeignSidecar: Bool { notes.contains(Self.foreignSidecar) }
 
-    /// Whether the log holds commits that were not read, the journal pages that were not restored, or the journal may
-    /// belong to a committed transaction.
+    /// Whether the log holds commits that were not read, the journal holds pages that were not restored, or the
+    /// journal may belong to a committed transaction.
     var hasDamagedSidecar: Bool {
         [LostCommits.finding, Self.damagedJournal, Self.movedSuperJournal].contains(where: notes.contains)
     }

@@ -134,7 +134,7 @@ struct Swap {
                 "the old file \(copyName) could not be removed (CipherStore will try again at the next launch): "
                     + "\(error)")
         }
-        // The old file is ended last: by now no process can reach it by a name.
+        // The old file is handled last: by now no process can reach it by a name.
         return warnings + old.end(overwriting: isDurable && otherNames == 0 && !isKept)
     }
 

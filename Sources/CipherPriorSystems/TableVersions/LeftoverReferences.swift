@@ -3,7 +3,7 @@ internal import CipherSQLText
 internal import CipherSQLite
 internal import CipherSchemaMigration
 
-/// The foreign keys with which other tables reference an old table that an upgrade left, or the new one.
+/// The foreign keys with which other tables reference an old table that an upgrade left behind, or the new one.
 ///
 /// Since SQLite 3.26, the rename that began the upgrade made foreign keys reference the old table, so a foreign key
 /// that names the old table refers to its keys. A foreign key that names the new table was not changed by the rename,

@@ -3,7 +3,7 @@ internal import CipherSQLText
 internal import CipherSQLite
 internal import CipherSchemaMigration
 
-/// Compares the rows of a table with those of the old table that an app's own upgrade left.
+/// Compares the rows of a table with those of the old table that an app's own upgrade left behind.
 struct LeftoverRows {
     let leftover: TableState
     let table: TableState

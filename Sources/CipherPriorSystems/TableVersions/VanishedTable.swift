@@ -6,7 +6,7 @@ internal import CipherSchemaMigration
 /// The objects that name an old table that an upgrade by the app itself dropped.
 ///
 /// Since SQLite 3.25, the rename that began the upgrade made views and triggers name the old table, and since 3.26
-/// always foreign keys as well. They are broken after the old table is dropped. Each object is changed to name the
+/// foreign keys too, in every case. They are broken after the old table is dropped. Each object is changed to name the
 /// table to which it referred, if only one is possible; otherwise it is kept and reported. Foreign keys of declared
 /// tables follow their declaration.
 struct VanishedTable {

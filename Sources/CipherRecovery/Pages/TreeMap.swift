@@ -74,7 +74,7 @@ struct TreeMap {
         while let step = steps.popLast() {
             func lose(_ page: UInt32) { gaps.append(Place(page: page, above: step.above, upTo: step.upTo)) }
             guard source.geometry.mayHold(step.page, of: source.pageCount) else {
-                // A number not far beyond the end is a page that was cut off with the file; any other number that no
+                // A number not far beyond the end is a page that was cut off from the file; any other number that no
                 // page can have means that the parent was overwritten.
                 if step.page > source.pageCount, step.page / 64 <= source.pageCount {
                     unreadable.append(step)

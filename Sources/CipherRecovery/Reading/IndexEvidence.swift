@@ -30,7 +30,7 @@ struct IndexEvidence {
     /// Returns the evidence of the indexes about a row.
     ///
     /// An entry that holds only NULLs and the rowid matches any row with NULLs in these columns, even a row of another
-    /// table. Therefore, the presence of such an entry proves nothing, but its absence does.
+    /// table. Therefore, the presence of such an entry is no evidence, but its absence is.
     func answer(_ rowid: Int64?, _ values: [RecordValue]) -> Answer {
         var isNamed = false
         for (number, entries) in whole {

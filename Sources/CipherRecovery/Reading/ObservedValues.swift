@@ -5,7 +5,7 @@ struct ObservedValues {
     /// For each column, one bit per storage class.
     private var columns: [UInt8]
     private var rows = 0
-    /// The number of rows from which on a storage class can be unusual; with fewer rows, none is.
+    /// The minimum number of rows at which a storage class can be unusual; with fewer rows, none is.
     private static let fewest = 20
 
     init(columns: Int) { self.columns = [UInt8](repeating: 0, count: columns) }

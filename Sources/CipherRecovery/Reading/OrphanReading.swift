@@ -193,7 +193,7 @@ extension ReadingRun {
 
     // MARK: Rows
 
-    /// Decides by the indexes which rows are live on pages that contradict their parents.
+    /// Uses the indexes to decide which rows are live on pages that contradict their parents.
     ///
     /// If no index decides, the rows that the parents lead to are live.
     private mutating func readStrays(_ evidence: [Int: IndexEvidence]) throws {

@@ -23,7 +23,7 @@ struct RecordShape {
     }
 
     private let columns: [Column]
-    /// The texts of which the first value must be one; `nil` if any value is allowed.
+    /// The texts allowed as the first value; `nil` if any value is allowed.
     private let names: Set<[UInt8]>?
 
     /// Creates the shape of a table's records.

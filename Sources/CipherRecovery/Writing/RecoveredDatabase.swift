@@ -377,7 +377,7 @@ extension RecoveredDatabase {
     ///
     /// The method then drops that new table.
     ///
-    /// - Parameter number: Returns the position of the shadow table with a name ending; `nil` if there is no such
+    /// - Parameter number: Returns the position of the shadow table with a given name ending; `nil` if there is no such
     ///   table.
     /// - Returns: The computed tables, and the number of lost settings that were set as in a new table.
     private func empty(

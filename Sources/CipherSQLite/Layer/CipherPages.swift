@@ -26,7 +26,7 @@ struct CipherPages {
 
     /// Returns whether these bytes of a file contain no header, or the header of a file with pages of these properties.
     ///
-    /// An encrypted page begins like a readable header with a chance of only one in 2^128. More bytes may be left free
+    /// The chance that an encrypted page begins like a readable header is one in 2^128. More bytes may be left free
     /// than needed, because SQLite never reduces the number that an earlier format has set.
     ///
     /// - Parameter isFirstPage: Returns whether the bytes are page 1.

@@ -36,7 +36,7 @@ package final class DescriptorFile: Sendable {
         self.writesEarly = writesEarly
     }
 
-    /// Returns this file with the system beginning to write bytes to the disk as soon as they are written.
+    /// Returns this file, set so that the system begins to write bytes to the disk as soon as the object writes them.
     ///
     /// If an app commits to other files meanwhile, each of its syncs would otherwise wait for more and more bytes of
     /// this file. Use the result only as long as this object exists.

@@ -9,7 +9,7 @@ internal import CipherErrors
     internal import Darwin
 #endif
 
-/// A file layer for SQLite that leads to one database.
+/// A file layer for SQLite that gives access to one database.
 ///
 /// SQLite opens files by path and follows symbolic links, and other users may be able to write to the folder.
 /// Therefore, a copy that is being built is accessed through the descriptor with which it was created, whichever file
@@ -199,7 +199,7 @@ package final class FileLayer {
         _ file: UnsafeMutablePointer<sqlite3_file>, _ flags: Int32, _ granted: UnsafeMutablePointer<Int32>?
     ) -> Int32 {
         file.pointee.pMethods = nil
-        // Decryption throws if memory is short or libcrypto fails; SQLite has no code for that.
+        // Decryption throws if memory runs short or libcrypto fails; SQLite has no code for that.
         guard let opened = (try? openFile(flags)) ?? nil else { return SQLITE_CANTOPEN }
         granted?.pointee = flags
         file.withMemoryRebound(to: LayeredFileHandle.self, capacity: 1) {

@@ -93,7 +93,7 @@ struct DeclaredSchema {
         throw table.failure(culprit.name, "its definition declares more than one column")
     }
 
-    /// Finds the first column or constraint with which SQLite refuses the table.
+    /// Finds the first column or constraint that makes SQLite refuse the table.
     private func failure(
         of table: DeclaredTable, _ error: DatabaseError, _ scratch: ScratchDatabase
     ) throws -> StoreError {

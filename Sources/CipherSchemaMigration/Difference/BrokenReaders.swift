@@ -26,7 +26,7 @@ struct BrokenReaders {
         }
     }
 
-    /// Returns findings about a change that gives the rows other rowids, or a new column the name of the rowid.
+    /// Returns findings about a change that gives the rows different rowids, or a new column the name of the rowid.
     func findings(after target: TableShape, of found: PresentSchema.Table) throws -> [Plan.Finding] {
         let readers = readers(of: SQLName(found.name)).filter { $0.keyColumn(in: found.shape) == nil }
         let use = "finds the rows of \(found.name) by rowid"
@@ -43,7 +43,7 @@ struct BrokenReaders {
         }
     }
 
-    /// Returns whether a row has another rowid once the column's values are the rowids.
+    /// Returns whether a row has a different rowid once the column's values are the rowids.
     private func changesRowIDs(of found: PresentSchema.Table, to key: ColumnState) throws -> Bool {
         guard let alias = found.shape.rowIDAlias, let column = found.column(SQLName(key.name)) else { return false }
         return try state.connection.value(
@@ -95,7 +95,7 @@ extension TableState {
     }
 
     /// Returns the column by which a virtual table finds the rows of another table: the one that its option
-    /// `content_rowid` names, which is otherwise `rowid`; `nil` if this is the name of the rowid itself.
+    /// `content_rowid` names, or `rowid` without that option; `nil` if this is the name of the rowid itself.
     fileprivate func keyColumn(in table: TableShape) -> ColumnState? {
         let tokens = SQLTokens(sql ?? "").tokens
         let option = tokens.indices.dropLast(2).first {

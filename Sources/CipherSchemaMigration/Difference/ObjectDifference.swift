@@ -90,7 +90,7 @@ struct ObjectDifference {
 
     // MARK: Indexes that depend on a table's difference
 
-    /// Leaves the indexes as they are that would contain a column which their table does not get: SQLite would treat a
+    /// Leaves unchanged the indexes that would contain a column that their table does not get: SQLite would treat a
     /// name in double quotes as a string.
     ///
     /// - Parameter result: The table after the changes.

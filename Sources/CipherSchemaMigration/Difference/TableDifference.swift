@@ -107,7 +107,7 @@ struct TableDifference {
     }
 
     /// Finds indexes that contain a string in double quotes, which would become the name of a new column: SQLite would
-    /// then expect other entries in the index.
+    /// then expect different entries in the index.
     private func capturedStrings(in indexes: [DatabaseState.Object], _ target: TableShape) -> [Plan.Finding] {
         let added = target.columns.filter { existing.column(SQLName($0.name)) == nil }
         return indexes.filter { $0.type == "index" }.flatMap { index in
@@ -119,7 +119,7 @@ struct TableDifference {
     /// Finds unchanged expressions with a name in double quotes that is a string in one of the tables and a column's name
     /// in the other.
     ///
-    /// A CHECK would accept other rows, and a generated column would get other values.
+    /// A CHECK would accept different rows, and a generated column would get different values.
     private func changedMeanings(_ target: TableShape) -> [Plan.Finding] {
         let unchanged = target.facts.checks.union(target.facts.generated.values)
         return [("CHECK", Plan.Finding.Severity.removesSchema), ("AS", .impossible)].flatMap { keyword, severity in

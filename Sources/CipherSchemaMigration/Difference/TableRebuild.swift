@@ -84,7 +84,7 @@ package struct TableRebuild {
         return columns
     }
 
-    /// The column that receives the rowid, which is kept even if the table had no column for it and the new table has.
+    /// The column that receives the rowid, which is kept even if only the new table has a column for it.
     private var rowIDTarget: String? {
         if let column = wanted.rowIDColumn { return SQL.quoted(identifier: column.name) }
         return wanted.rowIDAlias

@@ -10,7 +10,7 @@ extension TableShape {
         var columns: [SQLName] = []
         /// The property of the table to which the part belongs.
         var property = WantedSchema.Property.constraints
-        /// Whether the schema states the loss, as a column does that it declares without NOT NULL.
+        /// Whether the schema states the loss, for example by declaring a column without NOT NULL.
         var isStated = false
     }
 
@@ -59,7 +59,7 @@ extension TableShape {
             || (facts.keys + indexes).contains { mine in
                 (mine.parts.count == key.parts.count || key.origin == .statement) && (key.isPartial || !mine.isPartial)
                     && mine.parts.allSatisfy { part in
-                        // Values that are equal byte by byte are equal by every collation.
+                        // Values that are equal byte by byte are equal under every collation.
                         key.parts.contains {
                             $0.column == part.column
                                 && ($0.collation == part.collation || $0.collation == SQLName("BINARY"))
@@ -114,8 +114,8 @@ extension TableShape {
         return ["PRAGMA ignore_check_constraints = ON"] + statements + ["PRAGMA ignore_check_constraints = OFF"]
     }
 
-    /// Returns whether no column that an expression reads, directly or in generated columns, has other values or another
-    /// collation than in another table.
+    /// Returns whether every column that an expression reads, directly or in generated columns, has the same values and
+    /// collation as in another table.
     func hasSameInputs(_ words: some Sequence<SQLWord>, as other: TableShape) -> Bool {
         // A name in double quotes is a string in the table that lacks this column.
         var inputs = columns(in: words) + other.columns(in: words)

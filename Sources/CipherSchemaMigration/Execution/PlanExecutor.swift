@@ -17,7 +17,7 @@ struct PlanExecutor {
     ///
     /// - Parameters:
     ///   - isJudged: Whether steps may be refused.
-    ///   - isAll: Whether these are all operations of the migration that remain.
+    ///   - isAll: Whether these are all the remaining operations of the migration.
     /// - Returns: The operations with their effects, and what was lost.
     /// - Throws: ``StoreError`` that names the operation, or the losses that steps are not allowed to cause; the
     ///   caller rolls back.
@@ -81,7 +81,7 @@ struct PlanExecutor {
                 + "been committed")
     }
 
-    /// Tries an operation without which the migration can succeed, and undoes the trial.
+    /// Tries an operation that the migration can do without, and undoes the trial.
     ///
     /// - Returns: A warning if the database does not accept the operation.
     private func refusal(of operation: Plan.Operation) throws -> Plan.Finding? {

@@ -1,6 +1,6 @@
 internal import CipherSQLText
 
-/// Turns the counts into effects for people and losses for the policy.
+/// Turns the counts into effects for people to read and losses for the policy to judge.
 extension StepEffectCounter {
     func outcome(of operation: Plan.Operation) throws -> Outcome {
         var after: [TableRowCounts.Name: TableRowCounts] = [:]

@@ -236,7 +236,7 @@ final class StepEffectCounter {
         return sources.isEmpty ? nil : Copying(target: target.name, sources: sources, isNew: target.isNew)
     }
 
-    /// Returns the table that a statement copies whole by `SELECT * FROM`, for which SQLite reports no columns.
+    /// Returns the table that a statement copies whole with `SELECT * FROM`, for which SQLite reports no columns.
     ///
     /// Source: SQLite's insert.c, the transfer optimization, which never looks at the columns.
     private func wholeTable(_ sql: String) throws -> (name: Name, columns: Set<SQLName>)? {

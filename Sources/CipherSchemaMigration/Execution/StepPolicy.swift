@@ -1,6 +1,6 @@
 internal import CipherErrors
 
-/// The policy for which of the app's own steps may lose data or parts of the schema.
+/// The policy that decides which of the app's own steps may lose data or parts of the schema.
 struct StepPolicy {
     let destructiveChanges: DestructiveChanges
     /// The names of the steps that may cause losses.

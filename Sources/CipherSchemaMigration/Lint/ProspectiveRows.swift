@@ -51,7 +51,7 @@ struct ProspectiveRows {
         guard ![SQLName("true"), SQLName("false")].contains(name) else { return nil }
         let old = found.shape.column(name)
         guard var value = try old.map({ try keptValue(of: column, $0) }) ?? newValue(of: column) else { return nil }
-        // Only a column alone has a collation.
+        // Only a bare column has a collation.
         let isColumn = value == found.column(name).map(SQL.quoted(column:))
         let collation = target.facts.collations[name]
         if collation != found.shape.facts.collations[name] || collation != nil && !isColumn {

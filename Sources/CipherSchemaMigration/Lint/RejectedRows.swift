@@ -56,7 +56,7 @@ struct RejectedRows {
 
     /// Finds rows whose new foreign keys would reference missing rows.
     ///
-    /// A row that violates a foreign key of the same columns already may continue to violate it. A foreign key to a column
+    /// A row that already violates a foreign key of the same columns may keep violating it. A foreign key to a column
     /// that the schema changes is checked only after the migration.
     ///
     /// - Parameters:
@@ -85,7 +85,7 @@ struct RejectedRows {
 
     /// Returns the SQL that finds rows without a parent; `nil` if the rows are not known.
     ///
-    /// The parent is joined, because SQLite then searches it by an index, and builds that index if there is none. It
+    /// The parent is joined, because SQLite then searches it using an index, and builds that index if there is none. It
     /// does neither in a subquery if the two columns have different types. The parent's affinity and collation apply,
     /// as in ``ViolatedForeignKey``.
     private func reference(

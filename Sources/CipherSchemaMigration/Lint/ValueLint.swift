@@ -80,9 +80,9 @@ struct ValueLint {
         }
     }
 
-    /// Returns the SQL for whether a number is whole and a column of type REAL, which stores it as a float, alters it.
+    /// Returns SQL to test whether a number is whole and a column of type REAL, which stores it as a float, alters it.
     ///
-    /// A float of at least 2^63 cannot be the result of an integer, and SQLite converts it to the largest integer.
+    /// A float of at least 2^63 cannot be equal to a 64-bit integer, and SQLite converts it to the largest integer.
     private static func losesDigits(_ number: String) -> String {
         "(typeof(\(number)) = 'integer' AND (CAST(CAST(\(number) AS REAL) AS INTEGER) <> \(number) "
             + "OR CAST(\(number) AS REAL) >= 9223372036854775808.0))"

@@ -3,7 +3,7 @@ internal import CipherSQLite
 
 /// Tries a plan on a scratch database with the same schema and no rows.
 ///
-/// This finds, for example, a rename that would break a trigger before a legacy file is encrypted.
+/// Before a legacy file is encrypted, this finds, for example, a rename that would break a trigger.
 struct PlanTrial {
     private let plan: Plan
     private let source: Connection
@@ -27,7 +27,7 @@ struct PlanTrial {
         let before = try scratch.dangling()
         try SchemaChangeSettings(scratch.connection).during {
             try scratch.connection.transaction(.immediate) {
-                // After Swift code of the app, the schema is unknown.
+                // After the app's Swift code has run, the schema is unknown.
                 for operation in plan.operations.prefix(while: { $0.kind != .swift }) where operation.trial == nil {
                     try apply(operation, in: scratch)
                 }

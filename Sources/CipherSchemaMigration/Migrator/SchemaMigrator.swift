@@ -14,7 +14,7 @@ package struct SchemaMigrator {
     /// The file that the configuration comes from.
     private let file: String?
 
-    /// Creates a migrator to a goal, with a source that describes how to reach it.
+    /// Creates a migrator for a goal, with a source that describes how to reach it.
     ///
     /// - Parameters:
     ///   - destructiveSteps: The app's own steps that may lose rows or values, by their names.

@@ -57,7 +57,7 @@ public struct Plan: Sendable, Equatable {
     /// Whether there is nothing to do except the operations of every launch.
     public var isEmpty: Bool { operations.isEmpty }
 
-    /// The name of the first Swift code of the app that the plan runs.
+    /// The name of the first piece of the app's Swift code that the plan runs.
     var firstSwift: String? { (operations + everyLaunch).first { $0.kind == .swift }?.subject }
 }
 

@@ -13,7 +13,7 @@ package import CipherSQLite
 package struct SchemaStep: Sendable, Equatable, Codable {
     /// The version to which the step leads.
     package var version: SchemaVersion
-    /// The step's name for people, such as `sql_update_3.plist`.
+    /// The step's human-readable name, such as `sql_update_3.plist`.
     package var name: String
     /// The checksum of what the step does, regardless of the formatting of its SQL.
     package var checksum: String

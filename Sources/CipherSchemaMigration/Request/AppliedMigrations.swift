@@ -36,7 +36,7 @@ extension RecordedVersion {
 }
 
 extension RecordedVersion.AppliedMigrations {
-    /// The column of names, as a column that is read row by row.
+    /// The column of names, in the form in which columns are read row by row.
     var names: RecordedVersion.VersionColumn { .init(table: table, column: column) }
 
     /// The fault of the list itself, with the configuration key that contains it; `nil` if the list is valid.

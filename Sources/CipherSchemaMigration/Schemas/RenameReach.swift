@@ -6,7 +6,7 @@ struct RenameReach {
     let isCarried: Bool
 
     // Such a rename fails if any view or trigger of the database cannot be compiled, even an unrelated one that was
-    // broken before. In that case the engine renames as older engines did, which only look at the table.
+    // broken before. In that case the engine renames as older engines do, which only look at the table.
     init(_ state: DatabaseState) throws {
         isCarried =
             try Engine.current.canRenameColumns && !state.lacksTables

@@ -7,7 +7,7 @@ internal import CipherSQLite
 /// SQLite refuses to rename anything while a view or trigger cannot be compiled, so the copy does not contain these.
 struct RenamedCopy {
     private let scratch: ScratchDatabase
-    /// The texts of the tables, without virtual ones.
+    /// The texts of the tables, except virtual ones.
     private(set) var tables: [SQLName: SQLWord] = [:]
     /// The views, indexes and triggers.
     private(set) var objects: [DatabaseState.Object.Identity: DatabaseState.Object] = [:]

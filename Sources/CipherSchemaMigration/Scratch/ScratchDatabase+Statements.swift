@@ -33,7 +33,7 @@ extension ScratchDatabase {
 
     /// Returns whether SQLite accepts a statement that writes rows; the statement is only compiled.
     ///
-    /// - Returns: `true` also if this cannot be determined.
+    /// - Returns: Also `true` if this cannot be determined.
     func accepts(_ statement: PlacedStatement) throws -> Bool {
         do {
             _ = try run(statement)

@@ -95,7 +95,7 @@ package struct ScratchDatabase {
             }
             isComplete = isComplete && areAllTaken
         } catch is DatabaseError {
-            // A statement failed only while it ran. Only a rollback of its own transaction undoes the statement
+            // A statement failed only when it ran. Only a rollback of its own transaction undoes the statement
             // completely.
             try connection.execute("PRAGMA writable_schema = OFF")
             for sql in statements { try makeAlone(sql) }

@@ -26,7 +26,7 @@ package struct DatabaseState {
 
     /// The connection, for anything else that a source reads, such as its own version records.
     package let connection: Connection
-    /// The tables, in the order of the schema, without SQLite's own.
+    /// The tables, in the order of the schema, except SQLite's own.
     package private(set) var tables: [TableState]
     /// The views, indexes and triggers.
     package private(set) var objects: [Object]

@@ -22,7 +22,7 @@ final class StepGuard {
         self.observe = observe
     }
 
-    /// Pragmas that read, that are part of the transaction, or that end with it.
+    /// Pragmas that read, that are part of the transaction, or whose effect ends with it.
     private static let pragmas = Set(
         [
             "user_version", "application_id", "foreign_keys", "defer_foreign_keys", "legacy_alter_table", "table_info",

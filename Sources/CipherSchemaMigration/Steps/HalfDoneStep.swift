@@ -50,7 +50,7 @@ struct HalfDoneStep {
             switch try evidence.answer(for: passage, made: made) {
             case .ran:
                 answer.skipped[index] = "the rows that the statement inserts already exist"
-                // In a table that existed before the step, the rows may be other rows.
+                // In a table that existed before the step, the rows may not come from this statement.
                 if !passage.traits.inserts.isDisjoint(with: made) { proof = index }
             case .notRun: continue
             case .unclear, .unknown: throw unclear(passage)

@@ -9,7 +9,7 @@ struct InsertEvidence {
         case ran
         /// None of the rows of the INSERT exists.
         case notRun
-        /// Equal rows exist that may be other rows, or rows with some of the keys exist.
+        /// Equal rows exist that may not come from the INSERT, or rows with some of the keys exist.
         case unclear
         /// The statement is not an INSERT of values that could be searched for.
         case unknown

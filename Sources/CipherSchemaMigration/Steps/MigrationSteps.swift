@@ -52,7 +52,7 @@ public struct MigrationSteps: Sendable {
     /// The places, such as `sql_update_3.plist[1]`, of the statements that may run again if it is unknown whether they
     /// ran.
     public var repeatable: Set<String>
-    /// The names of the baseline and of the work of every launch in errors.
+    /// The names that errors use for the baseline and for the work of every launch.
     package var names = (baseline: "baseline", everyLaunch: "every launch")
     /// The folder that the steps come from; `nil` for steps in Swift.
     package var directory: String?

@@ -41,7 +41,7 @@ public actor AccountStores {
     private var entries: [Key: Entry] = [:]
     /// The accounts that must not be opened now.
     private var closings: [Key: Task<Void, any Error>] = [:]
-    /// The stores of the open accounts, by the number of their opening.
+    /// The stores of the open accounts, keyed by the IDs of their entries.
     private var stores: [Int: EncryptedStore] = [:]
     private var isSuspended = false
     private var lastID = 0

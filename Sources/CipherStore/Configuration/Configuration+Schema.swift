@@ -35,7 +35,7 @@ extension Configuration {
 }
 
 extension SchemaMigrator {
-    /// Creates a migrator to the version and schema of a configuration.
+    /// Creates a migrator whose target is the version and schema of a configuration.
     package init(configuration: Configuration) {
         self.init(
             goal: configuration.goal, source: configuration.schemaSource,

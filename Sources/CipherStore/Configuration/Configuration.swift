@@ -103,8 +103,8 @@ public struct Configuration: Sendable {
         public var when = EncryptionTime.beforeOpening
         /// The number of upgrades ended by a watchdog or a crash after which ``onRepeatedFailure`` applies.
         ///
-        /// After as many unfinished decryptions or key changes, the encrypted file is opened as it is, with a warning.
-        /// Shadow proofs, and the last steps of encryptions while the store is open, are counted separately.
+        /// After that many unfinished decryptions or key changes, the encrypted file is opened as it is, with a
+        /// warning. Shadow proofs, and the last steps of encryptions while the store is open, are counted separately.
         public var maximumAttempts: Int
         /// What to do after the last attempt; ignored if ``when`` is ``EncryptionTime/whileOpen``, because the app then
         /// uses the plaintext file anyway.

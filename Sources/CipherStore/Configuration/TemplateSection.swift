@@ -44,7 +44,7 @@ extension ConfigurationNode {
         return path.utf8.first == UInt8(ascii: "/") ? path : FileName.sibling(path, of: file)
     }
 
-    /// Reads a dictionary of new names with the old ones.
+    /// Reads a dictionary that maps new names to old ones.
     func renames() throws -> [String: String] {
         var names: [String: String] = [:]
         for (new, old) in try entries() {

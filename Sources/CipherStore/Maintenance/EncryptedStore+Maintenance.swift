@@ -18,7 +18,7 @@ extension EncryptedStore {
     ///
     /// The migration runs on the real rows with every change kept in memory, so anything that opening would refuse is
     /// refused here too. Conditions that can change at any time are not checked: free space, permissions, locks, and
-    /// pages that only a conversion reads. If there is no key yet, a note of the plan states this: opening requests a
+    /// pages that only a conversion reads. If there is no key yet, a note in the plan states this: opening requests a
     /// key from the provider, which may create one.
     ///
     /// - Parameters:
@@ -144,7 +144,7 @@ extension EncryptedStore {
         try opening(configuration, directory, keyProvider, options).baseline(at: version)
     }
 
-    /// Records the present schema and steps after an intended drift, and clears failures of backfills.
+    /// Records the present schema and steps after intended drift, and clears failures of backfills.
     ///
     /// Writes nothing if there is nothing to repair.
     ///

@@ -18,7 +18,7 @@ extension EncryptedStore {
     /// This does what `DatabaseConverter.recover` does, with the cipher formats, collations, functions and tokenizers
     /// of the configuration. If the damaged file still has its schema, that schema is used. Otherwise the schema is
     /// that of a fresh install: the app's steps, including those in Swift, run in an empty in-memory database. The
-    /// damaged file is never written, and the new one is migrated when it is opened.
+    /// damaged file is never written to, and the new one is migrated when it is opened.
     ///
     /// - Parameters:
     ///   - damaged: The damaged database file, plaintext or encrypted.

@@ -84,7 +84,7 @@ extension StoreError {
     /// Whether a decryption, or a change of key or format, that failed with this error can wait, because the file is
     /// unchanged.
     ///
-    /// A full disk or an extension of the app that has the file open should lock no user out.
+    /// A full disk or an extension of the app that has the file open should not lock any user out.
     ///
     /// The change can also wait if the new key is unavailable or equals the old one. The change is not postponed if the
     /// provider returned two different keys, or if the change was canceled.

@@ -53,7 +53,7 @@ final class ChangeBroadcaster: @unchecked Sendable {
         if isOther { committed(.everything) }
     }
 
-    /// Makes all observers read again after a time without a connection, because other connections' commits went
+    /// Makes all observers read again after a period without a connection, because other connections' commits went
     /// unnoticed meanwhile.
     func resume() { committed(.everything) }
 

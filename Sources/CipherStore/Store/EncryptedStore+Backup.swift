@@ -13,10 +13,10 @@ extension EncryptedStore {
     /// Creates a verified, encrypted copy of the database under another name, while the database is read and written.
     ///
     /// The backup is the state of one commit, compared with the database row by row as in an encryption. It appears
-    /// under its name complete, in one step that never replaces a file. It needs no `-wal` beside it, and opens like
-    /// the database itself; with the store's own key, it has the store's key and cipher format. Writers wait only
-    /// briefly, and the log grows meanwhile. If the file is not in WAL mode, writers wait until the backup is finished.
-    /// A backup that has begun finishes even if the store is closed.
+    /// under its name only when it is complete, in one step that never replaces a file. It needs no `-wal` beside it,
+    /// and opens like the database itself; with the store's own key, it has the store's key and cipher format. Writers
+    /// wait only briefly, and the log grows meanwhile. If the file is not in WAL mode, writers wait until the backup is
+    /// finished. A backup that has begun finishes even if the store is closed.
     ///
     /// Canceling the task ends the backup at any time before it is renamed into place; nothing is then left of it.
     ///

@@ -60,7 +60,7 @@ extension EncryptedStore {
 
 /// The watch on the files of a store.
 ///
-/// It is recreated after a time without connections, because the log is then a different file.
+/// It is recreated after a period without connections, because the log is then a different file.
 final class StoreWatch: @unchecked Sendable {
     // The properties below are read and written only under `lock`.
     private let lock = Lock()

@@ -94,7 +94,7 @@ extension EncryptedStore {
     /// ``StoreError`` with `misuse`.
     public func integrityCheck() -> IntegrityCheck { IntegrityCheck(store: self) }
 
-    /// Runs `body` on a separate connection in the place of a reader or the writer, because a connection that has met a
+    /// Runs `body` on a separate connection in place of a reader or the writer, because a connection that has met a
     /// damaged page must not be used again.
     fileprivate func checking<Output: Sendable>(
         holdingWriters: Bool = false, _ body: @escaping @Sendable (Connection) throws -> Output

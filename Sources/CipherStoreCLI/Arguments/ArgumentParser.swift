@@ -54,7 +54,7 @@ package enum ArgumentParser {
             case CS_ARGUMENT_OPTION:
                 let option = options[Int(found.index)]
                 let value = found.text.map { SystemPath.text(cString: $0) } ?? ""
-                // An unset shell variable gives an empty value, which is valid for no option.
+                // An unset shell variable gives an empty value, which no option accepts.
                 guard option.value == nil || !value.isEmpty else { throw valueMissing(option) }
                 let given = try option.kind.namesFile ? value : text(value, of: option.usage)
                 values[option.name, default: []].append(given)

@@ -21,7 +21,7 @@ struct KeyOptions: Sendable {
     }
 
     private let named: String
-    /// The advice for a key file that does not exist, whose path it is given.
+    /// A closure that receives the path of a key file that does not exist, and returns the advice for it.
     private let adviceForMissingFile: @Sendable (String) -> String
     private let file: Option
     private let environment: Option
@@ -95,7 +95,7 @@ struct KeyOptions: Sendable {
         FileKeyProvider(path: path, advice: adviceForMissingFile(path))
     }
 
-    /// Reads the key on standard input.
+    /// Reads the key from standard input.
     private static func typed(_ invocation: Invocation) throws -> TypedKeyProvider {
         guard [key, newKey, backupKey].count(where: { invocation[$0.file] == "-" }) == 1 else {
             throw CommandFailure.usage("only one key can be read from standard input")

@@ -11,7 +11,7 @@ internal import CipherSystemFiles
     import Darwin
 #endif
 
-/// Provides the key on standard input: everything from a pipe or a file, or a line that is typed without echo on a
+/// Provides the key from standard input: everything from a pipe or a file, or a line that is typed without echo on a
 /// terminal.
 ///
 /// The key is read once, before the run begins, and kept until the process ends, because a run requests its key several

@@ -65,7 +65,7 @@ enum QueryCommand {
         let statement = try Statement(SQL(text: sql), on: connection)
         guard statement.isReadOnly else { throw readOnly(connection.path, "it may write to the database") }
         let writer = makeWriter((0..<statement.columnCount).map(statement.columnName))
-        // Nothing is printed before the first row is read, so that a failure until then can still be reported as JSON.
+        // Nothing is printed before the first row is read, so that a failure before then can still be reported as JSON.
         var hasBegun = false
         try connection.forEachRow(SQL(text: sql)) { row in
             if !hasBegun { try writer.begin() }

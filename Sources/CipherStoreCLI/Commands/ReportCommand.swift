@@ -107,7 +107,7 @@ enum ReportCommand {
         try printLists(totals)
     }
 
-    /// The maximum number of files to print of each list.
+    /// The maximum number of files to print from each list.
     private static let mostListed = 20
 
     private static func printLists(_ totals: ReportTotals) throws {

@@ -32,7 +32,7 @@ struct Fleet {
     /// Begins to search for the databases.
     ///
     /// - Throws: ``StoreError`` if there is no such folder, or if the key that all files share is not available;
-    ///   ``CommandFailure`` if options are invalid or a report is not of the same work.
+    ///   ``CommandFailure`` if options are invalid or a report covers different work.
     init(_ invocation: Invocation, in folder: String, _ names: DatabaseSearch.Names, verb: String) throws {
         self.invocation = invocation
         self.verb = verb

@@ -17,7 +17,7 @@ final class FleetWorkers: @unchecked Sendable {
 
     /// Starts one thread for each job, or as many as the system can start.
     ///
-    /// - Throws: ``StoreError`` if the system can start no thread.
+    /// - Throws: ``StoreError`` if the system cannot start any thread.
     init(
         _ files: FleetFiles, jobs: Int, cancellation: UpgradeCancellation,
         work: @escaping @Sendable (DatabaseSearch.Found) -> FleetResult

@@ -45,7 +45,7 @@ extension Shard {
                 "SLURM_ARRAY_TASK_ID is set, but at least one of \(names.joined(separator: ", ")) is missing",
                 advice: "specify the shard with --shard K/N")
         }
-        // In a part of an array, the same numbers would refer to other shards than in the whole array.
+        // In a part of an array, the same numbers would refer to different shards than in the whole array.
         guard numbers[1] - numbers[0] + 1 == numbers[2] else {
             throw CommandFailure.usage(
                 "the task numbers of the Slurm array have gaps, so the shard cannot be determined",

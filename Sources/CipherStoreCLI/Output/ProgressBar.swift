@@ -12,7 +12,7 @@ internal import CipherSystemFiles
 
 /// One line on standard error that shows the progress of an upgrade, and is erased at its end.
 package final class ProgressBar: @unchecked Sendable {
-    /// The condition on which the bar is drawn.
+    /// The condition under which the bar is drawn.
     enum Mode: String, CaseIterable { case auto, always, never }
 
     // Everything below is read and written only under `lock`.

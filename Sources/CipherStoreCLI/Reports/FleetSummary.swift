@@ -13,7 +13,7 @@ enum FileResult: String, Codable, Sendable {
 
 /// The summary of a fleet's run; the last line of the output with `--json`.
 struct FleetSummary: Codable, Sendable {
-    /// The highest exit status that counts failures: from 64 on the numbers are those of sysexits(3).
+    /// The highest exit status that counts failures: from 64 on, the numbers are those of sysexits(3).
     static let mostFailuresTold: Int32 = 63
 
     private(set) var databases = 0

@@ -22,7 +22,7 @@ struct MergedReport: Sendable {
         let shards: [Int]
     }
 
-    /// The header of the first run; the other runs are of the same work.
+    /// The header of the first run; the other runs do the same work.
     private(set) var header: ReportHeader?
     private(set) var files: [PathDigest: File] = [:]
     /// The failures of the files whose latest result is a failure.
@@ -42,7 +42,7 @@ struct MergedReport: Sendable {
 
     /// Reads reports.
     ///
-    /// - Throws: ``CommandFailure`` if a file is not a report, or not of the same work as the others; ``StoreError``
+    /// - Throws: ``CommandFailure`` if a file is not a report, or covers different work from the others; ``StoreError``
     ///   if a file cannot be read.
     init(_ paths: [String]) throws {
         for path in paths {

@@ -19,7 +19,7 @@ final class ReportFile: @unchecked Sendable {
 
     /// Opens or creates a report, and writes the header of a run.
     ///
-    /// - Throws: ``CommandFailure`` if the file is not a report, if it is a report of other work or of another shard
+    /// - Throws: ``CommandFailure`` if the file is not a report, if it is a report on other work or with another shard
     ///   count, or if another run is writing to it; ``StoreError`` if it cannot be written.
     init(_ path: String, _ header: ReportHeader) throws {
         self.path = path

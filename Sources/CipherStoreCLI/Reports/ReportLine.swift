@@ -60,7 +60,7 @@ struct ReportEntry: Codable, Sendable {
         let stage: String?
     }
 
-    /// The path as text without loss, which identifies the file.
+    /// The path as lossless text, which identifies the file.
     var name: String {
         guard let pathBase64, let bytes = Data(base64Encoded: pathBase64) else { return path }
         return SystemPath.text(bytes)

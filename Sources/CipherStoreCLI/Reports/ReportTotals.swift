@@ -127,7 +127,7 @@ struct ReportTotals: Encodable, Sendable {
         slowest.removeLast(slowest.count - Self.mostSlow)
     }
 
-    /// Whether every shard finished, and every file that was searched for is reported.
+    /// Whether every shard finished, and every file that the search found is reported.
     var isWhole: Bool { missingShards.isEmpty && unfinishedShards.isEmpty && missing?.isEmpty != false }
 
     /// The number of failures, as for a fleet; `tryAgain` if there are none, but a shard or a file is missing.

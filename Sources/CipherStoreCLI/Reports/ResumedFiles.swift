@@ -16,8 +16,8 @@ struct ResumedFiles: Sendable {
     /// Reads reports.
     ///
     /// - Parameter report: The report of this run, which need not exist yet.
-    /// - Throws: ``CommandFailure`` if a file is not a report, or not of the same work; ``StoreError`` if a file cannot
-    ///   be read.
+    /// - Throws: ``CommandFailure`` if a file is not a report, or covers different work; ``StoreError`` if a file
+    ///   cannot be read.
     init(_ paths: [String], report: String?, of header: ReportHeader, _ shard: Shard) throws {
         for path in paths {
             if let report, path.isSameName(as: report), try !FileSystem.exists(path) { continue }

@@ -10,7 +10,7 @@ internal import CipherSystemFiles
 
 /// How the process handles signals.
 enum SignalWatch {
-    /// Makes a write to a closed pipe, or beyond the limit of file sizes, fail with an error instead of ending the
+    /// Makes a write to a closed pipe, or beyond the file size limit, fail with an error instead of ending the
     /// process.
     static func ignoreBrokenOutputs() {
         _ = signal(SIGPIPE, SIG_IGN)

@@ -62,7 +62,7 @@ package enum FileSystem {
         return Status(result)
     }
 
-    /// Throws if the file is not a regular file, because SQLite would wait forever at a FIFO.
+    /// Throws if the file is not a regular file, because SQLite would block forever on a FIFO.
     package static func checkRegular(_ status: Status, _ path: String) throws {
         guard status.isRegular else {
             throw StoreError(
@@ -158,7 +158,7 @@ package enum FileSystem {
         guard errno == EEXIST else { throw failure("be created", path, of: "folder") }
     }
 
-    /// Removes a folder if it is empty; leaves a link to a folder.
+    /// Removes a folder if it is empty, but not a link to a folder.
     package static func removeFolderIfEmpty(_ path: String) throws {
         guard path.withSystemPath({ rmdir($0) }) != 0, ![ENOENT, ENOTEMPTY, EEXIST, ENOTDIR].contains(errno)
         else { return }
@@ -236,7 +236,7 @@ package enum FileSystem {
         path.withSystemPath { access($0, mode) } == 0 || errno == ENOENT
     }
 
-    /// Returns how many bytes this process may still write in a folder, by the file system's and the process's limits.
+    /// Returns how many bytes this process may still write in a folder under the file system's and its own limits.
     package static func freeSpace(_ folder: String) throws -> (disk: Int64, fileSizeLimit: Int64?) {
         var status = statvfs()
         guard folder.withSystemPath({ statvfs($0, &status) }) == 0 else {

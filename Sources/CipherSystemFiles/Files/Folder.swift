@@ -30,7 +30,7 @@ package final class Folder: Sendable {
 
     package func path(of name: String) -> String { path == "/" ? "/" + name : path + "/" + name }
 
-    /// Returns the status of the file with a name; `nil` if nothing has the name.
+    /// Returns the status of the file with the given name; `nil` if nothing has that name.
     package func status(_ name: String) throws -> FileSystem.Status? {
         var result = stat()
         guard name.withSystemPath({ fstatat(descriptor, $0, &result, AT_SYMLINK_NOFOLLOW) }) == 0 else {
@@ -40,9 +40,9 @@ package final class Folder: Sendable {
         return FileSystem.Status(result)
     }
 
-    /// Opens the file with a name; returns `nil` if nothing has the name.
+    /// Opens the file with the given name; returns `nil` if nothing has that name.
     ///
-    /// The method throws for a link, and does not block for a FIFO or a device.
+    /// The method throws for a link, and does not block on a FIFO or a device.
     package func openFile(_ name: String, forWriting: Bool = true) throws -> Int32? {
         let file = name.withSystemPath {
             openat(descriptor, $0, (forWriting ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)

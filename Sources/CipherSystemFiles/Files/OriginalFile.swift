@@ -42,7 +42,7 @@ package struct OriginalFile {
         }
     }
 
-    /// Returns the numbers of this process's descriptors, among others that are not open.
+    /// Returns the numbers of this process's descriptors, and possibly of others that are not open.
     private static func descriptors() -> [Int32] {
         #if os(Linux)
             if let names = try? FileSystem.names(in: "/proc/self/fd") { return names.compactMap { Int32($0) } }

@@ -6,7 +6,7 @@
     internal import Darwin
 #endif
 
-/// The result of a check whether a file was open elsewhere before it was converted.
+/// The result of checking whether a file was open elsewhere before it was converted.
 package enum SoleOwnership: Equatable, Sendable {
     case proven
     /// The system cannot report this, for the associated reason, so the file may be open elsewhere.

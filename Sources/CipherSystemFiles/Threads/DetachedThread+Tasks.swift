@@ -20,7 +20,7 @@ extension DetachedThread {
         }
     }
 
-    /// Runs `body` on a new thread, because it may take long and may block.
+    /// Runs `body` on a new thread, because it may take a long time and may block.
     package static func run<Output: Sendable>(
         _ body: @escaping @Sendable () throws -> Output
     ) async throws -> Output {

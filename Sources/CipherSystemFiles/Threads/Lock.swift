@@ -53,7 +53,7 @@ package final class Lock: Sendable {
     package func wait(until deadline: ContinuousClock.Instant) -> Bool {
         let left = ContinuousClock.now.duration(to: deadline)
         guard left > .zero else { return false }
-        // The wait is at most an hour at once, because C's time type may not be able to represent the deadline.
+        // The wait is at most an hour at a time, because C's time type may not be able to represent the deadline.
         let longest = Duration.seconds(3_600)
         let (seconds, attoseconds) = min(left, longest).components
         var time = timespec()

@@ -9,7 +9,7 @@ public final class UpgradeCancellation: @unchecked Sendable {
     /// Creates a cancellation that has not been requested.
     public init() { others = [] }
 
-    /// Creates a cancellation that is canceled as soon as one of the others is canceled.
+    /// Creates a cancellation that is requested as soon as one of the others is requested.
     package init(anyOf others: [UpgradeCancellation]) { self.others = others }
 
     /// Asks the upgrade to end.

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Kills a store that is written to, at random moments, several times on each file.
+/// Kills a store at random moments while it is written to, several times for each file.
 struct Durability: Sendable {
     static let usage = "durability [--kills N] [--seed N]"
     private static let killsOfFile = 10

@@ -18,7 +18,7 @@ struct FaultSeries {
 
     /// Only calls on these files fail: the program's loader is not tested.
     ///
-    /// strace cannot identify a copy without a name, so a call that only files have is watched for all files.
+    /// strace cannot identify a copy without a name, so a call that is made only on files is watched for all files.
     private var watched: [String] {
         let folder = trial.worker.folder
         let copy = "\(trial.file)-upgrade-\(Self.digits)"

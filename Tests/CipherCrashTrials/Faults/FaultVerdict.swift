@@ -4,7 +4,7 @@ import Foundation
 enum FaultOutcome {
     case succeeded
     case refused
-    /// SQLCipher itself crashed without memory.
+    /// SQLCipher itself crashed for lack of memory.
     case crashed
     case failed
 }

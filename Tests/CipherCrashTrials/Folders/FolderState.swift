@@ -42,7 +42,7 @@ struct FolderState: Hashable, Sendable {
     /// Creates the folder again with these files.
     ///
     /// - Parameters:
-    ///   - inodes: The inodes in an upgrade's record among the files, which is corrected to the new ones.
+    ///   - inodes: The inodes in the upgrade's record, if one is among the files; they are replaced by the new ones.
     ///   - isAfterRestart: Whether the system was restarted after the record was written.
     func lay(at folder: String, _ inodes: Inodes, isAfterRestart: Bool = false) throws {
         try? FileManager.default.removeItem(atPath: folder)
@@ -81,7 +81,7 @@ struct FolderState: Hashable, Sendable {
         }
     }
 
-    /// A digest of everything that a next run may distinguish.
+    /// A digest of everything that the next run may distinguish.
     ///
     /// It leaves out the index of a log, which is created again, and the inode numbers.
     var digest: Int {

@@ -27,7 +27,7 @@ enum UpgradeRecord {
         return timespec(tv_sec: seconds, tv_nsec: nanoseconds)
     }
 
-    /// The record as it is found after a restart of the system, which differs from the start in the record.
+    /// The record as it is found after a restart of the system, when the boot ID in it is no longer the current one.
     static func afterRestart(_ record: [UInt8]) -> [UInt8] {
         guard let start = try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8) else {
             return record

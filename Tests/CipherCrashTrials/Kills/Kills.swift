@@ -46,7 +46,7 @@ struct Kills: Sendable {
         }
     }
 
-    /// For a few calls, it differs from run to run which thread makes them.
+    /// For a few calls, the thread that makes them differs from run to run.
     private func checkMissed() throws {
         let (missed, points) = (missed.with { $0 }, report.points)
         guard missed > 0 else { return }

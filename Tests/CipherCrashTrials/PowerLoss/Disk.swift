@@ -2,11 +2,11 @@
 enum Policy {
     /// All names are kept or all are lost.
     ///
-    /// What was not synced of each file is lost, zero or short.
+    /// The unsynced writes to each file are lost, zeroed or cut short.
     case quick
     /// The names are kept up to each point, or one of them is lost or kept.
     ///
-    /// Of each file there is every prefix, a torn write, and one write that alone is lost or kept.
+    /// The writes to a file are kept up to each point, the next one is torn, or only one of them is lost or kept.
     case exhaustive
 }
 

@@ -3,7 +3,7 @@ struct DiskFile {
     var durable: FileImage
     var pending: [(change: FileImage.Change, ended: Int)] = []
 
-    /// Makes everything durable that had ended when the sync began.
+    /// Makes durable every change that had ended when the sync began.
     mutating func sync(began: Int) {
         for entry in pending where entry.ended < began { durable.apply(entry.change) }
         pending.removeAll { $0.ended < began }

@@ -114,7 +114,7 @@ struct Experiment {
 extension Trial: Recorded {
     func judge(_ state: FolderState, _ inodes: Inodes, acknowledged: [Int]) throws -> (isNew: Bool, losses: [String]) {
         try state.lay(at: worker.folder, inodes, isAfterRestart: true)
-        // Reads the folder again, because the record in it has other inodes than the recorded one.
+        // Reads the folder again, because the record in it has different inodes from the recorded one.
         let laid = try FolderState(of: worker.folder)
         let (found, losses) = try settle(laid)
         let rows = found.losses(of: acknowledged)

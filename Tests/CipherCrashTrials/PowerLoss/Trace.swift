@@ -96,7 +96,7 @@ enum Trace {
         guard let open = text.firstIndex(of: "("), let equals = text.range(of: " = ", options: .backwards),
             let close = text[..<equals.lowerBound].lastIndex(of: ")")
         else { throw TraceError(detail: "line \(ended + 1) is not a call: \(text.prefix(200))") }
-        // The result is a pointer, as of mmap, or "?" if the call never returned. Only its success matters.
+        // The result is a pointer, as from mmap, or "?" if the call never returned. Only its success matters.
         let outcome = text[equals.upperBound...].prefix { $0 != " " }
         guard outcome != "?", !outcome.hasPrefix("-") else { return nil }
         return SystemCall(

@@ -36,7 +36,7 @@ final class Session: Sendable {
         let parents = ["/dev/shm", ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp", "/tmp"]
         var made: String?
         for parent in parents where made == nil {
-            // mkdtemp(3) replaces the six X with unique characters. A folder whose name is not UTF-8 is not found under
+            // mkdtemp(3) replaces the Xs with unique characters. A folder whose name is not UTF-8 is not found under
             // this text, so the next one is taken.
             var template = Array((parent + "/crash-trials.XXXXXX").utf8CString)
             if let path = mkdtemp(&template).flatMap({ realpath($0, nil) }) {

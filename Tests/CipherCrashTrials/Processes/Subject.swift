@@ -6,7 +6,7 @@ struct Subject: Sendable {
     /// Environment variables in addition to this program's.
     let environment: [String: String]
 
-    /// Copies the executable beside this program, so that a build meanwhile does not change it.
+    /// Copies the executable beside this program, so that a concurrent build does not change it.
     ///
     /// - Parameter isRepeatable: Whether its random numbers and its clock are fixed, so that equal runs leave equal
     ///   bytes.

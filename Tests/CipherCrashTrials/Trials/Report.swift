@@ -20,7 +20,7 @@ final class Report: Sendable {
     private let name: String
     /// The widths of the columns.
     ///
-    /// The first columns are texts; those of numbers have negative widths.
+    /// The first columns contain text; those with numbers have negative widths.
     private let widths: [Int]
     private let totals = Locked(Totals())
 

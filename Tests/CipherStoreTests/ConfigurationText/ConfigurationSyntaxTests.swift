@@ -8,7 +8,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Files that are not configurations end with a typed error, and never with a trap or a hang.
+/// Files that are not configurations cause a typed error, and never a trap or a hang.
 struct ConfigurationSyntaxTests {
     let folder: TemporaryFolder
 
@@ -174,7 +174,7 @@ struct ConfigurationSyntaxTests {
         #expect(column == .init(table: "t", column: "v", filter: ["id": "1", "name": "x"], offset: -1))
     }
 
-    @Test("Damaged configuration files end in a typed error", arguments: [1, 2, 3])
+    @Test("Damaged configuration files cause a typed error", arguments: [1, 2, 3])
     func damaged(seed: UInt64) throws {
         var generator = Generator(state: seed)
         let xml = try Data(contentsOf: Repository.examples.appending(path: "ChatStore.plist"))

@@ -141,7 +141,7 @@ struct VersionRecordsTests {
         #expect(try app.open(5).warnings.isEmpty)
     }
 
-    @Test("If user_version was raised alone, what is missing from the schema of that version is added")
+    @Test("If only user_version was raised, what is missing from the schema of that version is added")
     func raisedAlone() throws {
         let app = try App()
         try app.open(3)

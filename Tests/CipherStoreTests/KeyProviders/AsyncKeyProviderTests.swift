@@ -46,7 +46,7 @@ struct AsyncKeyProviderTests {
         #expect(try await fixture.open().bodies() == ["one"])
     }
 
-    @Test("Cancelling the opening cancels the closure's task")
+    @Test("Canceling the opening cancels the closure's task")
     func cancelled() async throws {
         let (asked, cancelled) = (Gate(), Gate())
         let fixture = StoreFixture(folder)

@@ -82,7 +82,7 @@ import Testing
             ])
     }
 
-    @Test("Cells with impossible claims are reported as damage")
+    @Test("Cells with impossible lengths, offsets or counts are reported as damage")
     func cells() throws {
         func reason(_ cell: [UInt8], at offset: Int = 400, kind: UInt8 = 13, count: Int = 1) throws -> DamagedPage
             .Reason?
@@ -129,7 +129,7 @@ import Testing
         #expect(try damage([200, 0, 0, 0]) == [DamagedPage(200, .missing)])
     }
 
-    @Test("A b-tree that only goes deeper ends, and so does a cyclic free list")
+    @Test("Reading ends in a b-tree that only goes deeper, and in a cyclic free list")
     func depth() throws {
         var pages = Pages(40)
         for page in 2...39 {
@@ -148,7 +148,7 @@ import Testing
         #expect(damage == [DamagedPage(4, .claimedTwice), DamagedPage(3, .freeList), DamagedPage(2, .claimedTwice)])
     }
 
-    @Test("An impossible page size or database size in a header is not believed")
+    @Test("An impossible page size or database size in a header is not trusted")
     func headers() throws {
         for (offset, value) in [(16, 0xff), (17, 0x01), (16, 0), (16, 3), (20, 33), (20, 255)] as [(Int, UInt8)] {
             var pages = Pages(3)

@@ -194,7 +194,7 @@ import Testing
         #expect(try JournalHeader(HeldBytes(spent))?.originalPages(in: HeldBytes(spent)) == nil)
     }
 
-    @Test("A journal shorter than 512 bytes is not played back, as by SQLite", arguments: [511, 512])
+    @Test("Like SQLite, the reader does not play back a journal shorter than 512 bytes", arguments: [511, 512])
     func shortJournal(length: Int) throws {
         let (before, database, journal) = try journaled(pageSize: 512)
         let grown = database + [UInt8](repeating: 0, count: max(0, before.count + 512 - database.count))
@@ -219,7 +219,7 @@ import Testing
     }
 
     @Test(
-        "Journals of every sector size, of several segments and without a record count are rolled back as by SQLite",
+        "Journals of every sector size, of several segments and without a record count are rolled back as in SQLite",
         arguments: [32, 512, 4096, 65536])
     func sectors(sector: Int) throws {
         let (before, database, journal) = try journaled(pageSize: 512)

@@ -117,7 +117,7 @@ import Testing
         let table = ["CREATE TABLE t(a, without_rowid)", "CREATE INDEX i ON t(a)", "INSERT INTO t VALUES (1, 2)"]
         let sound = try write(table[0], table[1], table[2])
         #expect(try Self.isSound(sound))
-        // The header counts one page more.
+        // The header counts one more page.
         var longer = sound + [UInt8](repeating: 0, count: sound.count / 3)
         longer[31] += 1
         #expect(try !Self.isSound(longer) && isFaulty(longer))

@@ -34,7 +34,7 @@ struct CopyGrowthTests {
         #expect(result == before, "\(result.differences(from: before))")
     }
 
-    @Test("Texts that look like numbers stay texts in a column whose type was changed to REAL")
+    @Test("Text that looks like a number stays text in a column whose type was changed to REAL")
     func texts() throws {
         let file = try LegacyFile {
             try $0.executeScript(

@@ -152,7 +152,7 @@ struct NameHazardTests {
 
     @Test("A schema whose names are not text is not compared with a declared one, and nothing changes")
     func declaredSchema() throws {
-        // A rebuild would write the column that the configuration does not know under another name.
+        // A rebuild would write, under another name, the column that the configuration does not know.
         let (file, _) = try make(Self.person)
         let before = try file.digest()
         let configuration = Configuration.declaring(

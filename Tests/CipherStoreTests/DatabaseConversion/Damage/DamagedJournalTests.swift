@@ -97,8 +97,8 @@ import Testing
         #expect(report.outcome == .encrypted && report.rows == 200)
     }
 
-    /// Damages because of which SQLite reads only the first of several segments, or not all of it: the bytes in the
-    /// place of others, in the header at the beginning of the journal or in the one of the second segment.
+    /// Damage that makes SQLite read only the first of several segments, or not all of it: the bytes that take the
+    /// place of others, in the header at the beginning of the journal or in that of the second segment.
     private static let laterDamages: [String: (inSecond: Bool, offset: Int, bytes: [UInt8])] = [
         "one byte of the magic number": (true, 3, [0xf8]),
         "the magic number": (true, 0, [UInt8](repeating: 0, count: 8)),
@@ -114,7 +114,7 @@ import Testing
     ]
 
     @Test(
-        "Damage because of which SQLite would not read a later segment is refused",
+        "Damage that would keep SQLite from reading a later segment is refused",
         arguments: laterDamages.keys.sorted())
     func laterSegment(damage: String) throws {
         let (file, before, intact) = try Self.file()
@@ -205,7 +205,7 @@ import Testing
         #expect(try !Self.isDamaged(journal(Self.page(0)), of: database))
         database.replaceSubrange(1024..<2048, with: Self.page(1))
         #expect(try Self.isDamaged(journal(Self.page(0)), of: database))
-        // Zeros in the place of a part of a record whose page has not been changed.
+        // Zeros in place of part of a record whose page has not been changed.
         var torn = Self.page(1)
         torn.replaceSubrange(30..<200, with: [UInt8](repeating: 0, count: 170))
         #expect(try !Self.isDamaged(journal(torn), of: database))
@@ -235,7 +235,7 @@ import Testing
         #expect(old == 200)
     }
 
-    @Test("A journal whose later segments are missing is the same as that of a power loss, and is rolled back")
+    @Test("A journal whose later segments are missing is the same as after a power loss, and is rolled back")
     func missingSegments() throws {
         let (file, _, journal) = try Self.file()
         let segments = try #require(try JournalHeader(HeldBytes(journal))).segments(in: HeldBytes(journal))
@@ -243,7 +243,7 @@ import Testing
         #expect(try !Self.isDamaged(Array(journal[..<Int(segments[0].end)]), of: Self.bytes(file.path)))
     }
 
-    @Test("Page 1 is written after all segments have been synced, so that any broken record is then damage")
+    @Test("Page 1 is written after all segments have been synced, so from then on any broken record is damage")
     func afterSync() throws {
         var files: (before: [UInt8], after: [UInt8], journal: [UInt8]) = ([], [], [])
         _ = try LegacyFile { connection in

@@ -47,7 +47,7 @@ struct HiddenRowsTests {
             }
         },
         Damage(testDescription: "a root page of a table WITHOUT ROWID without its last leaf") { bytes, roots in
-            // The page ends as before the leaf was added.
+            // The page ends as it did before the leaf was added.
             try changePage(roots["words"], of: &bytes) { page in
                 let (count, start) = (page.big16(3), page.big16(5))
                 let cells = page.cells

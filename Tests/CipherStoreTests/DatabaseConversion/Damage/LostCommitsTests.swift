@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test("A log that ends in the middle of a commit has lost none, wherever it ends or the commit is incomplete")
+    @Test("A log that ends in an incomplete commit has lost none, wherever the commit ends or is damaged")
     func torn() throws {
         let file = try Self.file(damaged: nil)
         let log = try Self.bytes(file.path + "-wal")
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test("Frames from before a reset, and frames of a transaction that was rolled back, are no lost commits")
+    @Test("Frames from before a reset, and frames of a transaction that was rolled back, are not lost commits")
     func obsolete() throws {
         for script in [
             "PRAGMA wal_checkpoint(RESTART); INSERT INTO t VALUES (99, 9)",

@@ -135,7 +135,7 @@ struct FormatDiagnosisTests {
     private static let salt = "00112233445566778899aabbccddeeff"
 
     @Test(
-        "A readable header without the salt is diagnosed, and under a raw key also whether the key is right",
+        "A readable header without the salt is diagnosed, and a raw key is recognized as correct",
         .enabled(if: Engine.current.defaultCompatibility >= 4))
     func readableHeader() throws {
         let settings = CipherSettings(plaintextHeaderSize: 32)

@@ -5,7 +5,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Keys that are interpreted in another way than they were meant, in every format.
+/// Keys that are not interpreted as they were meant, in every format.
 struct KeyDiagnosisTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let testDescription: String

@@ -96,7 +96,7 @@ struct DatabaseSearchTests {
             try FileManager.default.removeItem(atPath: folder.path("app"))
         }
         #expect(try folder.names == ["gone-journal", "gone-shm", "gone-wal"])
-        // A log whose length is a multiple of 1,024, as for one in 128 logs.
+        // A log whose length is a multiple of 1,024, as it is for one log in 128.
         let log = try FileHandle(forWritingTo: folder.url.appending(path: "gone-wal"))
         try log.truncate(atOffset: 512 << 10)
         try log.close()

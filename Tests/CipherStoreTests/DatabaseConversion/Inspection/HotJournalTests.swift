@@ -140,7 +140,7 @@ struct HotJournalTests {
     }
 
     @Test(
-        "The first commit of a database that was killed before its end leaves an empty database",
+        "A first commit that was killed before its end leaves an empty database",
         arguments: [false, true])
     func killedFirstCommit(isEncrypted: Bool) throws {
         let commit = try Writer(isEncrypted: isEncrypted).commit(Self.scripts[0])
@@ -157,7 +157,7 @@ struct HotJournalTests {
     }
 
     @Test(
-        "The first transaction of a database that was killed before its commit leaves an empty database",
+        "A first transaction that was killed before its commit leaves an empty database",
         arguments: [false, true])
     func killedFirstTransaction(isEncrypted: Bool) throws {
         let file = try firstTransaction(isEncrypted: isEncrypted)
@@ -174,7 +174,7 @@ struct HotJournalTests {
         #expect(try file.folder.names == ["app.db"])
     }
 
-    /// A database that was killed in its first transaction, after more changes than the cache holds.
+    /// A database whose first transaction was killed, after more changes than the cache holds.
     private func firstTransaction(isEncrypted: Bool) throws -> LegacyFile {
         try LegacyFile(unclosed: true) { connection in
             if isEncrypted { try connection.setKey(TestKeys.raw(), settings: CipherSettings()) }
@@ -318,7 +318,7 @@ struct HotJournalTests {
             var journal = journal(of: commit, superJournal: folder.path("gone/other.db-mj1A2B3C9FF"))
             if isDamaged {
                 journal = commit.journal
-                // The count of a synced journal has more records than the journal.
+                // The record count is larger than the number of records.
                 journal.replaceSubrange(8..<12, with: [0, 0, 0, 200])
             }
             try journal.write(to: URL(filePath: folder.path("app.db-journal")))

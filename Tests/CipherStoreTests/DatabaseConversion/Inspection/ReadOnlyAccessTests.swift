@@ -56,7 +56,7 @@ struct ReadOnlyAccessTests {
         #expect(try FolderDigest(folder.url) == before)
     }
 
-    @Test("A database whose log was cut off behind its header is read", .enabled(if: isPossible))
+    @Test("A database whose log was cut off after its header is read", .enabled(if: isPossible))
     func logWithoutFrames() throws {
         let folder = try TemporaryFolder()
         let path = folder.path("app.db")

@@ -89,7 +89,7 @@ struct SidecarScanTests {
         }
     }
 
-    @Test("A sidecar that contains overflow pages of the database alone is accepted", arguments: Sidecar.allCases)
+    @Test("A sidecar that contains only overflow pages of the database is accepted", arguments: Sidecar.allCases)
     func overflowPages(_ sidecar: Sidecar) throws {
         let file = try overwritten(sidecar)
         let paths = try DatabasePaths(file.path)
@@ -104,7 +104,7 @@ struct SidecarScanTests {
 
     // The engine of SQLCipher 3 writes every page of a changed row.
     @Test(
-        "A sidecar that contains overflow pages of another database alone is refused, and nothing is changed",
+        "A sidecar that contains only overflow pages of another database is refused, and nothing is changed",
         .enabled(if: Engine.current.cipherMajor >= 4), arguments: Sidecar.allCases, [true, false])
     func otherOverflowPages(_ sidecar: Sidecar, isEncrypted: Bool) throws {
         let file = try overwritten(sidecar)
@@ -148,7 +148,7 @@ struct SidecarScanTests {
         #expect(try !SidecarScan.isStale(paths, databaseIsPlaintext: false))
     }
 
-    @Test("A database without a log and a journal has nothing stale beside it")
+    @Test("A database without a log or a journal has nothing stale beside it")
     func none() throws {
         let file = try LegacyFile { try $0.execute("CREATE TABLE t(a)") }
         let paths = try DatabasePaths(file.path)

@@ -15,7 +15,7 @@ struct HostileFileTests {
     }
 
     @Test(
-        "A damaged file ends with equal rows or with a typed error and the file unchanged", .enabled(if: isPossible),
+        "Upgrading a damaged file ends with equal rows, or a typed error and no change", .enabled(if: isPossible),
         arguments: [1, 25, 60])
     func damage(first: Int) throws {
         let result = try Self.mutator.run(["some", "\(first)", "20"])

@@ -11,7 +11,7 @@ extension InPlaceRecoveryTests {
     // MARK: Refusals
 
     @Test(
-        "A file that another process has open is refused unchanged, in each journal mode", arguments: ["WAL", "DELETE"])
+        "A file open in another process is refused and not changed, in each journal mode", arguments: ["WAL", "DELETE"])
     func busy(journal: String) throws {
         let damaged = try Damaged(journal: journal)
         let other = try TestProgram.built("CipherLockHolder").start(["sql", damaged.path])
@@ -145,7 +145,7 @@ extension InPlaceRecoveryTests {
     }
 
     @Test(
-        "A log without a commit does not prevent that the log is restored", arguments: ["nothing", "header", "frame"])
+        "A log without a commit does not stop the log from being restored", arguments: ["nothing", "header", "frame"])
     func putBackOverUncommittedLog(content: String) throws {
         let damaged = try Damaged()
         let log = try damaged.bytes("app.db-wal")
@@ -158,7 +158,7 @@ extension InPlaceRecoveryTests {
         #expect(try damaged.folder.names == ["app.db", "app.db-attempt", "app.db-wal"])
     }
 
-    @Test("A journal that is not hot does not prevent that the journal is restored", arguments: [0, 512])
+    @Test("A journal that is not hot does not stop the journal from being restored", arguments: [0, 512])
     func putBackOverJournal(length: Int) throws {
         let damaged = try Damaged(journal: "DELETE")
         try damaged.folder.write("a journal", to: "app.db-journal")
@@ -336,7 +336,7 @@ extension InPlaceRecoveryTests {
         #expect(try damaged.bytes("app.db-damaged") == file)
     }
 
-    @Test("A plaintext log that was set aside is not one of the recovered database, although the files were copied")
+    @Test("A plaintext log that was set aside does not belong to the recovered database, though the files were copied")
     func copiedWithoutDamaged() throws {
         let damaged = try Damaged()
         let before = try damaged.bytes("app.db")

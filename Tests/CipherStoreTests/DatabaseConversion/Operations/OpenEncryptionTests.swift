@@ -73,7 +73,7 @@ struct OpenEncryptionTests {
         }
     }
 
-    /// What an app has and writes, by its unusual feature.
+    /// What an app's database contains and what the app writes, for each unusual feature.
     static let cases: [(name: String, script: String, changes: [String])] = [
         (
             "rows of all kinds",
@@ -292,7 +292,7 @@ struct OpenEncryptionTests {
         #expect(after == before, "\(after.differences(from: before))")
     }
 
-    @Test("A value longer than the whole database was before is in the copy")
+    @Test("A value longer than the whole earlier database is in the copy")
     func longValue() throws {
         let subject = try Subject("CREATE TABLE t(a); INSERT INTO t VALUES (1)")
         let (before, after, _) = try subject.encrypt { number, app in

@@ -28,7 +28,7 @@ struct ResumedEncryptionTests {
 
         /// Runs the first step.
         ///
-        /// When the result is released, the files are as after a kill.
+        /// When the result is released, the files are as they are after a kill.
         func prepare(
             _ key: @escaping @Sendable () throws -> CipherKey = { try TestKeys.raw() },
             watching watch: @escaping @Sendable (UpgradeProgress) -> Void = { _ in }
@@ -186,7 +186,7 @@ struct ResumedEncryptionTests {
         try subject.finish(encryption)
     }
 
-    @Test("A conversion that was ended leaves nothing")
+    @Test("A conversion that was ended early leaves nothing behind")
     func ended() throws {
         let subject = try Subject("CREATE TABLE t(a); INSERT INTO t VALUES (1)")
         let encryption = try subject.prepare()

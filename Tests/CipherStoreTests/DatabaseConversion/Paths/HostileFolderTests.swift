@@ -146,7 +146,7 @@ struct HostileFolderTests {
         #expect(try EncryptionUpgrade(path: link, provider: TestKeys.provider()).run().outcome == .encrypted)
     }
 
-    @Test("A transaction over two databases removes its own journals, although no others may be removed")
+    @Test("A transaction across two databases removes its own journals, although no others may be removed")
     func ownSuperJournal() throws {
         let fixture = try Fixture.file(version: 23, journal: "DELETE")
         let other = try Fixture.file(version: 7, journal: "DELETE")

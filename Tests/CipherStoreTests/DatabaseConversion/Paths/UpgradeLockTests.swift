@@ -108,7 +108,7 @@ struct UpgradeLockTests {
     }
 
     @Test(
-        "A job that another one waits for gets another file of the folder, even if its turn is long over",
+        "A job that another one waits for gets another file in the folder, even if its turn is long over",
         arguments: Nesting.allCases)
     func nested(nesting: Nesting) async throws {
         let folder = try TemporaryFolder()
@@ -129,7 +129,7 @@ struct UpgradeLockTests {
     }
 
     @Test(
-        "A job on the file of a job that waits for it is refused at once with that reason",
+        "A job on the file of a job that waits for it is refused at once as misuse",
         arguments: [Nesting.hook, .provider])
     func nestedInItself(nesting: Nesting) throws {
         let folder = try TemporaryFolder()

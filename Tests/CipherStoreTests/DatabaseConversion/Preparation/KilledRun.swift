@@ -33,7 +33,7 @@ struct KilledRun {
         return copyName
     }
 
-    /// Leaves the files as between the exchange and the next step.
+    /// Leaves the files as they are between the exchange and the next step.
     ///
     /// The given file, which the record names as the copy, has the database's name, and the original has the copy's
     /// name.

@@ -12,7 +12,7 @@ import Testing
 struct RecoveryTests {
     private typealias Fixture = OpeningFixture
 
-    /// The leftovers of a kill, by its time.
+    /// The leftovers of a kill, by when it happened.
     enum Leftover: CaseIterable {
         case recordWithoutPermissions, copyWithoutIdentity, copy, backup
 
@@ -65,7 +65,7 @@ struct RecoveryTests {
     }
 
     @Test(
-        "The spent journal of a killed change of journal mode is removed, whatever the next run is",
+        "The spent journal of a killed change of journal mode is removed, whichever run comes next",
         arguments: [0, 512, 4616], ["DELETE", "WAL"])
     func spentJournal(size: Int, mode: String) throws {
         // A journal's header consists of zeros until the journal is synced, and the file is written only after that.

@@ -127,7 +127,7 @@ struct DamagedFileTests {
     }
 
     @Test(
-        "An index with wrong entries is rebuilt without the loss of a row, or refused by its name", arguments: kinds,
+        "An index with wrong entries is rebuilt without the loss of a row, or the refusal names it", arguments: kinds,
         Entries.allCases)
     func entries(kind: Kind, entries: Entries) throws {
         for layout in Layout.allCases {
@@ -197,7 +197,7 @@ struct DamagedFileTests {
         ("a free list beside a pointer map", 2, { _ in 32 }, [0x7f, 0xff, 0xff, 0xff]),
     ]
 
-    @Test("A damaged free list or pointer map loses no row", arguments: lists.indices)
+    @Test("No row is lost if a free list or pointer map is damaged", arguments: lists.indices)
     func list(number: Int) throws {
         let (name, autoVacuum, place, bytes) = Self.lists[number]
         let file = try LegacyFile { connection in

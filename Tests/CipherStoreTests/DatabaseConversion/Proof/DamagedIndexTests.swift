@@ -216,7 +216,7 @@ struct DamagedIndexTests {
             ])
     }
 
-    @Test("Duplicates under a damaged UNIQUE index are refused with the index and the number of keys")
+    @Test("Duplicates under a damaged UNIQUE index are refused with the index's name and the number of keys")
     func duplicates() throws {
         let test = Case(
             testDescription: "", schema: "CREATE TABLE t(a TEXT, b UNIQUE)", index: "sqlite_autoindex_t_1",

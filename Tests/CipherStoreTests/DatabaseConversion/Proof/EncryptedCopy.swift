@@ -34,7 +34,7 @@ struct EncryptedCopy {
 
     /// - Parameters:
     ///   - script: Makes both databases.
-    ///   - change: An additional change of the copy.
+    ///   - change: An additional change to the copy.
     init(_ script: String, change: String = "") throws {
         original = try LegacyFile { try $0.executeScript(text: script) }
         folder = try TemporaryFolder()

@@ -30,7 +30,7 @@ import Testing
         #expect(connection.lastInsertedRowID == 901)
     }
 
-    @Test("A single lost page loses only its own rows", arguments: RecoveryFixture.Damage.allCases)
+    @Test("If a single page is lost, only its own rows are lost", arguments: RecoveryFixture.Damage.allCases)
     func singlePages(kind: RecoveryFixture.Damage) throws {
         let fixture = try RecoveryFixture()
         let healthy = try Data(contentsOf: URL(filePath: fixture.path))
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test("Damage limited to indexes loses no row")
+    @Test("No row is lost if only indexes are damaged")
     func indexes() throws {
         let fixture = try RecoveryFixture()
         var pages: Set<UInt32> = []

@@ -6,7 +6,7 @@ import Testing
 
 /// How used pages are distinguished from free ones if the list of free pages is damaged.
 @Suite struct FreePageRecoveryTests {
-    /// A table without an index, of which pages were freed, including interior ones.
+    /// A table without an index, some of whose pages were freed, including interior ones.
     private static let shrunk = """
         CREATE TABLE t(a INTEGER, b TEXT);
         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)

@@ -241,7 +241,7 @@ import Testing
         }
     }
 
-    @Test("A damaged schema entry loses only itself")
+    @Test("If a schema entry is damaged, only that entry is lost")
     func schemaEntry() throws {
         let fixture = try RecoveryFixture(
             script:

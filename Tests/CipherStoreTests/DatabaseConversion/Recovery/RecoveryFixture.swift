@@ -5,7 +5,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// A database that is damaged, recovered and judged.
+/// A database that is damaged, recovered and checked.
 struct RecoveryFixture {
     let folder: TemporaryFolder
     let path: String

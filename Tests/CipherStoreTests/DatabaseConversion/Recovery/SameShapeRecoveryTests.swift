@@ -26,7 +26,7 @@ import Testing
             fixture.places.pages.first { $0.key.table == table && $0.key.key == "\(row)" }?.value.first)
     }
 
-    /// Expects the unchanged rows of a table without those of some pages, and no others.
+    /// Expects the unchanged rows of a table, except for those on lost pages, and no others.
     private static func expect(
         _ table: String, of fixture: RecoveryFixture, without lost: Set<UInt32>,
         sourceLocation: SourceLocation = #_sourceLocation
@@ -99,7 +99,7 @@ import Testing
         #expect(try #require(report.lostAndFound).orphanedRows >= 1000)
         guard mode == "FULL" else { return }
         try Self.expect("inbox", of: fixture, without: lost)
-        // The map names another root than that of the table that the rows would match.
+        // The map names a root other than that of the table that the rows would match.
         let apart = try fixture.recovered().values.filter { $0.contains("text(\"trash ") }
         #expect(apart.count == 1000 && apart.allSatisfy { $0.contains("orphaned\")|null|") })
     }
@@ -120,7 +120,7 @@ import Testing
 
     @Test("A page is not assigned to a table if only some of its rows are in a range where pages are missing")
     func partOfRange() throws {
-        // The leaves begin and end with other rows than the leaves of the other table.
+        // The leaves begin and end with different rows than the leaves of the other table.
         let fixture = try Self.fixture(
             "NONE", "DELETE FROM trash; INSERT INTO trash SELECT id, 'trash ' || id || hex(zeroblob(41)) FROM inbox;")
         let root = try #require(fixture.places.roots["inbox"])
@@ -133,7 +133,7 @@ import Testing
         func missing(_ table: String) -> Set<String> {
             Set(fixture.places.rows.keys.filter { $0.table == table && found[$0] == nil }.map(\.key))
         }
-        // The other table has at least a page of these too.
+        // The other table has at least one page of these too.
         let range = missing("inbox")
         #expect(!range.isEmpty && !report.complete)
         #expect(missing("trash").isSubset(of: range), "\(missing("trash").subtracting(range))")

@@ -141,7 +141,7 @@ struct BackupAndLinkTests {
         #expect(try Fixture.rows(file, key: TestKeys.raw()) == Fixture.allRows)
     }
 
-    @Test("The mode is kept to the bit", arguments: [0o600, 0o644, 0o660, 0o400 | 0o200])
+    @Test("Every bit of the mode is kept", arguments: [0o600, 0o644, 0o660, 0o400 | 0o200])
     func mode(bits: Int) throws {
         let file = try Fixture.file(version: 23)
         try FileManager.default.setAttributes([.posixPermissions: bits], ofItemAtPath: file.path)

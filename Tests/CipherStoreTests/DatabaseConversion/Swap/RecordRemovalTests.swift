@@ -31,7 +31,7 @@ struct RecordRemovalTests {
         #expect(try connection.value(String.self, "PRAGMA journal_mode = DELETE") == "delete")
     }
 
-    /// Leaves the files as after a kill before the removal of the old file, which has the copy's name.
+    /// Leaves the files as they are after a kill before the removal of the old file, which has the copy's name.
     private func killBeforeRemoval() throws {
         let folder = try #require(folder)
         try make()

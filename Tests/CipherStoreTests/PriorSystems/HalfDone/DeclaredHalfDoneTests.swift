@@ -49,7 +49,7 @@ struct DeclaredHalfDoneTests {
     enum Remains: CaseIterable { case nothing, noBytes, emptyEncrypted }
 
     @Test(
-        "A half-done declared upgrade that left an empty database or none is reported, and is no fresh install",
+        "A half-done declared upgrade that left an empty database or none is reported, and is not a fresh install",
         arguments: Remains.allCases
     )
     func reportsLoss(remains: Remains) throws {
@@ -81,7 +81,7 @@ struct DeclaredHalfDoneTests {
         #expect(report.warnings.isEmpty)
     }
 
-    @Test("A half-done declared upgrade whose version the app's closure knows is no fresh install")
+    @Test("A half-done declared upgrade whose version the app's closure knows is not a fresh install")
     func asksClosure() throws {
         let report = try open(try TemporaryFolder(), Self.configuration(.custom { _ in 24 }))
         #expect(report.migration.event == .adopted)

@@ -6,7 +6,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// What apps lost that read all rows, deleted the file and inserted the rows again (system B).
+/// What was lost by apps that read all rows, deleted the file and inserted the rows again (system B).
 struct DeclaredPlistLossTests {
     let folder: TemporaryFolder
 

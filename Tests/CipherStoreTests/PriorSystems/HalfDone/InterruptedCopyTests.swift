@@ -35,7 +35,7 @@ struct InterruptedCopyTests {
         ) { connection in
             try TemplateApp.writeCopy(connection)
             guard rest == .journal else { return }
-            // An uncommitted change of which half is in the file.
+            // An uncommitted change, half of which is in the file.
             try connection.executeScript(
                 "PRAGMA cache_size = 2; BEGIN; UPDATE category SET name = hex(zeroblob(3000)); UPDATE note SET title = hex(zeroblob(9000))"
             )

@@ -212,7 +212,7 @@ struct KilledDeclaredUpgradeTests {
         ]
 
     @Test(
-        "After a kill during the app's own encryption every row is kept, and an empty file is no fresh install",
+        "After a kill during the app's own encryption every row is kept, and an empty file is not a fresh install",
         arguments: Rest.allCases, [23, 25, 26])
     func keepsWhatIsThere(rest: Rest, version: Int) throws {
         // The app creates the file before it fills it.

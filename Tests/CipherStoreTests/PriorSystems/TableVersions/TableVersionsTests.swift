@@ -173,7 +173,7 @@ struct TableVersionsTests {
         #expect(try fixture.values("SELECT max(id) FROM chat") == ["4294967301"])
     }
 
-    @Test("Foreign keys, triggers and views of other tables follow a rebuilt table, and nothing else")
+    @Test("Foreign keys, triggers and views of other tables follow a rebuilt table, and none refers to tableOld")
     func keepsReferences() throws {
         try fixture.write { connection in
             try TableVersionsApp.writeDatabase(connection, release: 2)

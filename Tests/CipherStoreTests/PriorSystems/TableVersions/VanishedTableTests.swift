@@ -36,7 +36,7 @@ struct VanishedTableTests {
         """
     }
 
-    /// Writes the given objects, in their order.
+    /// Writes the given objects in the given order.
     private func write(_ parts: String...) throws {
         try fixture.write { connection in
             try connection.executeScript(
@@ -125,7 +125,7 @@ struct VanishedTableTests {
         #expect(try parents(of: "log") == ["tableOld"])
     }
 
-    @Test("The name in a text or of a column is not a reference to the table")
+    @Test("The name is not a reference to the table if it is in a string or is a column's name")
     func leavesOthers() throws {
         try write(
             Self.contact, Self.chat, "CREATE TABLE other(tableOld TEXT); INSERT INTO other VALUES ('x');",

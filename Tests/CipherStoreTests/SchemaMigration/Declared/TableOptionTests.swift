@@ -157,7 +157,7 @@ struct TableOptionTests {
         (#"{"chat": {}, "CHAT": {}}"#, "the options for this table are specified twice"),
     ]
 
-    @Test("Options of declared tables that are wrong are refused with their place", arguments: faults)
+    @Test("Options of declared tables that are wrong are refused, and the error names the place", arguments: faults)
     func namesPlace(options: String, message: String) throws {
         let error = try storeError { try configuration(options) }
         #expect(error?.code == .configuration)
@@ -170,7 +170,7 @@ struct TableOptionTests {
         (#"{"tag": {"indexes": {"i": ["chat"]}}, "chat": {"indexes": {"I": ["day"]}}}"#, "tableOptions.tag.indexes.i"),
     ]
 
-    @Test("Options of declared tables that SQLite rejects are a typed error that names the place", arguments: refused)
+    @Test("Options of declared tables that SQLite rejects cause a typed error that names the place", arguments: refused)
     func reportsSQL(options: String, place: String) throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE keep(x)")
         let before = try fixture.bytes()

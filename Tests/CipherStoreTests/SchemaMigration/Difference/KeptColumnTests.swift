@@ -12,7 +12,7 @@ struct KeptColumnTests {
     }
 
     @Test(
-        "A kept column keeps its values if a byte order mark or a comment stands before its name",
+        "A kept column keeps its values if a byte order mark or a comment precedes its name",
         arguments: ["\u{feff}old", "/**/ old", "\u{feff}\"old\"", "'old'"])
     func keepsMarkedColumn(name: String) throws {
         let fixture = try fixture("CREATE TABLE t(a TEXT, \(name) TEXT); INSERT INTO t VALUES ('x', 'y')")

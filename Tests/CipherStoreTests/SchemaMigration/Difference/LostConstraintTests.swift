@@ -234,7 +234,7 @@ struct LostConstraintTests {
         #expect(try fixture.launch(configuration).applied.isEmpty)
     }
 
-    @Test("A constraint that calls a function that is not registered stays, and hinders only a change of its table")
+    @Test("A constraint that calls a function that is not registered stays, and prevents only changes to its table")
     func keepsUnknownFunctions() throws {
         let present = "CREATE TABLE t(a TEXT, CHECK (app_hash(a) <> 0))"
         let fixture = try MigrationFixture()

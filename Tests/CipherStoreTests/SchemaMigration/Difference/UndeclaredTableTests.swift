@@ -170,7 +170,7 @@ struct UndeclaredTableTests {
     ]
 
     @Test(
-        "A table that is dropped does not keep the column that its trigger or foreign key needs, in one migration",
+        "A table dropped in the same migration does not keep the column that its trigger or foreign key needs",
         arguments: users)
     func dropsUserWithColumn(table: String, script: String, dropped: [String]) throws {
         let fixture = try MigrationFixture(

@@ -116,7 +116,7 @@ struct ForeignKeyTests {
     }
 }
 
-/// A source that requests one statement, until it was applied.
+/// A source that requests one statement until it has been applied.
 struct OnceSource: SchemaSource {
     var sql: String
 

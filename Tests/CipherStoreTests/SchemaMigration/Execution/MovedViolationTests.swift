@@ -92,7 +92,7 @@ extension String {
     fileprivate var utf8Data: Data { Data(utf8) }
 }
 
-/// A source that requests statements, until they were applied.
+/// A source that requests statements until they have been applied.
 private struct OnceStatements: SchemaSource {
     var sql: [String]
 

@@ -422,7 +422,7 @@ struct PlanLintTests {
         #expect(error?.detail.contains("2 rows of t would reference missing rows of p") == true)
     }
 
-    @Test("A plan knows two columns apart whose names differ only in their normal forms")
+    @Test("A plan distinguishes two columns whose names differ only in Unicode normalization")
     func distinguishesNames() throws {
         let (composed, decomposed) = ("\u{e9}", "e\u{301}")
         let fixture = try MigrationFixture(

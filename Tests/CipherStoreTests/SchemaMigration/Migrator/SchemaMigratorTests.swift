@@ -15,7 +15,7 @@ struct SchemaMigratorTests {
     // MARK: Nothing to do
 
     @Test(
-        "The schema migration writes nothing at the second launch: every file stays the same, to the byte",
+        "The schema migration writes nothing at the second launch: every file stays the same, byte for byte",
         arguments: MigrationFixture.Form.all)
     func writesNothingTwice(form: MigrationFixture.Form) throws {
         let fixture = try MigrationFixture(form, Self.older + "; CREATE TABLE extra(x)")
@@ -70,7 +70,7 @@ struct SchemaMigratorTests {
         #expect(entry.appliedAt.wholeMatch(of: /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/) != nil)
     }
 
-    @Test("The schema migration refuses a newer database by name and changes nothing", arguments: [false, true])
+    @Test("The schema migration refuses a newer database as a downgrade and changes nothing", arguments: [false, true])
     func refusesDowngrade(isAdopted: Bool) throws {
         let fixture = try MigrationFixture(.init(isEncrypted: true, journalMode: "WAL"), Self.older)
         if isAdopted { try fixture.launch(.declaring([:], version: 26), recorded: 23) }

@@ -326,7 +326,7 @@ struct SchemaRenameTests {
     ]
 
     @Test(
-        "A declared rename affects only what has the name, also beside a broken view",
+        "A declared rename affects only what has the name, even beside a broken view",
         .enabled(if: Engine.current.canRenameColumns), arguments: texts, [true, false])
     func renamesExactly(text: Text, hasBrokenView: Bool) throws {
         let fixture = try MigrationFixture(

@@ -5,7 +5,7 @@ import CipherTestSupport
 import Testing
 
 struct ScratchDatabaseTests {
-    /// So many objects of each kind that SQLite's rows are removed in between.
+    /// Enough objects of each kind that their rows in the schema table are removed before all objects exist.
     private static let many =
         (0..<450).map { number in
             switch number % 5 {

@@ -8,7 +8,7 @@ import Testing
 
 struct DatabaseStateTests {
     @Test(
-        "The state of a database is read again each time, also after another connection changed it",
+        "The state of a database is read again each time, even after another connection has changed it",
         arguments: MigrationFixture.Form.all)
     func isReadAnew(form: MigrationFixture.Form) throws {
         let fixture = try MigrationFixture(form, "CREATE TABLE a(x); CREATE TABLE b(x); CREATE TABLE c(x)")

@@ -161,7 +161,7 @@ struct AppVersionStepsTests {
         return fixture
     }
 
-    @Test("An app with steps by app version keeps the proof of a begun step if an earlier column is missing too")
+    @Test("An app with steps by app version keeps the proof of a half-done step if an earlier column is missing too")
     func repairsBegunRebuild() throws {
         let error = try rebuilding("CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)").refusal()
         #expect(error.detail.contains("it is unknown whether sql_update_3.plist[1] has run"), "\(error.detail)")

@@ -154,7 +154,7 @@ struct KilledStepTests {
         }
     }
 
-    @Test("A row that every step writes equally is no evidence for one step", arguments: System.allCases)
+    @Test("A row that every step writes in the same way is not evidence for any one step", arguments: System.allCases)
     func runsAlike(system: System) throws {
         let line = "INSERT INTO line VALUES ('upgraded')"
         let fixture = try StepsFixture(

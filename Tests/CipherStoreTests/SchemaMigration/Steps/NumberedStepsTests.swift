@@ -173,7 +173,7 @@ struct NumberedStepsTests {
         #expect(try storeError { try fixture.plan() }?.detail == error.detail)
     }
 
-    @Test("An app with numbered steps keeps rows that a begun step changed before a statement known to have run")
+    @Test("An app with numbered steps keeps rows that a half-done step changed before a statement known to have run")
     func leavesOutRowStatements() throws {
         let fixture = try begun(
             [
@@ -260,7 +260,7 @@ struct NumberedStepsTests {
         #expect(try fixture.read { try $0.values(Int.self, "SELECT id FROM s") } == [5, 8])
     }
 
-    @Test("An app with numbered steps is refused if a column of a begun step exists and differs")
+    @Test("An app with numbered steps is refused if a column of a half-done step exists and differs")
     func refusesOtherColumn() throws {
         let fixture = try fixture(version: 2)
         try fixture.write { try $0.execute("ALTER TABLE user_info ADD COLUMN sex BLOB NOT NULL DEFAULT x''") }

@@ -102,7 +102,7 @@ struct StepDefinitionTests {
         #expect(try sql(fixture) == [Self.objects[0], own, Self.objects[2], Self.objects[1]])
     }
 
-    @Test("A database keeps an index as a begun step has made it")
+    @Test("A database keeps an index as a half-done step made it")
     func keepsLaterIndex() throws {
         let fixture = try StepsFixture(
             [

@@ -50,7 +50,7 @@ struct StepErrorTests {
     }
 
     @Test(
-        "Steps in a wrong section of the configuration are refused with the place",
+        "Steps in an invalid section of the configuration are refused with the reason",
         arguments: [
             (#"{}"#, #"updates: the key "directory" is missing"#),
             (#"{"directory": 3}"#, "updates.directory must be text"),

@@ -427,7 +427,7 @@ struct AccountStoresTests {
 
     // MARK: Suspension
 
-    @Test("Suspending all accounts suspends each one, after any running opening, and opens none until they are resumed")
+    @Test("Suspending all accounts suspends each one, after any current opening, and opens none until they are resumed")
     func suspension() async throws {
         try writeLegacy("ben")
         let accounts = accounts()

@@ -18,7 +18,7 @@ struct ConfigurationErrorTests {
     }
 
     @Test(
-        "A wrong value at the top level is refused by name",
+        "A wrong value at the top level is refused with the reason",
         arguments: [
             (#""dbName": "a.db""#, "app.json: the key \"dbVersion\" is missing"),
             (#""dbVersion": 1"#, "app.json: the key \"dbName\" is missing"),
@@ -53,7 +53,7 @@ struct ConfigurationErrorTests {
     }
 
     @Test(
-        "A wrong value of the encryption section is refused by name",
+        "A wrong value in the encryption section is refused with the reason",
         arguments: [
             (#"[]"#, "encryption must be a dictionary, not a list"),
             (#"{"enabled": 1}"#, "encryption.enabled must be true or false, not a whole number"),
@@ -116,7 +116,7 @@ struct ConfigurationErrorTests {
     }
 
     @Test(
-        "A wrong place of the recorded version is refused by name",
+        "A wrong place for the recorded version is refused with the reason",
         arguments: [
             (#"{}"#, "recordedVersion: the key \"source\" is missing"),
             (
@@ -164,7 +164,7 @@ struct ConfigurationErrorTests {
     }
 
     @Test(
-        "A wrong table is refused with its place",
+        "An invalid table is refused, and the error names its place",
         arguments: [
             (#"{}"#, "dbTables must be a list, not a dictionary"),
             (#"[]"#, "dbTables lists no tables"),

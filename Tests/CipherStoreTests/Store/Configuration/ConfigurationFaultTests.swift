@@ -194,7 +194,7 @@ struct ConfigurationFaultTests {
         }
     }
 
-    @Test("The first invalid UTF-8 bytes are reported with their place, and a declared encoding is believed")
+    @Test("The first invalid UTF-8 bytes are reported with their place, and a declared encoding is taken into account")
     func notUTF8() {
         #expect(detail(Data("{\n  \"ä".utf8) + [0xE4, 0x22]).contains("app: line 2, column 5: the file is not UTF-8"))
         #expect(detail(Data("{\n  \"ä".utf8) + [0xC3]).contains("app: line 2, column 5: the file is not UTF-8"))
@@ -205,7 +205,7 @@ struct ConfigurationFaultTests {
         #expect(detail(Data(latin.utf8)).contains("must be a dictionary"))
     }
 
-    @Test("Nesting that is too deep is refused with its place")
+    @Test("Nesting that is too deep is refused, and the error names its place")
     func depth() {
         let json = #"{"dbTables": "# + String(repeating: "[", count: 33)
         let path = "dbTables" + String(repeating: "[0]", count: 31)

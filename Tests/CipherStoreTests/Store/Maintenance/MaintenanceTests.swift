@@ -142,7 +142,7 @@ struct MaintenanceTests {
         }
     }
 
-    @Test("The blocking counterparts of the maintenance calls find the same")
+    @Test("The blocking counterparts of the maintenance calls return the same results")
     func blocking() throws {
         try EncryptedStore.openBlocking(
             configuration, directory: folder.url, keyProvider: TestKeys.provider()

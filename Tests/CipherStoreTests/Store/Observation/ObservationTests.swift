@@ -179,7 +179,7 @@ struct ObservationTests {
         #expect(runs.count == 2)
     }
 
-    @Test("Eight observers of a thousand commits miss none at the end, and see no part of a commit")
+    @Test("Eight observers of a thousand commits get the last value and no partial commit")
     func manyObservers() async throws {
         let store = try await open(
             "CREATE TABLE account(id INTEGER PRIMARY KEY, amount); INSERT INTO account VALUES (1, 1000), (2, 0)")
@@ -231,7 +231,7 @@ struct ObservationTests {
         #expect(try await iterator.next() == 1)
     }
 
-    @Test("Cancelling the task ends a waiting observation without an error")
+    @Test("Canceling the task ends a waiting observation without an error")
     func cancellation() async throws {
         let store = try await open()
         let seen = Gate()

@@ -7,7 +7,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Files of which 32 bytes of the header stay readable, as iOS requires in an app group's folder.
+/// Files whose first 32 bytes stay readable, as iOS requires in an app group's folder.
 @Suite(.enabled(if: Engine.current.defaultCompatibility >= 4))
 struct ReadableHeaderTests {
     private let fixture: StoreFixture

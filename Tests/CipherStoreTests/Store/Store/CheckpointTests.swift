@@ -48,7 +48,7 @@ struct CheckpointTests {
     }
 
     @Test(
-        "A store's checkpoint loses no row; meanwhile another connection gets busy, and can continue afterwards",
+        "A store's checkpoint loses no row; another connection is refused as busy, and can continue afterwards",
         .enabled(if: subject.isThere), arguments: [(50, "here"), (5, "elsewhere")])
     func guarded(runs: Int, place: String) throws {
         // The other connection is refused before the checkpoint has its lock, and when the checkpoint has read the

@@ -67,7 +67,7 @@ struct ClosedConnectionsTests {
         #expect(try await iterator.next() == ["new", "more"])
     }
 
-    @Test("Cancelling a wait for exclusive use lets the store continue")
+    @Test("Canceling a wait for exclusive use lets the store continue")
     func cancelledWait() async throws {
         let store = try await open()
         let (running, mayEnd) = (Gate(), Gate())

@@ -27,7 +27,7 @@ struct IntegrityCheckTests {
     }
 
     @Test(
-        "Every table is a slice, after the pages and the schema, and a sound database has no complaints",
+        "Every table is a slice, after the pages and the schema, and no problem is found in a sound database",
         arguments: [true, false])
     func sound(isEncrypted: Bool) async throws {
         let store = try await openFilled(isEncrypted: isEncrypted)

@@ -53,7 +53,7 @@ struct OpenKeyChangeRefusalTests {
 
     @Test(
         "A provider that fails or returns two different keys, even after the copy is made, changes no byte",
-        // Without a copy made ahead, the third request comes once the log is merged into the file.
+        // Without a copy made in advance, the third request comes once the log is merged into the file.
         arguments: FileLayer.canSeal(CipherSettings()) ? [1, 2, 3] : [1, 2], [true, false])
     func provider(call: Int, fails: Bool) async throws {
         let store = try await open()

@@ -74,7 +74,7 @@ struct OpenKeyChangeTests {
         await again.close()
     }
 
-    @Test("A passphrase is derived with a new salt, and opens the file afterwards")
+    @Test("A passphrase's key is derived with a new salt, and the passphrase opens the file afterwards")
     func passphrase() async throws {
         let store = try await openFilled()
         let salt = try DatabaseFile(path: store.path).read(at: 0, count: 16)

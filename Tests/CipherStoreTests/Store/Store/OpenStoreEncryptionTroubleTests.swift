@@ -7,7 +7,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-/// Problems of an encryption while its store is open.
+/// Problems with an encryption while its store is open.
 @Suite(.timeLimit(.minutes(20)))
 struct OpenStoreEncryptionTroubleTests {
     private let opening: OpenEncryptionFixture

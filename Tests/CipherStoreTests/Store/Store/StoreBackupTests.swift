@@ -289,7 +289,7 @@ struct StoreBackupTests {
         try other.execute("BEGIN")
         try other.proveReadable()
         var patient = fixture
-        // The opening also waits this long for the other connection. A busy machine may take long between two locks.
+        // The opening also waits this long for the other connection. A busy machine may be slow between two locks.
         patient.options.busyTimeout = .seconds(2)
         let store = try await patient.open()
         try other.execute("ROLLBACK")
@@ -305,7 +305,7 @@ struct StoreBackupTests {
 
     // MARK: Refusals
 
-    @Test("A taken backup name is refused, also that of a folder or a link, and stays unchanged")
+    @Test("A taken backup name is refused, even if a folder or a link has it, and nothing is changed")
     func targetTaken() async throws {
         let store = try await open()
         try backups.write("mine", to: "backup.db")

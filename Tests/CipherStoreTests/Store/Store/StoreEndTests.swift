@@ -17,7 +17,7 @@ struct StoreEndTests {
     private static let endless: SQL =
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 
-    @Test("Cancelling interrupts a running read, and leaves its reader to the next call")
+    @Test("Canceling interrupts a running read, and leaves its reader to the next call")
     func runningRead() async throws {
         var fixture = StoreFixture(folder)
         fixture.options.maximumReaders = 1
@@ -35,7 +35,7 @@ struct StoreEndTests {
         #expect(try await store.bodies().isEmpty)
     }
 
-    @Test("Cancelling rolls back a running write, even if its closure ignores the interruption")
+    @Test("Canceling rolls back a running write, even if its closure ignores the interruption")
     func runningWrite() async throws {
         let store = try await StoreFixture(folder).open()
         let running = Gate()
@@ -54,7 +54,7 @@ struct StoreEndTests {
         try await store.insert("usable")
     }
 
-    @Test("Cancelling ends a statement that starts after the cancellation")
+    @Test("Canceling ends a statement that starts after the cancellation")
     func betweenStatements() async throws {
         let store = try await StoreFixture(folder).open()
         let (running, cancelled) = (Gate(), Gate())
@@ -72,7 +72,7 @@ struct StoreEndTests {
     }
 
     @Test(
-        "Cancelling is visible to a closure that checks for it",
+        "Canceling is visible to a closure that checks for it",
         arguments: [true, false])
     func checkedCancellation(isWrite: Bool) async throws {
         let store = try await StoreFixture(folder).open()
@@ -96,7 +96,7 @@ struct StoreEndTests {
     }
 
     @Test(
-        "Cancelling removes a waiting read or write from its queue",
+        "Canceling removes a waiting read or write from its queue",
         arguments: [true, false])
     func waiting(isWrite: Bool) async throws {
         var fixture = StoreFixture(folder)
@@ -121,7 +121,7 @@ struct StoreEndTests {
     }
 
     @Test(
-        "Cancelling a task beforehand makes its read or write fail",
+        "Canceling a task beforehand makes its read or write fail",
         arguments: [true, false])
     func cancelledBefore(isWrite: Bool) async throws {
         let store = try await StoreFixture(folder).open()
@@ -135,7 +135,7 @@ struct StoreEndTests {
         }
     }
 
-    @Test("Cancelling never interrupts the next user of a connection")
+    @Test("Canceling never interrupts the next user of a connection")
     func cancellationStorm() async throws {
         var fixture = StoreFixture(folder)
         fixture.options.maximumReaders = 2
@@ -187,7 +187,7 @@ struct StoreEndTests {
     }
 
     @Test(
-        "Cancelling ends a read or write that waits for another connection's lock", arguments: [true, false])
+        "Canceling ends a read or write that waits for another connection's lock", arguments: [true, false])
     func waitingForLock(isWrite: Bool) async throws {
         let fixture = StoreFixture(folder, isEncrypted: false)
         try fixture.writeLegacy()

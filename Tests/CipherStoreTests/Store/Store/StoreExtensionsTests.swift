@@ -138,7 +138,7 @@ struct StoreExtensionsTests {
         }
     }
 
-    @Test("A migration that needs an unregistered function or tokenizer is refused by its name")
+    @Test("A migration that needs an unregistered function or tokenizer is refused, and the error names it")
     func refused() async throws {
         try writeLegacy()
         let before = try FolderDigest(folder.url)

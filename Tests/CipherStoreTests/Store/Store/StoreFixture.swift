@@ -103,14 +103,14 @@ final class Gate: @unchecked Sendable {
         waiting.removeAll { $0.count <= arrived }
     }
 
-    /// Blocks the thread until there were that many arrivals.
+    /// Blocks the thread until there have been that many arrivals.
     func block(until count: Int = 1) {
         condition.lock()
         defer { condition.unlock() }
         while arrived < count { condition.wait() }
     }
 
-    /// Suspends until there were that many arrivals.
+    /// Suspends until there have been that many arrivals.
     func wait(until count: Int = 1) async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             condition.lock()

@@ -32,7 +32,7 @@ struct StoreInterplayTests {
 
         func begin(_ number: Int) { lock.withLock { _ = begun.insert(number) } }
         func end(_ number: Int) { lock.withLock { _ = written.insert(number) } }
-        /// Calls that were refused for another reason than concurrent calls.
+        /// Calls that were refused for a reason other than concurrent calls.
         var refusals: [String] { lock.withLock { refused } }
 
         func fault(_ text: String) { lock.withLock { faults.append(text) } }

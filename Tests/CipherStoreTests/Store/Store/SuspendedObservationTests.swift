@@ -28,7 +28,7 @@ struct SuspendedObservationTests {
         try #require(answer.hasPrefix("ok"), "\(answer)")
     }
 
-    @Test("An observation continues after a suspension, even if begun in it, and notices other processes again")
+    @Test("An observation continues after a suspension, even if begun during it, and notices other processes again")
     func observing() async throws {
         let store = try await open()
         let observation = store.observe { try $0.value(Int.self, "SELECT count(*) FROM chat") ?? 0 }
@@ -53,7 +53,7 @@ struct SuspendedObservationTests {
         _ = try other.wait()
     }
 
-    @Test("Changed tables are reported after a suspension, also to observers that began in it")
+    @Test("Changed tables are reported after a suspension, even to observers that began during it")
     func tables() async throws {
         let store = try await open()
         await store.suspend()
@@ -69,7 +69,7 @@ struct SuspendedObservationTests {
         #expect(try await told.value)
     }
 
-    @Test("A thousand suspensions beside eight writing tasks lose no acknowledged write")
+    @Test("No acknowledged write is lost in a thousand suspensions while eight tasks write")
     func often() async throws {
         let store = try await open()
         let writing = (0..<8).map { task in
@@ -102,7 +102,7 @@ struct SuspendedObservationTests {
         #expect(try folder.names == ["app.db"])
     }
 
-    @Test("Eight observers of a thousand commits and a hundred suspensions miss none at the end, and see none torn")
+    @Test("Eight observers of a thousand commits and a hundred suspensions get the last value and no partial commit")
     func observedOften() async throws {
         let store = try await open()
         try await store.write { db in

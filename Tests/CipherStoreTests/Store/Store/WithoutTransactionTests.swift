@@ -130,7 +130,7 @@ struct WithoutTransactionTests {
         _ = try other.wait()
     }
 
-    @Test("A call inside a closure is refused, and cancelling interrupts a statement")
+    @Test("A call inside a closure is refused, and canceling interrupts a statement")
     func ends() async throws {
         let store = try await StoreFixture(folder).open()
         let nested = try await failure(StoreError.self) {

@@ -273,7 +273,7 @@ struct FileSystemTests {
         }
     #endif
 
-    @Test("A new file can get the current user's owner and group, and those of other users only by root")
+    @Test("A new file can be given the current user and group, and only root can give it another owner")
     func ownership() throws {
         let mine = try #require(try FileSystem.status(folder.write("a", to: "mine")))
         let around = try #require(try FileSystem.status(root))
