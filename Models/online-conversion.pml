@@ -551,7 +551,7 @@ proctype App(byte me) {
         exclusive = Nobody;
         if :: write_lock == me + 1 -> write_lock = Nobody :: else fi;
         folder_lock = Nobody;
-#ifndef NO_GIVING_BACK
+#ifndef NO_RELEASE
         is_wal = true;
         writers_wait = Nobody;
 #endif
