@@ -75,7 +75,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
     private(set) var strays: [Stray] = []
     /// The cells of tables whose last overflow page names a next page.
     ///
-    /// Either this number is wrong, or the cell names the wrong overflow page, which may belong to another row.
+    /// Either this number alone is wrong, or the whole page is, or the cell leads to the overflow pages of another row.
     private var continued: [(table: Int, page: UInt32, index: Int)] = []
     /// The number of rows found in each table.
     private var rows: [Int]
@@ -187,7 +187,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
         }
     }
 
-    /// Passes the rows whose last overflow page names a next page to the sink, unless another row has claimed a page.
+    /// Sets aside the rows whose last overflow page names a next page, unless another row has claimed a page of them.
     mutating func readContinued() throws {
         for (table, page, index) in continued {
             try reading.checkpoint()
@@ -195,7 +195,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
                 continue
             }
             defer { content.keep() }
-            try hand(cell, content, .table(table), mayContinue: true)
+            try hand(cell, content, .apart(.damaged, tables: [table]), mayContinue: true)
         }
     }
 
@@ -232,11 +232,9 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
             }
             if let emptied { note(lost: emptied, destination) }
         } catch let loss as PayloadReader<Source>.Loss {
+            note(lost: loss.page, destination)
             if loss.isContinued, case .table(let number) = destination {
-                findings.tables[number].lostPages.insert(loss.page)
                 continued.append((number, cell.page, cell.index))
-            } else {
-                note(lost: loss.page, destination)
             }
         } catch let damage as DamagedPage {
             note(lost: damage.page, destination)
