@@ -1,5 +1,7 @@
 internal import CipherErrors
 package import CipherSQLite
+internal import CipherSQLiteFormat
+internal import CipherSystemFiles
 
 extension EncryptionUpgrade {
     /// Runs `body`.
@@ -19,7 +21,9 @@ extension EncryptionUpgrade {
         do {
             return try body()
         } catch {
-            guard options.onDamage == .recover, let doubt = Doubt(error, path: paths.database) else { throw error }
+            guard options.onDamage == .recover, let doubt = Doubt(error, path: paths.database), mayHoldPages else {
+                throw error
+            }
             do {
                 var recovery = InPlaceRecovery(of: paths, provider: provider, formats: formats, options: options)
                 recovery.isAutomatic = true
@@ -28,6 +32,11 @@ extension EncryptionUpgrade {
                 throw error
             }
         }
+    }
+
+    /// Whether the file exists and is large enough for a page, so that there may be something to recover.
+    private var mayHoldPages: Bool {
+        ((try? FileSystem.size(paths.database)) ?? nil) ?? 0 >= Int64(FileHeader.smallestPage)
     }
 
     /// The state of the file that an error suggests.

@@ -39,7 +39,7 @@ struct DamagedSource {
             buffer.copyBytes(from: bytes)
             return true
         }
-        guard size >= 512 else {
+        guard size >= FileHeader.smallestPage else {
             throw StoreError(
                 .corrupt, path: paths.database, "the file contains no complete page, so there is nothing to recover",
                 advice: "check that this is the right file, or restore a backup", changed: .nothing)

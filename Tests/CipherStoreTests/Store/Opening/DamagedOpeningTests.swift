@@ -1,6 +1,7 @@
 internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherHistory
+internal import CipherKeyProviders
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
@@ -20,6 +21,31 @@ import Testing
         configuration.encryption.onDamage = onDamage
         configuration.encryption.sinceVersion = sinceVersion
         return configuration
+    }
+
+    @Test(
+        "A missing key is reported as such if there is nothing to recover", arguments: [nil, 0], [true, false])
+    func nothingToRecover(size: Int?, isStore: Bool) throws {
+        let folder = try TemporaryFolder()
+        if let size { try Data(count: size).write(to: URL(filePath: folder.path("app.db"))) }
+        let before = try FolderDigest(folder.url)
+        let provider = ClosureKeyProvider { _, _ in throw CocoaError(.featureUnsupported) }
+        var options = ConversionOptions()
+        options.onDamage = .recover
+        let error = try storeError {
+            if isStore {
+                var configuration = Self.configuration()
+                configuration.databaseName = "app.db"
+                _ = try StoreOpening(
+                    configuration: configuration, directory: folder.path(""), provider: provider
+                ).run()
+            } else {
+                options.createsMissingFile = true
+                _ = try EncryptionUpgrade(path: folder.path("app.db"), provider: provider, options: options).run()
+            }
+        }
+        #expect(error?.code == .keyUnavailable, "\(String(describing: error))")
+        #expect(try FolderDigest(folder.url) == before)
     }
 
     /// A file of version 3 with three rows, of which the last is in its log.
