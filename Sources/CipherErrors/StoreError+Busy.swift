@@ -20,6 +20,12 @@ extension StoreError {
         StoreError(.busy, path: path, detail, advice: retry.rawValue, changed: changed, underlying: underlying)
     }
 
+    /// Creates the error for a database that another connection is using.
+    package static func inUse(_ path: String) -> StoreError {
+        busy(
+            path, "another connection, in this or another process, is using the database", retry: .afterClosing)
+    }
+
     /// Creates the error for a file name that was free until another program created a file under that name.
     package static func madeMeanwhile(_ path: String) -> StoreError {
         busy(path, "another program created a file with this name at the same time", retry: .now)

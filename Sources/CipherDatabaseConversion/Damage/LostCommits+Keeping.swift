@@ -7,13 +7,16 @@ extension LostCommits {
     /// The caller holds the upgrade lock. The kept copies are recorded, so ``Leftovers`` reports them in this run and in
     /// each later one. A recovery would find the same rows as SQLite, so none is started.
     ///
-    /// - Parameter future: The database whose name the file is about to get, if it has another name.
+    /// - Parameters:
+    ///   - future: The database whose name the file is about to get, if it has another name.
+    ///   - timeout: How long to wait for connections that use the log: one of them may be another process that only
+    ///     inspects it, and SQLite merges the log later.
     /// - Throws: ``StoreError`` with the code `corrupt` if damage is to be refused; `noSpace` if the files cannot be
     ///   kept.
     package static func keep(
-        _ paths: DatabasePaths, as future: DatabasePaths? = nil, _ onDamage: OnDamage
+        _ paths: DatabasePaths, as future: DatabasePaths? = nil, _ onDamage: OnDamage, timeout: Duration
     ) throws {
-        _ = try whileUnused(paths) { log, start in
+        _ = try whileUnused(paths, timeout: timeout) { log, start in
             guard onDamage != .refuse else { throw StoreError.damaged(paths.database, finding) }
             try DamagedOriginal.keepCopy(of: paths, log, unreadFrom: start, beside: future ?? paths)
         }

@@ -7,7 +7,7 @@ internal import CipherSystemFiles
 /// A journal that SQLite plays back before it reads the database.
 ///
 /// Source: SQLite, "Atomic Commit In SQLite", section 5.5.
-struct HotJournal {
+package struct HotJournal {
     let file: SidecarFile
     let header: JournalHeader
     /// The path of the super-journal, if it is unknown whether the transaction was committed because the database has
@@ -63,19 +63,41 @@ struct HotJournal {
     static let damage =
         "the hot journal is damaged, so SQLite would not restore all pages that an unfinished transaction changed"
 
-    /// Returns whether the journal is damaged.
+    /// Checks that SQLite can roll back the journal, immediately before a connection does so.
     ///
-    /// A running writer may be changing the journal, so the database must not be in use.
+    /// While another process is using the database, even if only to inspect it, ``Inspector/surface()`` cannot tell
+    /// whether the journal is sound: a running writer may be changing it. This check therefore waits until the database
+    /// is not in use. Without a hot journal, it does nothing.
     ///
-    /// - Parameter fileKey: The key that opens an encrypted database.
-    func isDamaged(_ paths: DatabasePaths, _ fileKey: FileKey? = nil) throws -> Bool {
-        func look(_ file: DatabaseFile) throws -> Bool {
-            try isDamaged(of: ReadBytes(size: file.size()) { try file.fill($1, at: $0) }, fileKey)
+    /// - Parameters:
+    ///   - fileKey: The key that opens the database; `nil` for a plaintext database.
+    ///   - timeout: How long to wait for connections that use the database.
+    /// - Throws: ``StoreError`` with the code `corrupt` if the journal is damaged or its super-journal was moved, or
+    ///   `busy` if the database was in use all the time.
+    package static func checkRollback(_ paths: DatabasePaths, _ fileKey: FileKey?, timeout: Duration) throws {
+        guard try HotJournal(paths) != nil else { return }
+        let isWritable = FileSystem.canWrite(paths.database)
+        let file = try DatabaseFile(path: paths.database, access: isWritable ? .readWrite : .readOnly)
+        func check() throws {
+            guard let journal = try HotJournal(paths) else { return }
+            if let path = journal.movedSuperJournal { throw SidecarClaims.movedSuperJournal(path, paths) }
+            if try journal.isDamaged(of: bytes(of: file), fileKey) { throw StoreError.damaged(paths.database, damage) }
         }
-        guard try look(DatabaseFile(path: paths.database)) else { return false }
+        guard isWritable else { return try check() }
+        guard try file.whileUnused(timeout: timeout, check) != nil else { throw StoreError.inUse(paths.database) }
+    }
+
+    private static func bytes(of file: DatabaseFile) throws -> ReadBytes {
+        try ReadBytes(size: file.size()) { try file.fill($1, at: $0) }
+    }
+
+    /// Returns whether the journal of a plaintext database is damaged, and no connection is using the database.
+    func isDamaged(_ paths: DatabasePaths) throws -> Bool {
+        guard try isDamaged(of: Self.bytes(of: DatabaseFile(path: paths.database)), nil) else { return false }
         guard FileSystem.canWrite(paths.database) else { return true }
         let file = try DatabaseFile(path: paths.database, access: .readWrite)
-        return try file.whileUnused { try HotJournal(paths) != nil && look(file) } ?? false
+        return try file.whileUnused { try HotJournal(paths) != nil && isDamaged(of: Self.bytes(of: file), nil) }
+            ?? false
     }
 
     /// Returns whether the journal is damaged, if no writer is using the database.

@@ -24,9 +24,7 @@ package struct JournalRollback {
         guard try fits(unlocked) else { throw inspector.keyDoesNotFit() }
         if try inspector.isJournalOfOther(unlocked) { throw inspector.staleSidecar() }
         try checkPages(unlocked, inspector)
-        if try HotJournal(paths)?.isDamaged(paths, unlocked) == true {
-            throw StoreError.damaged(paths.database, HotJournal.damage)
-        }
+        try HotJournal.checkRollback(paths, unlocked, timeout: inspector.busyTimeout)
         do {
             let connection = try ConnectionProfile.plain(.readWrite).with(unlocked)
                 .open(paths.database, busyTimeout: inspector.busyTimeout)

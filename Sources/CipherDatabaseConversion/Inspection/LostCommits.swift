@@ -15,8 +15,10 @@ package enum LostCommits {
         + "because their commits failed"
 
     /// Returns whether the log of a database holds such commits.
-    package static func exist(_ paths: DatabasePaths) throws -> Bool {
-        try whileUnused(paths) { _, _ in } != nil
+    ///
+    /// - Parameter timeout: How long to wait for connections that use the log.
+    package static func exist(_ paths: DatabasePaths, timeout: Duration = .zero) throws -> Bool {
+        try whileUnused(paths, timeout: timeout) { _, _ in } != nil
     }
 
     /// Returns a warning about copies that were kept because of such commits; `nil` if the copies no longer exist.
@@ -39,8 +41,10 @@ package enum LostCommits {
     /// SQLite does not read it.
     ///
     /// While a connection uses the log, SQLite reads it by its index, and a writer may be changing it.
+    ///
+    /// - Parameter timeout: How long to wait for connections that use the log.
     static func whileUnused<Result>(
-        _ paths: DatabasePaths, _ body: (SidecarFile, Int64) throws -> Result
+        _ paths: DatabasePaths, timeout: Duration, _ body: (SidecarFile, Int64) throws -> Result
     ) throws -> Result? {
         func look() throws -> Result? {
             guard let log = try SidecarFile(paths.wal), let start = try LogHeader.startOfLostPart(of: log) else {
@@ -53,6 +57,6 @@ package enum LostCommits {
         else { return nil }
         // A file that cannot be written cannot be locked either.
         guard FileSystem.canWrite(paths.database) else { return try look() }
-        return try DatabaseFile(path: paths.database, access: .readWrite).whileUnused(look) ?? nil
+        return try DatabaseFile(path: paths.database, access: .readWrite).whileUnused(timeout: timeout, look) ?? nil
     }
 }

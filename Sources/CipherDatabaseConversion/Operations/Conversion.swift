@@ -137,7 +137,7 @@ struct Conversion {
         let merged = MergedLogCheck(
             paths: paths, key: sourceKey, extensions: options.extensions, busyTimeout: options.busyTimeout)
         try lookingAtSource(inspector) { try merged.check($0) }
-        try LostCommits.keep(paths, options.onDamage)
+        try LostCommits.keep(paths, options.onDamage, timeout: options.busyTimeout)
     }
 
     /// Passes `body` a connection to the source before the source is brought to rest.

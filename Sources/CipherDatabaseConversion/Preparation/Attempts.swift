@@ -154,7 +154,7 @@ package struct Attempts {
         guard try !Leftovers.areInUse(paths) else { return [] }
         if let record = try AttemptRecord.read(paths) {
             // Restoring the journal mode merges the log.
-            try LostCommits.keep(paths, options.onDamage)
+            try LostCommits.keep(paths, options.onDamage, timeout: options.busyTimeout)
             return cleanUp(after: record, key).told
         }
         let told = try Leftovers.sweep(paths)
@@ -191,6 +191,7 @@ package struct Attempts {
     private static func connection(
         _ paths: DatabasePaths, _ key: FileKey?, busyTimeout: Duration
     ) throws -> Connection {
-        try ConnectionProfile.plain(.readWrite).with(key).open(paths.database, busyTimeout: busyTimeout)
+        try HotJournal.checkRollback(paths, key, timeout: busyTimeout)
+        return try ConnectionProfile.plain(.readWrite).with(key).open(paths.database, busyTimeout: busyTimeout)
     }
 }

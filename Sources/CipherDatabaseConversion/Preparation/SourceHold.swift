@@ -42,7 +42,10 @@ package final class SourceHold {
         guard identity.isOpenHere() else { throw identity.replaced() }
         // Leaving WAL mode requires that no other connection uses the file. This is checked first, because a checkpoint
         // writes to the file before SQLite refuses to leave the mode.
-        if wasWriteAheadLog, lock.whileUnused(timeout: busyTimeout, {}) == nil { throw Self.busy(paths) }
+        if wasWriteAheadLog, lock.whileUnused(timeout: busyTimeout, {}) == nil {
+            throw StoreError.inUse(paths.database)
+        }
+        try HotJournal.checkRollback(paths, key, timeout: busyTimeout)
         connection = try ConnectionProfile.settling(Connection.size(paths.database)).with(key, extensions)
             .open(paths.database, busyTimeout: busyTimeout)
         try connection.proveReadable(paths.database, isPlaintext: key == nil)
@@ -61,7 +64,7 @@ package final class SourceHold {
             // SQLite corrects the size in the header of a file last written by an old version, as soon as a connection
             // has the write lock.
             try connection.execute("COMMIT")
-            guard lock.reserve(timeout: busyTimeout) else { throw Self.busy(paths) }
+            guard lock.reserve(timeout: busyTimeout) else { throw StoreError.inUse(paths.database) }
             if try isAtRest() {
                 stateAtRest = try identity.state(start: lock.read(at: 0, count: OriginalFile.State.length))
                 return
@@ -84,7 +87,7 @@ package final class SourceHold {
             _ = try connection.value(String.self, "PRAGMA journal_mode = PERSIST")
         }
         guard try connection.value(String.self, "PRAGMA journal_mode = DELETE") == "delete" else {
-            throw Self.busy(paths)
+            throw StoreError.inUse(paths.database)
         }
     }
 
@@ -115,12 +118,6 @@ package final class SourceHold {
     private func isWriteAheadLog() throws -> Bool {
         guard key != nil else { return try FileHeader(DatabaseFile(path: paths.database)).isWriteAheadLog }
         return try connection.value(String.self, "PRAGMA journal_mode") == "wal"
-    }
-
-    private static func busy(_ paths: DatabasePaths) -> StoreError {
-        .busy(
-            paths.database, "another connection, in this or another process, is using the database",
-            retry: .afterClosing)
     }
 
     /// Checks the schema through the connection of this hold.
@@ -154,7 +151,7 @@ package final class SourceHold {
     /// - Throws: ``StoreError`` with the code `busy` if another connection opened the file meanwhile or is reading it.
     package func becomeOldFile(checking check: () throws -> Void = {}) throws -> ReplacedFile {
         connection.close()
-        guard let stateAtRest else { throw Self.busy(paths) }
+        guard let stateAtRest else { throw StoreError.inUse(paths.database) }
         return try ReplacedFile(
             paths, identity, ownership, reserved: lock, state: stateAtRest, timeout: busyTimeout,
             checking: check)

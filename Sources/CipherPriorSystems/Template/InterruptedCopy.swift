@@ -167,7 +167,7 @@ package struct InterruptedCopy {
         guard try inspector.header().isWriteAheadLog else { return .database }
         if hasCopy {
             guard leftover != .database else { return .database }
-            let isDamaged = try LostCommits.exist(copy)
+            let isDamaged = try LostCommits.exist(copy, timeout: busyTimeout)
             guard try isDamaged || isAhead() else { return .database }
             let content =
                 isDamaged
@@ -235,7 +235,7 @@ package struct InterruptedCopy {
                 paths.folder, "\(name) must be renamed to \(paths.name), but the folder is not writable", .write,
                 changed: .nothing)
         }
-        try LostCommits.keep(copy, as: paths, onDamage)
+        try LostCommits.keep(copy, as: paths, onDamage, timeout: busyTimeout)
         let present = try FileSystem.status(paths.database)
         guard let status = try FileSystem.status(copy.database) else { throw StoreError.madeMeanwhile(paths.database) }
         let identity = OriginalFile(copy.database, status)
@@ -381,7 +381,7 @@ package struct InterruptedCopy {
         case .opaque: throw inspector.keyDoesNotFit()
         case .plaintext: break
         }
-        guard try !LostCommits.exist(copy) else { return LostCommits.finding }
+        guard try !LostCommits.exist(copy, timeout: busyTimeout) else { return LostCommits.finding }
         let connection = try open()
         defer { connection.close() }
         try connection.attachPlaintext(copy.database, as: Self.schema)

@@ -96,6 +96,7 @@ struct OpeningResolver {
         if let resolved = try inspector.readingPlaintext({ try read($0, .plaintext, nil, body) }) { return resolved }
         guard rollsBackJournal else { throw inspector.needsRecovery() }
         try JournalRollback.checkAccess(paths)
+        try HotJournal.checkRollback(paths, nil, timeout: options.busyTimeout)
         let connection = try ConnectionProfile.migrating.with(extensions: configuration.extensions)
             .open(paths.database, busyTimeout: options.busyTimeout)
         defer { connection.close() }

@@ -150,7 +150,7 @@ package struct StoreOpening {
             return (step, try file.flatMap { _ in try emptiness(connection, recorded: facts.recorded) })
         }
         // The log must be kept before any connection can merge it.
-        try LostCommits.keep(paths, options.onDamage)
+        try LostCommits.keep(paths, options.onDamage, timeout: options.busyTimeout)
         return try take(resolved, inspector)
     }
 

@@ -156,7 +156,7 @@ import Testing
         let file = try Self.file(damaged: .thirdCommit)
         let paths = try DatabasePaths(file.path)
         for _ in 1...2 {
-            try LostCommits.keep(paths, .rebuildIndexes)
+            try LostCommits.keep(paths, .rebuildIndexes, timeout: .zero)
             #expect(
                 try file.folder.names.filter { !$0.hasSuffix("-shm") }
                     == ["app.db", "app.db-attempt", "app.db-damaged", "app.db-damaged-wal", "app.db-wal"])
@@ -167,7 +167,7 @@ import Testing
     func replaced() throws {
         let file = try Self.file(damaged: .thirdCommit)
         let paths = try DatabasePaths(file.path)
-        try LostCommits.keep(paths, .rebuildIndexes)
+        try LostCommits.keep(paths, .rebuildIndexes, timeout: .zero)
         let kept = try Self.bytes(file.path + "-damaged-wal")
         let connection = try Connection(path: file.path, mode: .readWrite)
         _ = try connection.value(Int.self, "PRAGMA wal_autocheckpoint = 0")
@@ -177,7 +177,7 @@ import Testing
         try Self.change(file.path) { $0 = files.0 }
         try Data(files.1).write(to: URL(filePath: file.path + "-wal"))
         #expect(try files.1 != kept && Self.loses(files.1))
-        try LostCommits.keep(paths, .rebuildIndexes)
+        try LostCommits.keep(paths, .rebuildIndexes, timeout: .zero)
         #expect(try file.folder.names.filter { $0.contains("damaged") } == ["app.db-damaged", "app.db-damaged-wal"])
         #expect(try Self.upgrade(file, .rebuildIndexes).run().outcome == .encrypted)
         #expect(try file.folder.names.filter { $0.contains("damaged") } == ["app.db-damaged", "app.db-damaged-wal"])
@@ -189,7 +189,7 @@ import Testing
     func reportedLater(isEncrypted: Bool) throws {
         let key = isEncrypted ? try TestKeys.raw() : nil
         let file = try Self.file(key: key, damaged: .thirdCommit)
-        try LostCommits.keep(DatabasePaths(file.path), .rebuildIndexes)
+        try LostCommits.keep(DatabasePaths(file.path), .rebuildIndexes, timeout: .zero)
         // SQLite removes the log when the last connection is closed.
         try file.read(key: key) { try $0.execute("DELETE FROM t WHERE a = 1") }
         #expect(try !file.folder.names.contains("app.db-wal"))

@@ -309,6 +309,36 @@ struct HotJournalTests {
     }
 
     @Test(
+        "A journal that could not be examined, because the database was in use, is examined before it is rolled back",
+        arguments: [false, true])
+    func rollbackAfterUse(isDamaged: Bool) throws {
+        let commit = try committed(isEncrypted: true)
+        let folder = try folder(commit.half, journal: Data())
+        var journal = journal(of: commit, superJournal: folder.path("gone/other.db-mj1A2B3C9FF"))
+        if isDamaged {
+            journal = commit.journal
+            journal.replaceSubrange(8..<12, with: [0, 0, 0, 200])
+        }
+        try journal.write(to: URL(filePath: folder.path("app.db-journal")))
+        let before = try FolderDigest(folder.url)
+        let reader = try TestProgram.built("CipherLockHolder").start(["read", folder.path("app.db")])
+        try #require(try reader.line() == "ready")
+        let paths = try DatabasePaths(folder.path("app.db"))
+        #expect(try Inspector(paths).surface() == .opaque(hasPlaintextHeader: false))
+        #expect(try storeError { try HotJournal.checkRollback(paths, nil, timeout: .zero) }?.code == .busy)
+        // The reader ends when the key is requested, which is after the inspection of the file.
+        let process = reader.processID
+        let provider = TestKeys.provider {
+            kill(process, SIGKILL)
+            return try TestKeys.raw()
+        }
+        let error = try storeError { try EncryptionUpgrade(path: folder.path("app.db"), provider: provider).run() }
+        _ = try reader.wait()
+        #expect(error?.code == .corrupt, "\(String(describing: error))")
+        #expect(try FolderDigest(folder.url) == before)
+    }
+
+    @Test(
         "An encryption that may recover a damaged database recovers one with a damaged journal or a moved super-journal"
     )
     func recoveringEncryption() throws {
