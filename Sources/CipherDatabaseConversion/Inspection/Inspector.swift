@@ -95,11 +95,13 @@ package struct Inspector {
     /// Returns whether the file is plaintext, or will be once SQLite has restored page 1 from a hot journal.
     ///
     /// A power loss can tear page 1 while it is overwritten. If the rest of the file looks encrypted, a plaintext journal
-    /// does not belong to it.
+    /// does not belong to it. Overflow pages look encrypted if they contain compressed data, but b-tree pages do not.
     func isPlaintext(_ header: FileHeader) throws -> Bool {
         if header.isPlaintext { return true }
         guard let page = try HotJournal(paths)?.firstPage(), FileHeader.isPlaintext(page) else { return false }
-        return try !ContentKind(DatabaseFile(path: paths.database)).restIsRandom
+        let file = try DatabaseFile(path: paths.database)
+        return try !ContentKind(file).restIsRandom
+            || PageProbe(file, hasPlaintextHeader: false).plaintextPage != nil
     }
 
     /// Returns whether a crashed writer left the file's first transaction unfinished, so that SQLite reads an empty

@@ -362,6 +362,18 @@ struct HotJournalTests {
         }
     }
 
+    @Test("A torn first page is restored even if the rest of the file looks encrypted")
+    func tornFirstPageOfBlobs() throws {
+        let writer = try Writer(isEncrypted: false)
+        _ = try writer.commit(
+            "CREATE TABLE t(a); WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60) "
+                + "INSERT INTO t SELECT randomblob(9000) FROM n")
+        let commit = try writer.commit("DELETE FROM t WHERE rowid = 1; PRAGMA user_version = 7")
+        let folder = try folder(Data(count: 512) + commit.half.dropFirst(512), journal: commit.journal)
+        #expect(try upgrade(folder) == .encrypted)
+        #expect(try content(folder) == commit.content)
+    }
+
     // MARK: Of another copy
 
     @Test(
