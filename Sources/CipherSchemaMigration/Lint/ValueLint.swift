@@ -62,22 +62,29 @@ struct ValueLint {
         guard let name = table.column(column).map(SQL.quoted(column:)) else { return Count(number: 0) }
         // Text is converted to a number if it looks like a number, which is the case if it equals that number.
         let number = "CAST(\(name) AS \(new == .real ? "REAL" : "NUMERIC"))"
-        let isDifferent = "CAST(\(number) AS TEXT) <> \(name) COLLATE BINARY"
+        // CAST keeps large whole floats, such as '1.0e+16', but a column of type INTEGER or NUMERIC does not.
+        let isDifferent =
+            "CAST(\(number) AS TEXT) <> \(name) COLLATE BINARY"
+            + (new == .real ? "" : " OR \(Self.isWholeFloat(number))")
         let text =
             "(typeof(\(name)) = 'text' AND CAST(\(name) AS NUMERIC) = \(name) "
             + "AND (\(old == .none ? "1" : isDifferent)))"
-        let isWholeFloat = "(typeof(\(name)) = 'real' AND CAST(\(name) AS INTEGER) = \(name))"
         switch new {
         case .text where old == .none: return try count(where: "typeof(\(name)) IN ('integer', 'real')")
         case .text:
             return try count(where: "typeof(\(name)) = 'real' AND CAST(CAST(\(name) AS TEXT) AS REAL) <> \(name)")
         case .integer where old == .none, .numeric where old == .none:
-            return try count(where: "\(text) OR \(isWholeFloat)")
+            return try count(where: "\(text) OR \(Self.isWholeFloat(name))")
         case .integer, .numeric: return try count(where: text)
         case .real where old == .none: return try count(where: "\(text) OR typeof(\(name)) = 'integer'")
         case .real: return try count(where: "\(text) OR \(Self.losesDigits("\(name)"))")
         case .none: return Count(number: 0)
         }
+    }
+
+    /// Returns SQL to test whether a value is a float that a column of type INTEGER or NUMERIC converts to an integer.
+    private static func isWholeFloat(_ value: String) -> String {
+        "(typeof(\(value)) = 'real' AND CAST(\(value) AS INTEGER) = \(value))"
     }
 
     /// Returns SQL to test whether a number is whole and a column of type REAL, which stores it as a float, alters it.

@@ -35,6 +35,17 @@ struct PlanLintTests {
             script: "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('007'), ('7'), ('x'), (NULL), (x'00')",
             wanted: "CREATE TABLE t(a INTEGER)", finding: "the migration alters 1 value of t.a"),
         Change(
+            testDescription: "text that is a large whole float",
+            script: """
+                CREATE TABLE t(a TEXT);
+                INSERT INTO t VALUES ('5.0e+14'), ('5.0e+15'), ('-1.0e+16'), ('9.2e+18'), ('9.3e+18'), ('1.5'), ('7');
+                """,
+            wanted: "CREATE TABLE t(a INTEGER)", finding: "the migration alters 4 values of t.a"),
+        Change(
+            testDescription: "text that is a large whole float, in a column that becomes NUMERIC",
+            script: "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('5.0e+15'), ('9.3e+18'), ('1.5'), ('7')",
+            wanted: "CREATE TABLE t(a NUMERIC)", finding: "the migration alters 1 value of t.a"),
+        Change(
             testDescription: "numbers among texts in a column that kept both apart",
             script: "CREATE TABLE t(a); INSERT INTO t VALUES (7), ('7'), ('x'), (NULL), (x'00')",
             finding: "the migration alters 1 value of t.a"),
