@@ -11,24 +11,39 @@ struct BrokenReaders {
 
     /// Returns findings about renames.
     func findings(afterRenamesIn present: PresentSchema) -> [Plan.Finding] {
-        present.tables.values.sorted { $0.name < $1.name }.flatMap { table -> [Plan.Finding] in
-            let isRenamed = SQLName(table.shape.name) != SQLName(table.name)
+        let names = Set(present.tables.values.map { SQLName($0.name) })
+        return present.tables.values.sorted { $0.name < $1.name }.flatMap { table -> [Plan.Finding] in
+            let (old, new) = (table.name, table.shape.name)
+            let isRenamed = SQLName(new) != SQLName(old)
             let columns = table.columns.sorted { $0.key < $1.key }
             guard isRenamed || !columns.isEmpty else { return [] }
-            return readers(of: SQLName(table.name)).flatMap { reader in
-                (isRenamed ? [finding(reader, "reads \(table.name)", "renames to \(table.shape.name)")] : [])
-                    + columns.filter { SQLName($0.value).isMentioned(in: reader.sql ?? "") }.map { new, old in
-                        finding(
-                            reader, "reads \(table.name).\(old)",
-                            "renames to \(table.shape.column(new)?.name ?? new.text)")
-                    }
+            // The table that had the new name was empty, and is dropped.
+            let isReplacing = isRenamed && state.table(new) != nil && !names.contains(SQLName(new))
+            return (isReplacing ? readers(of: SQLName(new)) : []).map {
+                finding($0, "reads \(new)", "replaces with \(old)")
             }
+                + readers(of: SQLName(old)).flatMap { reader in
+                    (isRenamed ? [finding(reader, "reads \(old)", "renames to \(new)")] : [])
+                        + columns.compactMap { finding(reader, of: table, column: $1, renamedTo: $0) }
+                }
         }
     }
 
-    /// Returns findings about a change that gives the rows different rowids, or a new column the name of the rowid.
+    private func finding(
+        _ reader: TableState, of table: PresentSchema.Table, column old: String, renamedTo name: SQLName
+    ) -> Plan.Finding? {
+        let new = table.shape.column(name)?.name ?? name.text
+        if reader.mayRead(column: SQLName(old)) {
+            return finding(reader, "reads \(table.name).\(old)", "renames to \(new)")
+        }
+        guard table.replacedColumns.contains(name), reader.mayRead(column: name) else { return nil }
+        return finding(reader, "reads \(table.name).\(new)", "replaces with the values of \(old)")
+    }
+
+    /// Returns findings about a change that gives the rows different rowids, or another column the name of the rowid.
     func findings(after target: TableShape, of found: PresentSchema.Table) throws -> [Plan.Finding] {
-        let readers = readers(of: SQLName(found.name)).filter { $0.keyColumn(in: found.shape) == nil }
+        let columns = state.table(found.name)?.columns ?? []
+        let readers = readers(of: SQLName(found.name)).filter { $0.keyColumn(among: columns) == nil }
         let use = "finds the rows of \(found.name) by rowid"
         if target.facts.isWithoutRowID, !found.shape.facts.isWithoutRowID {
             return readers.map { finding($0, use, "removes") }
@@ -38,7 +53,7 @@ struct BrokenReaders {
             newKey = key.name
         }
         return readers.compactMap { reader in
-            let hiding = reader.keyColumn(in: target).flatMap { target.isRowID($0) ? nil : $0.name }
+            let hiding = reader.keyColumn(among: target.columns).flatMap { target.isRowID($0) ? nil : $0.name }
             return (hiding ?? newKey).map { finding(reader, use, "replaces with the values of \($0)") }
         }
     }
@@ -94,18 +109,23 @@ extension TableState {
         }
     }
 
-    /// Returns the column by which a virtual table finds the rows of another table: the one that its option
-    /// `content_rowid` names, or `rowid` without that option; `nil` if this is the name of the rowid itself.
-    fileprivate func keyColumn(in table: TableShape) -> ColumnState? {
+    /// Returns whether a virtual table may read a column of another table.
+    fileprivate func mayRead(column: SQLName) -> Bool { column.isMentioned(in: sql ?? "") || column == keyName }
+
+    /// Returns the column by which a virtual table finds the rows of another table; `nil` if it uses the rowid itself.
+    fileprivate func keyColumn(among columns: [ColumnState]) -> ColumnState? {
+        let keyName = keyName
+        return columns.first { SQLName($0.name) == keyName }
+    }
+
+    /// The name by which a virtual table finds the rows of another table: the one in its option `content_rowid`, or
+    /// `rowid` without that option.
+    private var keyName: SQLName {
         let tokens = SQLTokens(sql ?? "").tokens
         let option = tokens.indices.dropLast(2).first {
             tokens[$0].isNamed(SQLName("content_rowid")) && tokens[$0 + 1].isKeyword("=")
         }
-        guard let option else { return table.column(SQLName("rowid")) }
-        return table.columns.first { column in
-            let name = SQLName(column.name)
-            return tokens[option + 2].isNamed(name) || tokens[option + 2].isText(name)
-        }
+        return SQLName(option.map { tokens[$0 + 2].name } ?? "rowid")
     }
 }
 

@@ -80,7 +80,7 @@ struct SchemaDifference {
         if difference.operations.contains(where: { $0.kind == .rebuildTable }) {
             for survivor in objects.survivors(of: found, in: present) { try objects.checkDoubt(survivor) }
         }
-        if !difference.operations.isEmpty {
+        if !difference.operations.isEmpty || !found.columns.isEmpty {
             changes.findings += try BrokenReaders(state: state).findings(after: difference.result, of: found)
         }
         results[SQLName(table.name)] = difference.result

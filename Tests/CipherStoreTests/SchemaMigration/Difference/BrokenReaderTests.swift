@@ -30,6 +30,29 @@ struct BrokenReaderTests {
             testDescription: "the table is renamed", wanted: "CREATE TABLE u(id INTEGER PRIMARY KEY, title TEXT)",
             tables: ["u": "t"], finding: "the virtual table fts reads t, which the migration renames to u"),
         Change(
+            testDescription: "a column takes the name of the rowid",
+            table: "CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT, x INT)",
+            wanted: "CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT, rowid INT)", columns: ["rowid": "x"],
+            finding: "the virtual table fts finds the rows of t by rowid, which the migration replaces with the "
+                + "values of rowid"),
+        Change(
+            testDescription: "the column with the name of the rowid is renamed",
+            table: "CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT, rowid INT)",
+            wanted: "CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT, x INT)", columns: ["x": "rowid"],
+            finding: "the virtual table fts reads t.rowid, which the migration renames to x"),
+        Change(
+            testDescription: "an empty column is replaced with another one",
+            table: "CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT, old TEXT DEFAULT 'plum')",
+            index: "UPDATE t SET title = NULL; CREATE VIRTUAL TABLE fts USING fts4(content=\"t\", title)",
+            wanted: "CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT)", columns: ["title": "old"],
+            finding: "the virtual table fts reads t.title, which the migration replaces with the values of old"),
+        Change(
+            testDescription: "an empty table is replaced with another one",
+            index: "CREATE TABLE u(id INTEGER PRIMARY KEY, title TEXT); "
+                + "CREATE VIRTUAL TABLE fts USING fts4(content=\"u\", title)",
+            wanted: "CREATE TABLE u(id INTEGER PRIMARY KEY, title TEXT)", tables: ["u": "t"],
+            finding: "the virtual table fts reads u, which the migration replaces with t"),
+        Change(
             testDescription: "the rowids change", table: "CREATE TABLE t(id INT PRIMARY KEY, title TEXT)",
             wanted: "CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT)",
             finding: "the virtual table fts finds the rows of t by rowid, which the migration replaces with the "
@@ -75,6 +98,17 @@ struct BrokenReaderTests {
             wanted: "CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT NOT NULL DEFAULT '', oid INTEGER)",
             finding: "the virtual table fts finds the rows of t by rowid, which the migration replaces with the "
                 + "values of oid"),
+        Change(
+            testDescription: "a column takes the name by which the index finds the rowids",
+            table: "CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT, x INT)",
+            index: "CREATE VIRTUAL TABLE fts USING fts5(title, content='t', content_rowid='oid')",
+            wanted: "CREATE TABLE t(id INTEGER PRIMARY KEY, title TEXT, oid INT)", columns: ["oid": "x"],
+            finding: "the virtual table fts finds the rows of t by rowid, which the migration replaces with the "
+                + "values of oid"),
+        Change(
+            testDescription: "the primary key takes the name by which the index finds the rowids",
+            index: "CREATE VIRTUAL TABLE fts USING fts5(title, content='t', content_rowid=\"oid\")",
+            wanted: "CREATE TABLE t(oid INTEGER PRIMARY KEY, title TEXT)", columns: ["oid": "id"]),
         Change(
             testDescription: "the rowids are removed, but the index finds the rows by a column",
             index: "CREATE VIRTUAL TABLE fts USING fts5(title, content='t', content_rowid='ID')",
