@@ -45,7 +45,8 @@ package struct TableRebuild {
         let name = temporaryName
         let rename =
             "ALTER TABLE \(SQL.quoted(identifier: name)) RENAME TO \(SQL.quoted(identifier: existing.name))"
-        return [wanted.text.createSQL(name: name)] + copying(to: name) + keepingSequence(of: name)
+        let sequence = wanted.facts.isAutoincrement ? existing.passingSequence(to: name) : []
+        return [wanted.text.createSQL(name: name)] + copying(to: name) + sequence
             + ["DROP TABLE \(SQL.quoted(identifier: existing.name))"]
             + Engine.current.renamingAlone(rename) + objects
     }
@@ -93,17 +94,6 @@ package struct TableRebuild {
     private func filled(_ source: String, _ column: ColumnState, _ old: ColumnState) -> String {
         guard column.isNotNull, !old.isNotNull, let value = column.defaultExpression else { return source }
         return "coalesce(\(source), \(value))"
-    }
-
-    /// Returns the statements that keep the sequence of an AUTOINCREMENT table, in which no key may ever be reused, not
-    /// even that of a deleted row.
-    private func keepingSequence(of name: String) -> [String] {
-        guard existing.facts.isAutoincrement, wanted.facts.isAutoincrement else { return [] }
-        let (old, new) = (SQL.quoted(text: existing.name), SQL.quoted(text: name))
-        return [
-            "DELETE FROM sqlite_sequence WHERE name = \(new)",
-            "INSERT INTO sqlite_sequence (name, seq) SELECT \(new), seq FROM sqlite_sequence WHERE name = \(old)",
-        ]
     }
 }
 

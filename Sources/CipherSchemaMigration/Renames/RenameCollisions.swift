@@ -22,7 +22,7 @@ struct RenameCollisions {
             if let reason = try reasonToKeepBoth(target, present) {
                 present.tables[SQLName(old)]?.reasonToKeep = "it cannot be renamed to \(target.shape.name), \(reason)"
             } else {
-                try present.drop(new, wanted.scratch)
+                try present.drop(new, replacedBy: source.shape, wanted.scratch)
                 notes.append("the empty table \(target.shape.name) is replaced with \(source.shape.name)")
             }
         }

@@ -106,11 +106,11 @@ struct PresentSchema {
         }
     }
 
-    /// Drops an empty table, so that another table can take its name.
+    /// Drops an empty table, so that another table can take its name and, if it is larger, its sequence.
     ///
     /// Views and triggers elsewhere that name it are created again, because the engine refuses a rename while they are
     /// broken.
-    mutating func drop(_ name: SQLName, _ scratch: ScratchDatabase) throws {
+    mutating func drop(_ name: SQLName, replacedBy other: TableShape, _ scratch: ScratchDatabase) throws {
         var copy = try copied(scratch)
         guard let table = tables.removeValue(forKey: name) else { return }
         objects.removeAll { $0.object.type != "view" && SQLName($0.object.table) == name }
@@ -120,10 +120,11 @@ struct PresentSchema {
         try copy?.dropTable(table.shape.name)
         try copy?.drop(objects.filter(\.isOutdated).map(\.object))
         self.copy = copy
+        let sequence = table.shape.facts.isAutoincrement ? table.shape.passingSequence(to: other.name) : []
         operations.append(
             Plan.Operation(
                 .dropTable, table: table.shape.name,
-                sql: ["DROP TABLE \(SQL.quoted(identifier: table.shape.name))"],
+                sql: sequence + ["DROP TABLE \(SQL.quoted(identifier: table.shape.name))"],
                 reason: "the table contains no rows, and the migration gives its name to another table"))
     }
 

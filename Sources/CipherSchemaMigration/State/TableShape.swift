@@ -113,6 +113,19 @@ package struct TableShape: Sendable, Equatable {
         facts.isWithoutRowID ? nil : columns.rowIDAlias
     }
 
+    /// Returns the statements that give the table's sequence to the table that replaces it, if the sequence is larger
+    /// than the other table's own; only a database that has an AUTOINCREMENT table can run them.
+    ///
+    /// A key of an AUTOINCREMENT table may never be reused, not even that of a deleted row.
+    func passingSequence(to replacement: String) -> [String] {
+        let (old, new) = (SQL.quoted(text: name), SQL.quoted(text: replacement))
+        return [
+            "DELETE FROM sqlite_sequence WHERE name IN (\(old), \(new)) AND rowid <> (SELECT rowid FROM sqlite_sequence "
+                + "WHERE name IN (\(old), \(new)) ORDER BY seq DESC LIMIT 1)",
+            "UPDATE sqlite_sequence SET name = \(new) WHERE name = \(old)",
+        ]
+    }
+
     // MARK: Comparing
 
     /// Returns whether a column has the same definition in both tables.

@@ -54,6 +54,37 @@ struct RenameCollisionTests {
         #expect(try fixture.launch(source).applied.isEmpty)
     }
 
+    struct UsedKeys: Sendable, CustomTestStringConvertible {
+        /// The largest key that was used in the empty table; the other table has the key 11.
+        var largest: Int
+        var message = "AUTOINCREMENT"
+        var script = ""
+        var testDescription: String { "\(largest) \(message) \(script)" }
+    }
+
+    static let usedKeys =
+        [5, 11, 500].map { UsedKeys(largest: $0) } + [5, 500].map { UsedKeys(largest: $0, message: "") } + [
+            UsedKeys(largest: 500, script: "DELETE FROM sqlite_sequence WHERE name = 'message'"),
+            UsedKeys(largest: 5, script: "DELETE FROM sqlite_sequence WHERE name = 'chat'"),
+        ]
+
+    @Test(
+        "A declared rename that replaces an empty table never makes used keys of either table available again",
+        arguments: usedKeys, ["", "NOT NULL"])
+    func keepsSequences(old: UsedKeys, constraint: String) throws {
+        let fixture = try fixture(
+            """
+            \(Self.tables[0]); INSERT INTO chat VALUES (\(old.largest), 'gone'); DELETE FROM chat;
+            CREATE TABLE message(id INTEGER PRIMARY KEY \(old.message), body TEXT); INSERT INTO message VALUES (11, 'one');
+            \(old.script);
+            """)
+        let wanted = "CREATE TABLE chat(id INTEGER PRIMARY KEY AUTOINCREMENT, body TEXT \(constraint))"
+        let report = try fixture.launch(source([wanted], tables: ["chat": "message"], .refuse))
+        #expect(report.notes == ["the empty table chat is replaced with message"])
+        let sequence = Value.integer(Int64(max(old.largest, 11)))
+        #expect(try fixture.rows("SELECT name, seq FROM sqlite_sequence") == ["\(Value.text("chat"))|\(sequence)"])
+    }
+
     static let keptTables = [
         "INSERT INTO chat VALUES (1, 'mine')",
         "CREATE TRIGGER own AFTER INSERT ON chat BEGIN SELECT 1; END",
