@@ -15,9 +15,13 @@ struct ColumnUsers {
 
     /// Returns a description of an object that uses the column; it may name an object that does not use the column, but
     /// never misses one that does.
+    ///
+    /// A NATURAL join may use a column that it does not mention.
     func user(of column: String, in table: String) -> String? {
         let (column, table) = (SQLName(column), SQLName(table))
-        let candidates = objects.filter { $0.type != "index" && column.isMentioned(in: $0.sql) }
+        let candidates = objects.filter { object in
+            object.type != "index" && [column, SQLName("natural")].contains { $0.isMentioned(in: object.sql) }
+        }
         let names = candidates.isEmpty ? [] : names(reading: table)
         let object = candidates.first { object in
             SQLName(object.table) == table || names.contains { $0.isMentioned(in: object.sql) }

@@ -492,6 +492,24 @@ struct PlanLintTests {
     }
 
     @Test(
+        "A plan keeps a column that a NATURAL join of a view or trigger needs",
+        arguments: [
+            "CREATE VIEW v AS SELECT w FROM t NATURAL JOIN u",
+            "CREATE TRIGGER r AFTER DELETE ON u BEGIN DELETE FROM t WHERE a IN (SELECT a FROM t natural join u); END",
+            "CREATE VIEW wide AS SELECT * FROM t; CREATE VIEW v AS SELECT w FROM wide NATURAL LEFT JOIN u",
+        ])
+    func knowsNaturalJoins(script: String) throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            "CREATE TABLE t(a, k); INSERT INTO t VALUES (1, 2); CREATE TABLE u(k, w); \(script)")
+        let source = WantedSource(statements: ["CREATE TABLE t(a)", "CREATE TABLE u(k, w)"], policy: .allow)
+        let report = try fixture.launch(source)
+        #expect(report.titles.isEmpty)
+        #expect(report.withheld.map(\.column) == ["k"])
+        #expect(try fixture.rows("SELECT k FROM t") == ["\(Value.integer(2))"])
+    }
+
+    @Test(
         "A plan distinguishes the last word of a unique index from a column with the name of an order",
         arguments: ["code || \"desc\"", "code || desc", "code || asc", "code DESC", "code COLLATE nocase ASC"])
     func knowsOrders(part: String) throws {
