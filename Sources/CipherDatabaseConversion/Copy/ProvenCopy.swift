@@ -46,48 +46,41 @@ struct ProvenCopy {
             return try attempt(rebuildsIndexes: true)
         }
         let proven: CopyProof.Outcome
-        var damaged: Set<String> = []
-        var isRebuilt = true
+        var rebuilt: RebuiltIndexes?
         do {
             proven = try attempt(rebuildsIndexes: false)
-            isRebuilt = false
         } catch let damage as CopyProof.DamagedIndexes {
             guard options.onDamage != .refuse else {
-                let losses =
-                    try missingRows(onlyPartial: false, observer).map(\.description) + hiddenRows()
-                throw Self.refusal(of: target, damage.complaints, in: damage.indexes, losses: losses)
+                throw Self.refusal(
+                    of: target, damage.complaints, in: damage.indexes,
+                    losses: try possibleLosses(onlyPartial: false, observer))
             }
             proven = try rebuilding()
-            damaged = damage.indexes
-            report.warnings += damage.complaints.map { "a damaged index was rebuilt from the rows: \($0)" }
+            rebuilt = RebuiltIndexes(damage)
         } catch let error as DatabaseError where error.isCorrupt && options.onDamage != .refuse {
             // The unreadable part may be an index, and the rows do not need indexes.
             proven = try rebuilding()
-            report.warnings.append(Self.rebuilt(after: error))
+            rebuilt = RebuiltIndexes(after: error)
         }
-        let missing = try missingRows(onlyPartial: !isRebuilt && proven.healedIndexes.isEmpty, observer)
-        let hidden = proven.accountsForOriginal ? [] : try hiddenRows()
-        let losses = missing.map(\.description) + hidden
+        let losses = try possibleLosses(
+            onlyPartial: rebuilt == nil && proven.healedIndexes.isEmpty, searchesPages: !proven.accountsForOriginal,
+            observer)
         if options.onDamage == .refuse { try proven.refuseDamage(of: target, losses: losses) }
-        report.tables = proven.tables
-        report.rows = proven.rows
-        report.warnings += proven.warnings + losses
-        let named = missing.map(\.index.description)
-        report.rebuiltIndexes = damaged.union(proven.healedIndexes).union(named).sorted()
+        report.add(proven, losses, rebuilt)
         // No step may fail after the swap, so the size is read now.
         report.bytesAfter = try copy.size()
-        return Made(key: copyKey, losses: losses, mayHideRows: !hidden.isEmpty)
+        return Made(key: copyKey, losses: losses)
     }
 
     /// Fills the copy, and leaves its proof to the caller.
     ///
     /// - Parameter rebuildsIndexes: Whether to fill the indexes from the rows, because those of the original are damaged.
-    /// - Returns: A warning for the report if the indexes had to be filled from the rows; `nil` otherwise.
+    /// - Returns: The damage because of which the indexes had to be filled from the rows; `nil` if they did not.
     /// - Throws: ``StoreError``.
     func makeUnproven(
         _ copy: NewFile, _ keys: UpgradeKeys?, owner: FileSystem.Status?, rebuildsIndexes: Bool,
         _ observer: UpgradeObserver
-    ) throws -> String? {
+    ) throws -> RebuiltIndexes? {
         let copyKey = try keys?.building.wait()
         do {
             try fill(copy, copyKey, owner: owner, rebuildsIndexes: rebuildsIndexes, observer).end()
@@ -98,12 +91,8 @@ struct ProvenCopy {
             // The unreadable part may be an index, and the rows do not need indexes.
             try copy.empty()
             try fill(copy, copyKey, owner: owner, rebuildsIndexes: true, observer).end()
-            return Self.rebuilt(after: error)
+            return RebuiltIndexes(after: error)
         }
-    }
-
-    private static func rebuilt(after error: DatabaseError) -> String {
-        "all indexes were rebuilt from the rows, because one of them could not be read: \(error.message)"
     }
 
     /// - Returns: The settings with which the proof opens the original.
@@ -128,27 +117,19 @@ struct ProvenCopy {
     /// The result of making a copy.
     struct Made {
         let key: FileKey?
-        /// The reasons why the original may contain rows that are neither in its tables nor in the copy, as sentences.
-        let losses: [String]
-        /// Whether a recovery of the original may find rows that the copy lacks.
-        let mayHideRows: Bool
+        let losses: PossibleLosses
     }
 
-    /// Checks whether the rebuilt parts hold the only remains of some rows of the original.
+    /// Searches the original for rows that the copy lacks.
     ///
-    /// - Throws: ``StoreError`` with the code `corrupt` if an index's tree may hold a table's rows.
-    private func missingRows(onlyPartial: Bool, _ observer: UpgradeObserver) throws -> [MissingRows] {
+    /// - Parameter searchesPages: Whether the original's pages are not all known to be accounted for.
+    private func possibleLosses(
+        onlyPartial: Bool, searchesPages: Bool = true, _ observer: UpgradeObserver
+    ) throws -> PossibleLosses {
         try readingOriginal(observer) { connection in
-            if !onlyPartial { try checkIndexTrees(connection) }
-            return try MissingRows.all(in: connection, onlyPartial: onlyPartial)
-        } ?? []
-    }
-
-    /// Searches for pages with rows to which no table of the original leads.
-    private func hiddenRows() throws -> [String] {
-        // While other connections write to the original, the copy has another proof.
-        guard holdingWriters == nil, let pages = try originalPages() else { return [] }
-        return try HiddenRows.find(in: pages, of: target)
+            let pages = onlyPartial && !searchesPages ? nil : try originalPages()
+            return try PossibleLosses.find(in: connection, pages, of: target, onlyPartial: onlyPartial)
+        } ?? PossibleLosses()
     }
 
     /// Passes `body` a connection to the original.
@@ -190,11 +171,13 @@ struct ProvenCopy {
     ///
     /// - Parameters:
     ///   - complaints: The damage on which no row depends.
-    ///   - losses: The reasons why the copy may lack rows or have wrong ones.
+    ///   - losses: The reasons why the copy may lack rows.
+    ///   - doubts: The reasons why its rows may be wrong.
     static func refusal(
-        of target: String, _ complaints: [String], in indexes: Set<String>, losses: [String] = []
+        of target: String, _ complaints: [String], in indexes: Set<String>, losses: PossibleLosses,
+        doubts: [String] = []
     ) -> StoreError {
-        if let first = losses.first {
+        if let first = (losses.descriptions + doubts).first {
             return StoreError(
                 .corrupt, path: target, first,
                 advice:
@@ -273,11 +256,9 @@ extension CopyProof.Outcome {
     /// Refuses any damage to the original, including damage in parts that are rebuilt in every copy, such as partial
     /// indexes and the free list.
     ///
-    /// - Parameter losses: The reasons why the original may contain rows that the copy lacks.
     /// - Throws: ``StoreError`` with the code `corrupt`.
-    func refuseDamage(of path: String, losses: [String]) throws {
-        let losses = losses + doubts
-        guard !(losses.isEmpty && healed.isEmpty) else { return }
-        throw ProvenCopy.refusal(of: path, healed, in: healedIndexes, losses: losses)
+    func refuseDamage(of path: String, losses: PossibleLosses) throws {
+        guard !(losses.descriptions + doubts + healed).isEmpty else { return }
+        throw ProvenCopy.refusal(of: path, healed, in: healedIndexes, losses: losses, doubts: doubts)
     }
 }

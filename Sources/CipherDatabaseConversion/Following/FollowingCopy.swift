@@ -33,16 +33,10 @@ final class FollowingCopy: CopyMadeAhead {
     /// Whether a transaction on the last round's commit has the database open.
     var isFollowing: Bool { original != nil }
 
-    /// The reasons why the database may contain rows that the copy lacks, as sentences.
-    private(set) var losses: [String] = []
+    private(set) var losses = PossibleLosses()
 
     /// The damage to the original's indexes, if any was found; the copy's indexes are then filled from its rows.
-    private var damage: Damage?
-
-    private struct Damage {
-        var indexes: Set<String> = []
-        var warnings: [String]
-    }
+    private var rebuilt: RebuiltIndexes?
 
     /// The state of the database while other connections write to it.
     private struct Original {
@@ -81,7 +75,7 @@ final class FollowingCopy: CopyMadeAhead {
         guard let status = try FileSystem.status(paths.database) else { throw StoreError.missingFile(paths.database) }
         try aside.note(nil)
         try present().empty()
-        let warning = try ProvenCopy(
+        let unread = try ProvenCopy(
             source: paths.database, sourceKey: nil, target: paths.database, targetSettings: options.format,
             options: options,
             holdingWriters: { [self] in
@@ -101,8 +95,8 @@ final class FollowingCopy: CopyMadeAhead {
                 }
             },
             whenBuilt: { [self] in try note() }
-        ).makeUnproven(present(), keys, owner: status, rebuildsIndexes: damage != nil, observer)
-        if let warning { damage = Damage(warnings: [warning]) }
+        ).makeUnproven(present(), keys, owner: status, rebuildsIndexes: rebuilt != nil, observer)
+        if let unread { rebuilt = unread }
         guard let original else { return }
         (isProven, isBroken) = (false, false)
         let map = try TreeMap(original.snapshot, tables(original)) { try observer.checkCancellation() }
@@ -110,16 +104,7 @@ final class FollowingCopy: CopyMadeAhead {
     }
 
     /// Has the next build fill the indexes from the rows.
-    ///
-    /// - Throws: ``StoreError`` with the code `corrupt` if the options refuse that.
-    func rebuildIndexes(because found: CopyProof.DamagedIndexes) throws {
-        guard options.onDamage != .refuse else {
-            throw ProvenCopy.refusal(of: paths.database, found.complaints, in: found.indexes)
-        }
-        damage = Damage(
-            indexes: found.indexes,
-            warnings: found.complaints.map { "a damaged index was rebuilt from the rows: \($0)" })
-    }
+    func rebuildIndexes(because found: CopyProof.DamagedIndexes) { rebuilt = RebuiltIndexes(found) }
 
     /// Records that the copy equals the last snapshot.
     private func note() throws { try aside.note(CopyProgress(end: original?.snapshot.end)) }
@@ -387,17 +372,35 @@ final class FollowingCopy: CopyMadeAhead {
         try sync()
         var proof = CopyProof(
             original: reading, copy: try proofOfCopy(keys.again),
-            copyWithDerivedKey: try proofOfCopy(keys.proving.wait()), hasRebuiltIndexes: damage != nil,
+            copyWithDerivedKey: try proofOfCopy(keys.proving.wait()), hasRebuiltIndexes: rebuilt != nil,
             reader: options.proof, observer: observer)
         proof.checksOriginal = options.onDamage == .refuse
-        let proven = try proof.run()
-        losses = try original.map { try HiddenRows.find(in: $0.snapshot.pages, of: paths.database) } ?? []
+        let proven: CopyProof.Outcome
+        do {
+            proven = try proof.run()
+        } catch let damage as CopyProof.DamagedIndexes where options.onDamage == .refuse {
+            throw ProvenCopy.refusal(
+                of: paths.database, damage.complaints, in: damage.indexes,
+                losses: try possibleLosses(reading, onlyPartial: false, observer))
+        }
+        losses = try possibleLosses(
+            reading, onlyPartial: rebuilt == nil && proven.healedIndexes.isEmpty, observer)
         if options.onDamage == .refuse { try proven.refuseDamage(of: paths.database, losses: losses) }
-        report.tables = proven.tables
-        report.rows = proven.rows
-        report.warnings = (damage?.warnings ?? []) + proven.warnings + losses
-        report.rebuiltIndexes = (damage?.indexes ?? []).union(proven.healedIndexes).sorted()
+        // The store has the file open, so it cannot be recovered now.
+        if let reason = losses.reasonForRecovery(options.onDamage) { throw StoreError.damaged(paths.database, reason) }
+        report.warnings = []
+        report.add(proven, losses, rebuilt)
         report.bytesAfter = try present().size()
+    }
+
+    /// Searches the last round's commit for rows that the copy lacks.
+    private func possibleLosses(
+        _ reading: ProofConnection, onlyPartial: Bool, _ observer: UpgradeObserver
+    ) throws -> PossibleLosses {
+        let connection = try reading.open { observer.isCancelled }
+        defer { connection.close() }
+        return try PossibleLosses.find(
+            in: connection, original?.snapshot.pages, of: paths.database, onlyPartial: onlyPartial)
     }
 
     private func connectReading() throws -> Connection {

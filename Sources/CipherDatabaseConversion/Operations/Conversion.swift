@@ -123,7 +123,7 @@ struct Conversion {
             report.rebuiltIndexes = finished.rebuiltIndexes
             report.warnings += finished.warnings
             report.bytesAfter = try copy.size()
-            return (copy, ProvenCopy.Made(key: finished.key, losses: finished.losses, mayHideRows: false))
+            return (copy, ProvenCopy.Made(key: finished.key, losses: finished.losses))
         }
         // A page that cannot be opened may be one that no row needs, so the copy is rebuilt from the rows.
         try copy.empty()
@@ -193,7 +193,7 @@ struct Conversion {
     /// - Throws: ``StoreError`` with the code `corrupt` if the original is encrypted: a kept original would need the
     ///   retired key.
     private func keepsOriginal(of made: ProvenCopy.Made) throws -> Bool {
-        guard replacement == nil, let first = made.losses.first else { return false }
+        guard replacement == nil, let first = made.losses.descriptions.first else { return false }
         guard sourceKey == nil else {
             throw StoreError(
                 .corrupt, path: paths.database, first,
@@ -201,7 +201,9 @@ struct Conversion {
                     + "contains; if nothing is missing, run REINDEX and VACUUM, and try again",
                 changed: .nothing)
         }
-        if made.mayHideRows, options.onDamage == .recover { throw StoreError.damaged(paths.database, first) }
+        if let reason = made.losses.reasonForRecovery(options.onDamage) {
+            throw StoreError.damaged(paths.database, reason)
+        }
         return true
     }
 

@@ -126,7 +126,7 @@ package final class OpenEncryption: @unchecked Sendable {
             } catch is FollowingCopy.SchemaChanged {
                 state = .absent
             } catch let damage as CopyProof.DamagedIndexes where !state.isOfEarlierLaunch {
-                try copy.rebuildIndexes(because: damage)
+                copy.rebuildIndexes(because: damage)
                 state = .absent
             } catch  where state.isOfEarlierLaunch && !Self.isOfTheMoment(error) {
                 // The copy is discarded, whatever its fault. If the database itself is at fault, the next build reports

@@ -65,7 +65,7 @@ package struct ShadowProof {
                         source: paths.database, sourceKey: nil, target: paths.database,
                         targetSettings: options.format, options: options
                     ).make(copy, keys, owner: status, observer, &report)
-                    if !made.losses.isEmpty {
+                    if !made.losses.descriptions.isEmpty {
                         report.warnings.append(
                             "a real upgrade would keep the plaintext original next to the encrypted database")
                     }

@@ -30,10 +30,11 @@ public enum OnDamage: String, Sendable, CaseIterable {
     /// with every row that the damaged file still contains. In the cases listed for ``rebuildIndexes`` in which pages
     /// may contain such rows, the database is recovered, too.
     ///
-    /// Encryption and opening do this; other conversions behave as with ``rebuildIndexes``. The report lists what is
-    /// lost. If the key opens no page of the file, the error is that of a wrong key. The error has the code `corrupt`
-    /// if no table definition can be read, or if a definition cannot be read although every page is undamaged. Nothing
-    /// is changed in these cases. A file that was plaintext stays plaintext under its new name, and the app should
-    /// delete it.
+    /// Encryption and opening do this; other conversions behave as with ``rebuildIndexes``. An encryption while the
+    /// store is open ends with `corrupt`, because a recovery needs the file to be closed; the database then stays
+    /// plaintext. The report lists what is lost. If the key opens no page of the file, the error is that of a wrong
+    /// key. The error has the code `corrupt` if no table definition can be read, or if a definition cannot be read
+    /// although every page is undamaged. Nothing is changed in these cases. A file that was plaintext stays plaintext
+    /// under its new name, and the app should delete it.
     case recover
 }

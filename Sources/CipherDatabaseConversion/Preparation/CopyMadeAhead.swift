@@ -26,6 +26,5 @@ struct FinishedCopy {
     var rows: Int64?
     var rebuiltIndexes: [String] = []
     var warnings: [String] = []
-    /// The reasons why the original may contain rows that the copy lacks, as sentences.
-    var losses: [String] = []
+    var losses = PossibleLosses()
 }

@@ -65,8 +65,9 @@ package struct ProofConnection: Sendable {
         }
         var pinning = self
         pinning.pinned = PinnedConnections(
-            // Two connections for the workers, and one for the engine's own check of the original.
-            readers: [try pin(.readOnly), try pin(.readOnly), try pin(.readOnly)],
+            // Two connections for the workers, one for the engine's own check of the original, and one for the search
+            // for rows that the copy lacks.
+            readers: [try pin(.readOnly), try pin(.readOnly), try pin(.readOnly), try pin(.readOnly)],
             // One connection for the check of values that the definitions of tables forbid.
             others: [try pin(.readWrite)])
         return pinning

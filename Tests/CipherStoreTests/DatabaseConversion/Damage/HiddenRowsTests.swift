@@ -160,6 +160,21 @@ struct HiddenRowsTests {
         #expect(try Data(contentsOf: URL(filePath: file.path + "-damaged")) == original)
     }
 
+    @Test("With onDamage set to recover, a database in use that hides rows is not encrypted", arguments: damages)
+    func refusesInUse(damage: Damage) throws {
+        let file = try Self.file(damage.apply)
+        let finding = try file.refusalInUse(.recover)
+        #expect(Self.isFinding(finding), "\(finding)")
+    }
+
+    @Test("An encryption of a database in use reports hidden rows as any other encryption does", arguments: damages)
+    func reportsInUse(damage: Damage) throws {
+        let (first, second) = (try Self.file(damage.apply), try Self.file(damage.apply))
+        let (atRest, inUse) = (try first.upgrade(.rebuildIndexes).run(), try second.encryptInUse())
+        #expect(inUse.damageWarnings == atRest.damageWarnings)
+        #expect(inUse.backup != nil)
+    }
+
     @Test("A recovery finds the rows that the header of a page does not count", arguments: uncounted)
     func recoversUncounted(damage: Damage) throws {
         let file = try Self.file(damage.apply)

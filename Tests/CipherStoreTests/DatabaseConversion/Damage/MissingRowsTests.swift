@@ -77,6 +77,25 @@ struct MissingRowsTests {
         #expect(try FolderDigest(file.folder.url) == before)
     }
 
+    @Test("An encryption of a database in use reports missing rows as any other encryption does", arguments: schemas)
+    func reportsInUse(schema: String) throws {
+        let file = try LegacyFile { try Self.losingRows(schema, $0) }
+        let copy = try LegacyFile(copying: file.path)
+        let atRest = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run()
+        let inUse = try copy.encryptInUse()
+        #expect(inUse.damageWarnings == atRest.damageWarnings)
+        #expect(inUse.warnings.contains { $0.hasPrefix(Self.finding) })
+        #expect(inUse.rebuiltIndexes == atRest.rebuiltIndexes)
+        #expect(inUse.backup != nil)
+    }
+
+    @Test("With onDamage set to refuse, an encryption of a database in use names the missing rows", arguments: schemas)
+    func refusesInUse(schema: String) throws {
+        let file = try LegacyFile { try Self.losingRows(schema, $0) }
+        let finding = try file.refusalInUse(.refuse)
+        #expect(finding.hasPrefix(Self.finding), "\(finding)")
+    }
+
     @Test("A decryption is refused if an index names missing rows")
     func decryption() throws {
         let folder = try TemporaryFolder()
@@ -120,6 +139,13 @@ struct MissingRowsTests {
         #expect(error.code == .corrupt)
         #expect(error.detail.contains("index \(index) of table t contains records with 3 values"), "\(error.detail)")
         #expect(try FolderDigest(file.folder.url) == before)
+    }
+
+    @Test("A table WITHOUT ROWID that has its index's root is refused while the database is in use")
+    func swappedRootsInUse() throws {
+        let file = try LegacyFile { try Self.swappingRoots("i", $0) }
+        let finding = try file.refusalInUse()
+        #expect(finding.contains("index i of table t contains records with 3 values"), "\(finding)")
     }
 
     @Test("An encrypted table WITHOUT ROWID that has its index's root is refused too")

@@ -1,0 +1,31 @@
+internal import CipherSQLite
+
+/// The damaged indexes of an original because of which all indexes of its copy were filled from the rows.
+struct RebuiltIndexes {
+    /// The names of the damaged indexes, as far as they are known.
+    let names: Set<String>
+    let warnings: [String]
+
+    /// Creates a description of indexes that do not match the rows.
+    init(_ found: CopyProof.DamagedIndexes) {
+        names = found.indexes
+        warnings = found.complaints.map { "a damaged index was rebuilt from the rows: \($0)" }
+    }
+
+    /// Creates a description of an index that cannot be read.
+    init(after error: DatabaseError) {
+        names = []
+        warnings = ["all indexes were rebuilt from the rows, because one of them could not be read: \(error.message)"]
+    }
+}
+
+extension EncryptionReport {
+    /// Adds the result of a proof, and the damage to the original.
+    mutating func add(_ proven: CopyProof.Outcome, _ losses: PossibleLosses, _ rebuilt: RebuiltIndexes?) {
+        tables = proven.tables
+        rows = proven.rows
+        warnings += (rebuilt?.warnings ?? []) + proven.warnings + losses.descriptions
+        rebuiltIndexes = (rebuilt?.names ?? []).union(proven.healedIndexes)
+            .union(losses.missing.map(\.index.description)).sorted()
+    }
+}

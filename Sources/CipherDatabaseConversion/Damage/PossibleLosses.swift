@@ -1,0 +1,38 @@
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherSQLiteFormat
+
+/// The reasons why an original may contain rows that are neither in its tables nor in its copy.
+struct PossibleLosses {
+    /// The rows for which only indexes have entries.
+    var missing: [MissingRows] = []
+    /// The findings about pages that may hold rows, as sentences.
+    ///
+    /// A recovery may find such rows.
+    var hidden: [String] = []
+
+    /// All reasons, as sentences.
+    var descriptions: [String] { missing.map(\.description) + hidden }
+
+    /// Searches the original.
+    ///
+    /// - Parameters:
+    ///   - pages: The pages that `connection` reads; `nil` if they are not to be searched.
+    ///   - path: The path of the original, for errors.
+    ///   - onlyPartial: Whether only partial indexes can have entries for missing rows.
+    /// - Throws: ``StoreError`` with the code `corrupt` if an index's tree may hold a table's rows, or if the schema is
+    ///   empty although there are pages of tables.
+    static func find(
+        in connection: Connection, _ pages: (any PageSource)?, of path: String, onlyPartial: Bool
+    ) throws -> PossibleLosses {
+        if !onlyPartial, let pages {
+            try IndexTree.checkRecords(of: IndexTree.all(connection), pages, connection, path)
+        }
+        return PossibleLosses(
+            missing: try MissingRows.all(in: connection, onlyPartial: onlyPartial),
+            hidden: try pages.map { try HiddenRows.find(in: $0, of: path) } ?? [])
+    }
+
+    /// Returns why the original must be recovered; `nil` if the options do not require that.
+    func reasonForRecovery(_ onDamage: OnDamage) -> String? { onDamage == .recover ? hidden.first : nil }
+}
