@@ -65,7 +65,9 @@ package struct ShadowProof {
                         source: paths.database, sourceKey: nil, target: paths.database,
                         targetSettings: options.format, options: options
                     ).make(copy, keys, owner: status, observer, &report)
-                    if !made.losses.descriptions.isEmpty {
+                    if made.losses.reasonForRecovery(options.onDamage) != nil {
+                        report.warnings.append("a real upgrade would recover the database and keep the damaged file")
+                    } else if !made.losses.descriptions.isEmpty {
                         report.warnings.append(
                             "a real upgrade would keep the plaintext original next to the encrypted database")
                     }

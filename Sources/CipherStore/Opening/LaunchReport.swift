@@ -58,7 +58,7 @@ public struct LaunchReport: Sendable, Codable, Equatable {
     public var versionBefore: String?
     /// The schema's version after the launch.
     public var versionAfter: String?
-    /// The number of warnings in the whole report.
+    /// The number of warnings in the whole report, including those of a shadow proof.
     public var warnings = 0
     /// The version of SQLCipher.
     public var cipherVersion: String
@@ -82,6 +82,7 @@ public struct LaunchReport: Sendable, Codable, Equatable {
     /// Creates the report of a successful shadow proof.
     init(shadow: EncryptionReport) {
         self.init(.shadow, shadow)
+        warnings = shadow.warnings.count
     }
 
     /// Creates the report of a failed shadow proof; the launch itself continues.

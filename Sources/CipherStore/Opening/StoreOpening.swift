@@ -266,7 +266,7 @@ package struct StoreOpening {
     /// No failure here prevents the app from using its database. A proof that a watchdog or a crash ends is counted, so
     /// that it does not repeat forever.
     ///
-    /// - Returns: The report of the proof, and warnings about files that earlier runs left.
+    /// - Returns: The report of the proof, its warnings, and warnings about files that earlier runs left.
     /// - Throws: ``StoreError`` with the code `cancelled` if the launch itself was canceled.
     private func proveShadow(_ inspector: Inspector) throws -> (LaunchReport, warnings: [String]) {
         let attempts = Attempts(paths: paths, options: options, kind: .shadow)
@@ -283,7 +283,9 @@ package struct StoreOpening {
                 try ShadowProof(upgrade: upgrade, inspector: inspector).run { _ = try rehearseEncrypted($0) }
             }
             warnings = attempts.end(record, nil)
-            return (LaunchReport(shadow: try result.get()), warnings)
+            let report = try result.get()
+            warnings += report.warnings.filter { !warnings.contains($0) }.map { "the shadow proof found: \($0)" }
+            return (LaunchReport(shadow: report), warnings)
         } catch let error as StoreError where error.code == .cancelled {
             throw error
         } catch {

@@ -160,6 +160,16 @@ struct HiddenRowsTests {
         #expect(try Data(contentsOf: URL(filePath: file.path + "-damaged")) == original)
     }
 
+    @Test("With onDamage set to recover, a shadow proof reports that the database would be recovered")
+    func shadowOfRecovery() throws {
+        let file = try Self.file(Self.damages[0].apply)
+        let before = try file.digest()
+        let warnings = try file.upgrade(.recover).shadow().warnings
+        #expect(warnings.contains { $0.hasPrefix("a real upgrade would recover the database") }, "\(warnings)")
+        #expect(!warnings.contains { $0.contains("would keep the plaintext original") }, "\(warnings)")
+        #expect(try file.digest() == before)
+    }
+
     @Test("With onDamage set to recover, a database in use that hides rows is not encrypted", arguments: damages)
     func refusesInUse(damage: Damage) throws {
         let file = try Self.file(damage.apply)

@@ -87,6 +87,23 @@ struct LaunchReportTests {
         #expect(try file.folder.names.allSatisfy { !$0.contains("-upgrade") && !$0.hasSuffix("-attempt") })
     }
 
+    @Test("A launch with a shadow proof reports the warnings of the proof")
+    func shadowWarnings() throws {
+        let file = try Fixture.file(version: 23, journal: "DELETE", extra: "CREATE INDEX i ON t(a);")
+        let connection = try Connection(path: file.path, mode: .readWrite)
+        try connection.execute("CREATE TEMP TABLE entry AS SELECT * FROM sqlite_master WHERE name = 'i'")
+        try connection.editSchema("DELETE FROM sqlite_master WHERE name = 'i'")
+        try connection.execute("DELETE FROM t WHERE rowid = 9")
+        try connection.editSchema("INSERT INTO sqlite_master SELECT * FROM entry")
+        connection.close()
+        let expected = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).shadow().warnings
+        #expect(expected.contains { $0.hasPrefix("a real upgrade would keep the plaintext original") }, "\(expected)")
+        let opened = try Fixture.open(file.folder, Self.shadowing())
+        #expect(opened.report.warnings == expected.map { "the shadow proof found: \($0)" })
+        #expect(opened.report.shadow?.warnings == expected.count)
+        #expect(LaunchReport(opened.report).warnings == expected.count)
+    }
+
     @Test("A failed shadow proof is reported, and the database can still be opened")
     func shadowFailure() throws {
         let file = try Fixture.file(version: 23)
