@@ -57,7 +57,8 @@ struct ProvenCopy {
             }
             proven = try rebuilding()
             rebuilt = RebuiltIndexes(damage)
-        } catch let error as DatabaseError where error.isCorrupt && options.onDamage != .refuse {
+        } catch let error as DatabaseError where error.isCorrupt {
+            guard options.onDamage != .refuse else { throw try refusal(after: error, observer) }
             // The unreadable part may be an index, and the rows do not need indexes.
             proven = try rebuilding()
             rebuilt = RebuiltIndexes(after: error)
@@ -74,7 +75,7 @@ struct ProvenCopy {
 
     /// Fills the copy, and leaves its proof to the caller.
     ///
-    /// - Parameter rebuildsIndexes: Whether to fill the indexes from the rows, because those of the original are damaged.
+    /// - Parameter rebuildsIndexes: Whether to fill the indexes from the rows, as those of the original are damaged.
     /// - Returns: The damage because of which the indexes had to be filled from the rows; `nil` if they did not.
     /// - Throws: ``StoreError``.
     func makeUnproven(
@@ -85,9 +86,8 @@ struct ProvenCopy {
         do {
             try fill(copy, copyKey, owner: owner, rebuildsIndexes: rebuildsIndexes, observer).end()
             return nil
-        } catch let error as DatabaseError
-            where error.isCorrupt && !rebuildsIndexes && options.onDamage != .refuse
-        {
+        } catch let error as DatabaseError where error.isCorrupt && !rebuildsIndexes {
+            guard options.onDamage != .refuse else { throw try refusal(after: error, observer) }
             // The unreadable part may be an index, and the rows do not need indexes.
             try copy.empty()
             try fill(copy, copyKey, owner: owner, rebuildsIndexes: true, observer).end()
@@ -193,6 +193,17 @@ struct ProvenCopy {
             advice: "set `onDamage` to `rebuildIndexes` (command line: --on-damage rebuildIndexes), or repair the "
                 + "database with REINDEX and VACUUM and try again",
             changed: .nothing)
+    }
+
+    /// Returns the error for an original that cannot be read and whose damage the options refuse.
+    private func refusal(after error: DatabaseError, _ observer: UpgradeObserver) throws -> any Error {
+        let connection = try original.open { observer.isCancelled }
+        defer { connection.close() }
+        let found = try IntegrityComplaints(connection)
+        guard found.isOfIndexesOnly else { return error }
+        return Self.refusal(
+            of: target, found.kinds.keys.sorted().map(found.description), in: found.indexes,
+            losses: try possibleLosses(onlyPartial: false, observer))
     }
 
     private var original: ProofConnection {

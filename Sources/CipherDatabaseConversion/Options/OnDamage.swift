@@ -3,8 +3,8 @@
 /// Damage to indexes, the free list or the pointer map affects no rows, and causes no loss if these are built anew for
 /// the copy. If rows cannot be read, only ``recover`` continues.
 public enum OnDamage: String, Sendable, CaseIterable {
-    /// Throws an error with the code `corrupt`, which names the damaged indexes, or reports that SQLite does not read all
-    /// commits of a damaged `-wal`.
+    /// Throws an error with the code `corrupt`. If SQLite's check shows that only indexes are damaged, the error names
+    /// them. If SQLite does not read all commits of a damaged `-wal`, the error reports that.
     ///
     /// To find the damaged indexes, SQLite's own check reads the whole original.
     case refuse
