@@ -31,24 +31,24 @@ public struct Configuration: Sendable {
     ///
     /// If ``destructiveChanges`` is not `allow`, a migration is refused if any other step loses rows or values. The
     /// names are those of ``MigrationSteps/Update/name``, `baseline`, and `at the upgrade` for ``LaunchHooks/upgrade``.
-    public var destructiveSteps: Set<String> = []
+    public var destructiveSteps: Set<String>
     /// The collations that the app's schema uses, as the app registers them.
     public var collations: [Collation]
     /// The app's own functions that its schema and its statements call.
     ///
     /// They are available on every connection of a store, and wherever its file is converted, migrated, planned or
     /// checked. A schema may call only those that are innocuous.
-    public var functions: [SQLFunction] = []
+    public var functions: [SQLFunction]
     /// Whether the databases of other accounts may be in the same folder.
     package var sharesFolder = false
     /// The app's own tokenizers that its full-text tables use.
     ///
     /// They are available wherever ``functions`` are.
-    public var tokenizers: [Tokenizer] = []
+    public var tokenizers: [Tokenizer]
     /// The form in which the store writes and reads dates and UUIDs.
-    public var columnForms = ColumnForms()
+    public var columnForms: ColumnForms
     /// The app's hooks that run while its database is opened.
-    public var launch = LaunchHooks()
+    public var launch: LaunchHooks
     /// The file from which the configuration was read, used in errors; `nil` if there is none.
     var file: String?
 
@@ -57,16 +57,24 @@ public struct Configuration: Sendable {
     /// By default, the version of a legacy file is read from where the app's former system recorded it.
     public init(
         databaseName: String, version: SchemaVersion, encryption: Encryption = Encryption(),
-        recordedVersion: RecordedVersion? = nil, schema: SchemaSourceKind = .none,
-        destructiveChanges: DestructiveChanges = .withhold, collations: [Collation] = []
+        recordedVersion: RecordedVersion? = nil, assumedVersion: SchemaVersion? = nil,
+        schema: SchemaSourceKind = .none, destructiveChanges: DestructiveChanges = .withhold,
+        destructiveSteps: Set<String> = [], collations: [Collation] = [], functions: [SQLFunction] = [],
+        tokenizers: [Tokenizer] = [], columnForms: ColumnForms = ColumnForms(), launch: LaunchHooks = LaunchHooks()
     ) {
         self.databaseName = databaseName
         self.version = version
         self.encryption = encryption
         self.recordedVersion = recordedVersion ?? schema.defaultRecordedVersion
+        self.assumedVersion = assumedVersion
         self.schema = schema
         self.destructiveChanges = destructiveChanges
+        self.destructiveSteps = destructiveSteps
         self.collations = collations
+        self.functions = functions
+        self.tokenizers = tokenizers
+        self.columnForms = columnForms
+        self.launch = launch
     }
 
     /// Whether and how the file is encrypted.
@@ -98,9 +106,9 @@ public struct Configuration: Sendable {
         /// Each upgrade keeps its own backup, and no backup is ever replaced or removed.
         public var keepBackup: Bool
         /// How to treat damage in a file that is converted.
-        public var onDamage = OnDamage.rebuildIndexes
+        public var onDamage: OnDamage
         /// When a legacy file is encrypted.
-        public var when = EncryptionTime.beforeOpening
+        public var when: EncryptionTime
         /// The number of upgrades ended by a watchdog or a crash after which ``onRepeatedFailure`` applies.
         ///
         /// After that many unfinished decryptions or key changes, the encrypted file is opened as it is, with a
@@ -114,15 +122,16 @@ public struct Configuration: Sendable {
         /// The encrypted copy is built, compared and discarded, and ``OpenReport/shadow`` contains the result. This is
         /// the first step of a staged roll-out. It takes as long as the upgrade, and the key provider is called as for
         /// the upgrade.
-        public var shadow = false
+        public var shadow: Bool
 
         /// Creates settings for encryption that is on, with the defaults.
         public init(
             isEnabled: Bool = true, sinceVersion: SchemaVersion? = nil,
             unexpectedPlaintext: UnexpectedPlaintext = .refuse, whenDisabled: WhenDisabled = .refuse,
             format: CipherSettings = CipherSettings(), formerFormats: [CipherSettings] = [],
-            whenFormerFormat: WhenFormerFormat = .open, keepBackup: Bool = false, maximumAttempts: Int = 5,
-            onRepeatedFailure: OnRepeatedFailure = .refuse
+            whenFormerFormat: WhenFormerFormat = .open, keepBackup: Bool = false,
+            onDamage: OnDamage = .rebuildIndexes, when: EncryptionTime = .beforeOpening, maximumAttempts: Int = 5,
+            onRepeatedFailure: OnRepeatedFailure = .refuse, shadow: Bool = false
         ) {
             self.isEnabled = isEnabled
             self.sinceVersion = sinceVersion
@@ -132,8 +141,11 @@ public struct Configuration: Sendable {
             self.formerFormats = formerFormats
             self.whenFormerFormat = whenFormerFormat
             self.keepBackup = keepBackup
+            self.onDamage = onDamage
+            self.when = when
             self.maximumAttempts = maximumAttempts
             self.onRepeatedFailure = onRepeatedFailure
+            self.shadow = shadow
         }
 
         /// Every format that a file may have, starting with the target format.
