@@ -37,9 +37,9 @@ public struct MigrationReport: Sendable, Equatable {
 
     init(_ plan: Plan, event: HistoryEvent?) {
         self.init(
-            from: plan.from, to: plan.to, event: event, applied: plan.operations + plan.everyLaunch,
-            withheld: plan.withheld,
-            findings: plan.findings, notes: plan.notes)
+            from: event == .created ? .zero : plan.from, to: plan.to, event: event,
+            applied: plan.operations + plan.everyLaunch, withheld: plan.withheld, findings: plan.findings,
+            notes: plan.notes)
     }
 
     /// The warnings that an app must not overlook.

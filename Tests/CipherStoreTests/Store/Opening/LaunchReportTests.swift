@@ -26,6 +26,23 @@ struct LaunchReportTests {
         return String(decoding: data, as: UTF8.self)
     }
 
+    @Test("The version before a launch is 0 for a new database, whatever the schema source is")
+    func newDatabase() throws {
+        let table = DeclaredTable(name: "t", columns: [.init(name: "a", definition: "INTEGER")])
+        let sources: [Configuration.SchemaSourceKind] = [
+            .none, .tables([table]),
+            .steps(MigrationSteps(baseline: .sql(["CREATE TABLE t(a)"]))),
+            .tableVersions([.init(name: "t", version: 1, definition: .sql("CREATE TABLE t(a)"))]),
+        ]
+        for source in sources {
+            let configuration = Configuration(databaseName: "app.db", version: 1, schema: source)
+            let report = try Fixture.open(TemporaryFolder(), configuration).report
+            #expect(report.outcome == .created)
+            #expect(report.migration.from == .zero, "\(source)")
+            #expect(LaunchReport(report).versionBefore == "0", "\(source)")
+        }
+    }
+
     @Test("An upgrade is reported with its sizes, stages, versions and engine, and without a path")
     func upgrade() throws {
         let file = try Fixture.file(version: 23)
