@@ -278,8 +278,8 @@ package struct InPlaceRecovery {
         StoreError(
             .corrupt, path: paths.database,
             "no table definition could be read, so no row can be assigned to its table",
-            advice: "run cipherstore recover with --config or --template, or call EncryptedStore.recover, which takes "
-                + "the schema from the configuration",
+            advice: "run cipherstore recover with --config or --template, or call "
+                + "EncryptedStore.recover(_:to:configuration:keyProvider:), which takes the schema from the configuration",
             changed: .nothing)
     }
 
