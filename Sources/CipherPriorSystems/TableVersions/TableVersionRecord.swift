@@ -38,14 +38,20 @@ package struct TableVersionRecord {
                 undeclared[SQLName(name)] = name
                 return
             }
-            switch row.value(at: 1) {
-            case .integer(let integer) where integer >= 0: versions[SQLName(name), default: []].append(Double(integer))
-            case .real(let real) where real >= 0: versions[SQLName(name), default: []].append(real)
-            case .integer, .real:
-                throw Self.failure(state, "the version of \(name) in \(Self.table) is negative")
-            case .text, .blob, .null:
+            let version: Double? =
+                switch row.value(at: 1) {
+                case .integer(let integer): Double(integer)
+                case .real(let real): real
+                case .text(let text): VersionedTable.version(text)
+                case .blob, .null: nil
+                }
+            guard let version else {
                 throw Self.failure(state, "the version of \(name) in \(Self.table) is not a number")
             }
+            guard version >= 0 else {
+                throw Self.failure(state, "the version of \(name) in \(Self.table) is negative")
+            }
+            versions[SQLName(name), default: []].append(version)
         }
     }
 
@@ -69,7 +75,8 @@ package struct TableVersionRecord {
                 found == nil
                     ? "INSERT INTO main.tableVersion (name, version) VALUES (\(name), \(version))"
                     : "UPDATE main.tableVersion SET version = \(version) WHERE name = \(name) COLLATE NOCASE AND "
-                        + "version = (SELECT max(version) FROM main.tableVersion WHERE name = \(name) COLLATE NOCASE)"
+                        + "CAST(version AS REAL) = (SELECT max(CAST(version AS REAL)) FROM main.tableVersion WHERE name = "
+                        + "\(name) COLLATE NOCASE)"
             ],
             reason: "the recorded version of \(table.name) is \(found.map(Self.literal) ?? "missing")")
     }

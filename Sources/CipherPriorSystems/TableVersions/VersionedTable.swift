@@ -52,6 +52,11 @@ public struct VersionedTable: Sendable, Equatable {
         self.leftoverRows = leftoverRows
     }
 
+    /// Returns the version that a text represents; `nil` if the text is not a non-negative decimal number.
+    package static func version(_ text: String) -> Double? {
+        text.utf8.allSatisfy { (0x30...0x39).contains($0) || $0 == UInt8(ascii: ".") } ? Double(text) : nil
+    }
+
     /// The statement that creates the table.
     var createSQL: String {
         switch definition {

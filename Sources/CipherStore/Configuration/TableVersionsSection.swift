@@ -53,15 +53,13 @@ extension VersionedTable {
 extension ConfigurationNode {
     /// Reads the version of one table: a non-negative number, with or without a fraction, or text that represents one.
     fileprivate func tableVersion() throws -> Double {
-        let number: Double?
-        switch value {
-        case .integer(let integer): number = Double(integer)
-        case .real(let real): number = real
-        case .text(let text):
-            let isDecimal = text.utf8.allSatisfy { (0x30...0x39).contains($0) || $0 == UInt8(ascii: ".") }
-            number = isDecimal ? Double(text) : nil
-        case .boolean, .list, .dictionary, .other: number = nil
-        }
+        let number: Double? =
+            switch value {
+            case .integer(let integer): Double(integer)
+            case .real(let real): real
+            case .text(let text): VersionedTable.version(text)
+            case .boolean, .list, .dictionary, .other: nil
+            }
         guard let number, number >= 0, number < 1e15 else {
             throw failure(sentence: "\(subject) must be a non-negative number, such as 1.4")
         }

@@ -68,11 +68,17 @@ struct TableVersionsTests {
 
     @Test(
         "An app with a version for each table refuses a version that is negative or not a number",
-        arguments: ["'one'", "NULL", "-1", "-0.5", "x'31'", "''"])
+        arguments: ["'one'", "NULL", "-1", "-0.5", "x'31'", "''", "'-1'", "'1.3.1'", "'1.3 '", "'1e1'", "'.'"])
     func refusesBadRecord(value: String) throws {
         try fixture.write { connection in
             try TableVersionsApp.writeDatabase(connection, release: 2)
-            try connection.executeScript(text: "UPDATE tableVersion SET version = \(value) WHERE name = 'chat'")
+            // Without a type, the column keeps text that looks like a number.
+            try connection.executeScript(
+                text: """
+                    ALTER TABLE tableVersion RENAME TO old; CREATE TABLE tableVersion(name, version);
+                    INSERT INTO tableVersion SELECT name, version FROM old; DROP TABLE old;
+                    UPDATE tableVersion SET version = \(value) WHERE name = 'chat'
+                    """)
         }
         let before = try fixture.digest()
         for attempt in [{ _ = try fixture.plan() }, { try fixture.open() }] {
@@ -119,6 +125,26 @@ struct TableVersionsTests {
         #expect(try fixture.values("SELECT version FROM tableVersion WHERE name = 'other'") == ["x"])
         try fixture.read { try $0.execute("UPDATE tableVersion SET version = 1.41 WHERE id = 5") }
         #expect(try storeError { try fixture.open() }?.code == .downgrade)
+    }
+
+    @Test("A table's version that is stored as text is compared and updated as a number")
+    func readsText() throws {
+        try fixture.write { connection in
+            try connection.executeScript(
+                """
+                CREATE TABLE tableVersion(name text, version text);
+                INSERT INTO tableVersion VALUES ('chat', '1.25'), ('chat', '01.3'), ('contact', '2'), ('draft', '1.0');
+                """)
+        }
+        #expect(try fixture.open().outcome == .encrypted)
+        let versions = "SELECT name || ' ' || version FROM tableVersion ORDER BY name, version"
+        let expected = ["attachment 1", "chat 1.25", "chat 1.4", "contact 2", "draft 1.0"]
+        #expect(try fixture.values(versions) == expected)
+        #expect(try fixture.open().migration.applied.isEmpty)
+        try fixture.read { try $0.execute("UPDATE tableVersion SET version = '10' WHERE name = 'draft'") }
+        let before = try fixture.digest()
+        #expect(try storeError { try fixture.open() }?.code == .downgrade)
+        #expect(try fixture.digest() == before)
     }
 
     @Test("Only the row with the highest version of a table is updated", arguments: ["", ", UNIQUE (name, version)"])
