@@ -244,9 +244,12 @@ package struct InterruptedCopy {
         let hold = try SourceHold(
             copy, identity, ownership, key: nil, wasWriteAheadLog: isWriteAheadLog, busyTimeout: busyTimeout,
             extensions: extensions)
+        let replacesDatabase = leftover == .copy && present?.size ?? 0 > 0
         var warnings = [
-            "the app's own upgrade was interrupted after it deleted the database; \(name), which contains the data, "
-                + "was used instead"
+            replacesDatabase
+                ? "the app's own upgrade was interrupted; \(name) replaced \(paths.name), as template.leftover specifies"
+                : "the app's own upgrade was interrupted after it deleted the database; \(name), which contains the "
+                    + "data, was used instead"
         ]
         do {
             // A WAL or journal belongs to a database by its name, so none may be left when the name changes.

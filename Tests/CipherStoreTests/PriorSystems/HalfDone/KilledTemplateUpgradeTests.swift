@@ -187,6 +187,11 @@ struct KilledTemplateUpgradeTests {
             }
             let report = try fixture.open()
             #expect(report.outcome == .encrypted, name)
+            let hasReplaced = report.warnings.contains {
+                $0.contains("dbLocalTemp.db replaced dbLocal.db, as template.leftover specifies")
+            }
+            let hadBoth = [TemplateApp.database, TemplateApp.temporary].allSatisfy { state.files.files[$0] != nil }
+            #expect(hasReplaced == (state.asks && hadBoth), "\(state.name): \(report.warnings)")
             let kept = try fixture.read { try UserRows($0) }
             #expect(rows.missing(in: kept) == [], name)
             #expect(try fixture.values("PRAGMA foreign_key_check") == [], name)
