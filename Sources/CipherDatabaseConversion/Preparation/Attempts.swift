@@ -44,11 +44,15 @@ package struct Attempts {
     private func check(_ attempts: Int) throws {
         guard let maximum = options.maximumAttempts, attempts >= maximum else { return }
         let what = kind == .shadow ? "shadow proof" : "conversion"
+        let others =
+            kind == .conversion
+            ? "; for a plaintext file, a store can also set encryption.onRepeatedFailure to \"openPlaintext\" to open it "
+                + "as it is, or encryption.when to \"whileOpen\" to encrypt it while the app uses it" : ""
         throw StoreError(
             .repeatedFailure, path: paths.database,
             "the \(what) of the file was started \(attempts == 1 ? "once" : "\(attempts) times") but never finished",
             advice: "run the \(what) from the command line; to allow new attempts, increase encryption.maximumAttempts "
-                + "or remove \(paths.attemptName)")
+                + "or remove \(paths.attemptName)\(others)")
     }
 
     /// Preserves the log of a plaintext database, if a copy that an earlier launch left needs it, until the caller

@@ -385,7 +385,11 @@ struct RecoveryTests {
         var killed = try KilledRun(file.folder, attempts: 3, wasWriteAheadLog: true)
         let before = try file.digest()
         let refusing = Fixture.configuration(.init(sinceVersion: 24, maximumAttempts: 3))
-        #expect(try storeError { try Fixture.open(file.folder, refusing) }?.code == .repeatedFailure)
+        let refusal = try #require(try storeError { try Fixture.open(file.folder, refusing) })
+        #expect(refusal.code == .repeatedFailure)
+        for setting in ["encryption.onRepeatedFailure", "encryption.when", "encryption.maximumAttempts"] {
+            #expect(refusal.advice.contains("\(setting) "), "\(refusal)")
+        }
         #expect(try file.digest() == before)
         let opening = Fixture.configuration(
             .init(sinceVersion: 24, maximumAttempts: 3, onRepeatedFailure: .openPlaintext))
