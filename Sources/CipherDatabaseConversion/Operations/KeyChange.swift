@@ -117,9 +117,13 @@ package struct KeyChange {
 }
 
 extension StoreError {
-    static func keyUnchanged(_ paths: DatabasePaths) -> StoreError {
+    /// Creates the error for a change from a key to the same one.
+    ///
+    /// - Parameter isKeyRequired: Whether the operation can change nothing but the key.
+    static func keyUnchanged(_ paths: DatabasePaths, isKeyRequired: Bool = false) -> StoreError {
         StoreError(
             .keyUnchanged, path: paths.database, "the new key equals the old one",
-            advice: "pass a different new key, or pass no new key to change only the format", changed: .nothing)
+            advice: "pass a different new key"
+                + (isKeyRequired ? "" : ", or pass no new key to change only the format"), changed: .nothing)
     }
 }

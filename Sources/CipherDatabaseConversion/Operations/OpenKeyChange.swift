@@ -47,7 +47,7 @@ package final class OpenKeyChange: @unchecked Sendable {
         if let salt = source.key.salt,
             try key.rawKey(salt: salt, settings: source.settings).rawBytes == source.key.rawBytes
         {
-            throw StoreError.keyUnchanged(paths)
+            throw StoreError.keyUnchanged(paths, isKeyRequired: true)
         }
         keys = try UpgradeKeys(key, again: again, settings: source.settings)
     }

@@ -80,7 +80,9 @@ struct OpenKeyChangeRefusalTests {
     @Test("The current key of the database is refused as the new one, in each of its forms")
     func sameKey() async throws {
         let store = try await open()
-        #expect(try await code { try await store.changeKey(to: TestKeys.provider()) } == .keyUnchanged)
+        let error = try await failure(StoreError.self) { try await store.changeKey(to: TestKeys.provider()) }
+        #expect(error.code == .keyUnchanged)
+        #expect(error.advice == "pass a different new key; nothing was changed")
         try await checkUnchanged(store)
     }
 
