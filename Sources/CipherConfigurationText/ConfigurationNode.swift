@@ -27,8 +27,8 @@ package struct ConfigurationNode {
     package var subject: String { place.isEmpty ? "the file" : place }
 
     /// Returns the failure of a value below this one.
-    package func failure(at part: String, _ detail: String) -> StoreError {
-        StoreError(.configuration, path: file, "\(place).\(part): \(detail)")
+    package func failure(at part: String, _ detail: String, advice: String) -> StoreError {
+        StoreError(.configuration, path: file, "\(place).\(part): \(detail)", advice: advice)
     }
 
     package func mismatch(_ wanted: String) -> StoreError {

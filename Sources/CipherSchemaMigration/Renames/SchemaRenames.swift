@@ -78,7 +78,9 @@ struct SchemaRenames {
     }
 
     private func check(_ hints: [SQLName: String], wanted: Set<SQLName>, place: (String) -> String) throws {
-        if let fault = RenameFault.first(in: hints) { throw failure(place(fault.new.text), fault.detail) }
+        if let fault = RenameFault.first(in: hints) {
+            throw failure(place(fault.new.text), fault.detail, advice: fault.advice)
+        }
         // Sorted, so that the same fault is always reported first.
         for (new, old) in hints.sorted(by: { $0.key < $1.key }) {
             guard wanted.contains(new) else {
@@ -93,10 +95,10 @@ struct SchemaRenames {
         }
     }
 
-    private func failure(_ place: String, _ problem: String) -> StoreError {
-        StoreError(
-            .configuration, "\(place): \(problem)",
-            advice: "correct the renames in the configuration", changed: .nothing)
+    private func failure(
+        _ place: String, _ problem: String, advice: String = "correct the renames in the configuration"
+    ) -> StoreError {
+        StoreError(.configuration, "\(place): \(problem)", advice: advice, changed: .nothing)
     }
 }
 

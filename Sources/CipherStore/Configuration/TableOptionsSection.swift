@@ -29,10 +29,11 @@ extension DeclaredTable {
             let columns = Dictionary(
                 table.renamedColumns.map { (SQLName($0.key), $0.value) }, uniquingKeysWith: { first, _ in first })
             guard let fault = RenameFault.first(in: columns) else { continue }
-            throw node.failure(at: "\(table.name).renamedColumns.\(fault.new.text)", fault.detail)
+            throw node.failure(
+                at: "\(table.name).renamedColumns.\(fault.new.text)", fault.detail, advice: fault.advice)
         }
         guard let fault = RenameFault.first(in: hints) else { return }
-        throw node.failure(at: "\(fault.new.text).renamedFrom", fault.detail)
+        throw node.failure(at: "\(fault.new.text).renamedFrom", fault.detail, advice: fault.advice)
     }
 
     private mutating func add(_ node: ConfigurationNode) throws {

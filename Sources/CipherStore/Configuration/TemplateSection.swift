@@ -52,7 +52,9 @@ extension ConfigurationNode {
             names[new] = try old.schemaName()
         }
         let hints = Dictionary(names.map { (SQLName($0.key), $0.value) }, uniquingKeysWith: { first, _ in first })
-        if let fault = RenameFault.first(in: hints) { throw failure(at: fault.new.text, fault.detail) }
+        if let fault = RenameFault.first(in: hints) {
+            throw failure(at: fault.new.text, fault.detail, advice: fault.advice)
+        }
         return names
     }
 }

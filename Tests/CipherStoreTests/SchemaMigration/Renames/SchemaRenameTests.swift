@@ -164,10 +164,11 @@ struct SchemaRenameTests {
 
     static let faults = [
         Fault(
-            testDescription: "tableOptions.t.renamedColumns.a: the renames of a form a cycle",
+            testDescription: "tableOptions.t.renamedColumns.a: the renames of \"a\" form a cycle",
             columns: ["t": ["a": "b", "b": "a"]]),
         Fault(
-            testDescription: "tableOptions.t.renamedFrom: the renames of t form a cycle", tables: ["t": "u", "u": "t"]),
+            testDescription: "tableOptions.t.renamedFrom: the renames of \"t\" form a cycle",
+            tables: ["t": "u", "u": "t"]),
         Fault(testDescription: "is renamed twice, to a and to b", columns: ["t": ["a": "old", "b": "OLD"]]),
         Fault(testDescription: "old is renamed twice", tables: ["t": "old", "u": "old"]),
         Fault(
@@ -195,6 +196,7 @@ struct SchemaRenameTests {
         #expect(error?.code == .configuration)
         #expect(error?.path == nil)
         #expect(error?.detail.contains(fault.testDescription) == true)
+        #expect(error?.advice.isEmpty == false)
         #expect(try fixture.bytes() == before)
     }
 

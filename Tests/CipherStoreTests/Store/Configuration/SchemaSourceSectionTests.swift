@@ -75,11 +75,11 @@ struct SchemaSourceSectionTests {
             (#""template": { "file": "x", "renamedTables": { "a": 1 } }"#, "template.renamedTables.a must be text"),
             (
                 #""template": { "file": "x", "renamedTables": { "a": "b", "b": "a" } }"#,
-                "template.renamedTables.a: the renames of a form a cycle"
+                "template.renamedTables.a: the renames of \"a\" form a cycle"
             ),
             (
                 #""dbTables": [{"a": [{"x": ""}]}, {"b": [{"x": ""}]}], "tableOptions": {"a": {"renamedFrom": "b"}, "b": {"renamedFrom": "a"}}"#,
-                "tableOptions.a.renamedFrom: the renames of a form a cycle"
+                "tableOptions.a.renamedFrom: the renames of \"a\" form a cycle"
             ),
             (
                 #""dbTables": [{"a": [{"x": ""}, {"y": ""}]}], "tableOptions": {"a": {"renamedColumns": {"x": "z", "y": "Z"}}}"#,
