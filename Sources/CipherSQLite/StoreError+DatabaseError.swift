@@ -25,8 +25,8 @@ package enum DatabaseWork {
     case use
     /// The database was copied, with another key or none.
     case conversion
-    /// A step of a schema migration, such as `addColumn chat.draft`.
-    case migration(String)
+    /// A step of a schema migration, such as `addColumn chat.draft`, and what to correct if SQLite refuses it.
+    case migration(String, correct: StoreError.Correction = .schemaOrRows)
 }
 
 extension StoreError {
@@ -52,8 +52,8 @@ extension StoreError {
     package init(_ error: DatabaseError, path: String, during work: DatabaseWork, writerVersion: Int? = nil) {
         let cause = FailureCause(error, path: path, writerVersion: writerVersion)
         switch (work, cause) {
-        case (.migration(let action), _):
-            self = cause.ofMigration(path, "the schema migration failed during \(action)", error)
+        case (.migration(let action, let correction), _):
+            self = cause.ofMigration(path, "the schema migration failed during \(action)", correction, error)
         case (.conversion, .interrupted):
             self = .cancelled(path)
         case (.conversion, .constraint):
@@ -176,7 +176,9 @@ private enum FailureCause {
     }
 
     /// Returns the error for a schema migration, whose statements SQLite may have refused.
-    func ofMigration(_ path: String, _ detail: String, _ error: DatabaseError) -> StoreError {
+    func ofMigration(
+        _ path: String, _ detail: String, _ correction: StoreError.Correction, _ error: DatabaseError
+    ) -> StoreError {
         func failure(_ code: StoreError.Code, _ advice: String) -> StoreError {
             StoreError(code, path: path, detail, advice: advice, changed: .nothing, underlying: error)
         }
@@ -196,7 +198,7 @@ private enum FailureCause {
                 .corrupt,
                 "check the file with cipherstore verify; if it is not damaged, report this bug with the schema")
         case .tooBig, .constraint, .mismatch, .unregistered, .generic, .other:
-            .unreachable(path, detail, correct: .schemaOrRows, underlying: error)
+            .unreachable(path, detail, correct: correction, underlying: error)
         }
     }
 }

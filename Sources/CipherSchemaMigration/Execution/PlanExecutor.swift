@@ -58,7 +58,10 @@ struct PlanExecutor {
                     refused += policy.refusing(outcome?.losses ?? [], of: step).map { (step, $0) }
                 }
             } catch let error as DatabaseError {
-                throw StoreError(error, path: connection.path, during: .migration(operation.titleInSentence))
+                let correction: StoreError.Correction = operation.kind == .swift ? .step : .schemaOrRows
+                throw StoreError(
+                    error, path: connection.path,
+                    during: .migration(operation.titleInSentence, correct: correction))
             }
             applied.append(operation)
         }

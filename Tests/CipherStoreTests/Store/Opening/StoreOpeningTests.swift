@@ -71,6 +71,20 @@ struct StoreOpeningTests {
     }
 
     @Test(
+        "SQL that fails in an app's Swift code is reported with the advice to correct the step",
+        arguments: ["UPDATE chat SET nosuch = 1", "INSERT INTO chat(id) SELECT id FROM chat"])
+    func failsInSwift(sql: String) async throws {
+        var fixture = StoreFixture(folder)
+        try fixture.writeLegacy(journalMode: "DELETE")
+        let before = try FolderDigest(folder.url)
+        fixture.configuration.launch.upgrade = { db, _, _ in try db.execute(SQL(text: sql)) }
+        let error = try await failure(StoreError.self) { try await fixture.open() }
+        #expect(error.code == .migration)
+        #expect(error.advice == "correct the step; nothing was changed")
+        #expect(try FolderDigest(folder.url) == before)
+    }
+
+    @Test(
         "Opening a store leaves no new database behind if creating its schema fails", arguments: [true, false],
         [true, false])
     func failsToCreate(isEncrypted: Bool, isFileThere: Bool) async throws {
