@@ -80,7 +80,7 @@ package struct DatabaseRestore {
     // MARK: The backup
 
     private func proveBackup() throws {
-        let found = try Verification.run(at: backup, provider: backupProvider, formats: backupFormats)
+        let found = try verified()
         if let complaint = found.complaints.first {
             throw StoreError(
                 .corrupt, path: backup.database, "the backup is damaged: \(complaint)",
@@ -90,6 +90,19 @@ package struct DatabaseRestore {
             throw StoreError(
                 .corrupt, path: backup.database, "the backup is an empty file", advice: "restore another backup",
                 changed: .nothing)
+        }
+    }
+
+    private func verified() throws -> Verification {
+        do {
+            return try Verification.run(at: backup, provider: backupProvider, formats: backupFormats)
+        } catch let error as StoreError where error.code == .keyDoesNotFit {
+            guard case .maybeEncrypted = try options.inspector(backup).content() else { throw error }
+            throw StoreError(
+                error.code, path: error.path, error.detail,
+                advice: "check the key of the backup; if it is not the key of the database, pass it as "
+                    + "backupKeyProvider, or with --backup-key-file on the command line",
+                changed: .nothing, underlying: error.underlying)
         }
     }
 
