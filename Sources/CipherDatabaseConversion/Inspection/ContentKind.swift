@@ -76,9 +76,24 @@ struct ContentKind {
     private static func name(of bytes: [UInt8]) -> String? {
         if LogHeader.length <= bytes.count, LogHeader.begins(bytes) { return "the -wal of a database" }
         if let known = beginnings.first(where: { bytes.starts(with: $0.bytes) }) { return known.name }
-        if bytes.count > 262, bytes[257..<262].elementsEqual("ustar".utf8) { return "a tar archive" }
-        if bytes.count > 12, bytes[4..<8].elementsEqual("ftyp".utf8) { return "a video or an image" }
-        return nil
+        if let known = inside.first(where: { bytes.dropFirst($0.offset).starts(with: $0.text.utf8) }) {
+            return known.name
+        }
+        return isDiskImage(bytes) ? "a disk image" : nil
+    }
+
+    /// Texts that do not stand at the beginning of a file.
+    private static let inside: [(offset: Int, text: String, name: String)] = [
+        (257, "ustar", "a tar archive"), (4, "ftyp", "a video or an image"), (512, "EFI PART", "a disk image"),
+        (32_769, "CD001", "a disk image"),
+    ]
+
+    /// Returns whether the bytes begin with a partition table, or with an ext2, ext3 or ext4 file system.
+    private static func isDiskImage(_ bytes: [UInt8]) -> Bool {
+        guard bytes.count >= 1082 else { return false }
+        let partitions = [446, 462, 478, 494].map { bytes[$0] }
+        return bytes[510..<512].elementsEqual([0x55, 0xaa]) && partitions.allSatisfy { $0 == 0 || $0 == 0x80 }
+            || bytes[..<1024].allSatisfy { $0 == 0 } && bytes[1080..<1082].elementsEqual([0x53, 0xef])
     }
 
     private static let beginnings: [(bytes: [UInt8], name: String)] =

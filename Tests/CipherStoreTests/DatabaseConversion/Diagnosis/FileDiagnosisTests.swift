@@ -105,6 +105,29 @@ struct FileDiagnosisTests {
         #expect(diagnosis.kinds == [test.kind], "\(test.name): \(diagnosis.causes)")
     }
 
+    /// The beginnings of files that can contain a plaintext database.
+    static let containers: [(name: String, beginning: [UInt8])] = [
+        ("a tar archive", Array("app.db".utf8) + zeros(251) + Array("ustar".utf8) + zeros(250)),
+        ("a disk image", zeros(512) + Array("EFI PART".utf8) + zeros(504)),
+        ("a disk image", zeros(446) + [0x80] + zeros(15) + zeros(48) + [0x55, 0xaa]),
+        ("a disk image", zeros(1080) + [0x53, 0xef] + zeros(966)),
+        ("a disk image", zeros(32_768) + Array("\u{1}CD001\u{1}".utf8) + zeros(2_041)),
+    ]
+
+    private static func zeros(_ count: Int) -> [UInt8] { [UInt8](repeating: 0, count: count) }
+
+    @Test("A file that contains a plaintext database is diagnosed by its own format", arguments: containers, keys)
+    func container(test: (name: String, beginning: [UInt8]), key: String) throws {
+        let database = try LegacyFile { connection in
+            try connection.execute("PRAGMA page_size = 512")
+            try connection.executeScript(text: PlantedFile.rows)
+        }
+        let bytes = try Data(contentsOf: URL(filePath: database.path))
+        let diagnosis = try PlantedFile(bytes: test.beginning + bytes).diagnose(key, rounds: 10, derivations: 5)
+        #expect(diagnosis.kinds == [.notADatabase], "\(diagnosis.causes)")
+        #expect(diagnosis.causes.first?.detail.hasSuffix("it looks like \(test.name)") == true, "\(diagnosis.causes)")
+    }
+
     @Test("A folder is diagnosed, and a missing file is an error")
     func noFile() throws {
         let folder = try TemporaryFolder()
