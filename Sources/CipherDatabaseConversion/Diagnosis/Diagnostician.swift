@@ -151,7 +151,7 @@ package struct Diagnostician {
         } else if probe.size < 512 {
             diagnosis.add(
                 .truncated,
-                "the file has \(probe.size) byte\(probe.size == 1 ? "" : "s"), which is less than the smallest page "
+                "the file has \(diagnosis.size) byte\(diagnosis.size == 1 ? "" : "s"), which is less than the smallest page "
                     + "size (512 bytes): it is truncated, or it is not a database",
                 StoreError.damageAdvice)
         } else if probe.hasPlaintextHeader, hasKey {

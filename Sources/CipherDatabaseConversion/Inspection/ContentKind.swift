@@ -41,9 +41,9 @@ struct ContentKind {
         let rest = zip(chunks, looks).drop { !$0.1 }.filter { chunk, _ in chunk.contains { $0 != 0 } }
         restIsRandom = !rest.isEmpty && rest.count(where: { $0.1 }) * 4 >= rest.count * 3
         isText =
-            start.allSatisfy { $0 >= 0x20 && $0 != 0x7f || [9, 10, 12, 13].contains($0) }
+            !start.isEmpty && start.allSatisfy { $0 >= 0x20 && $0 != 0x7f || [9, 10, 12, 13].contains($0) }
             && String(validating: start, as: UTF8.self) != nil
-        isBlank = chunks.allSatisfy { $0.allSatisfy { $0 == 0 } }
+        isBlank = !start.isEmpty && chunks.allSatisfy { $0.allSatisfy { $0 == 0 } }
     }
 
     /// Whether the whole file looks like an encrypted one.

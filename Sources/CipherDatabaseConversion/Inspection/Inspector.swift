@@ -231,7 +231,9 @@ package struct Inspector {
         if kind.isBlank { return .notADatabase("it contains only zeros") }
         if kind.isText { return .notADatabase("it contains text") }
         if probe.size < Int64(FileHeader.smallestPage) {
-            let bytes = "\(probe.size) byte\(probe.size == 1 ? "" : "s")"
+            // SQLite reports a size of 0 for a file of one byte.
+            let size = (try? FileSystem.size(paths.database)) ?? probe.size
+            let bytes = "\(size) byte\(size == 1 ? "" : "s")"
             return .notADatabase("it has \(bytes), which is less than one page")
         }
         if kind.restIsRandom, kind.plainStart > 0, !probe.hasPlaintextHeader {

@@ -128,6 +128,16 @@ struct FileDiagnosisTests {
         #expect(diagnosis.causes.first?.detail.hasSuffix("it looks like \(test.name)") == true, "\(diagnosis.causes)")
     }
 
+    @Test("A file of one byte, whose size SQLite reports as 0, is diagnosed with its size", arguments: [0, 0x41])
+    func oneByte(byte: UInt8) throws {
+        let file = try PlantedFile(bytes: [byte])
+        let diagnosis = try file.diagnose(Self.raw, rounds: 10, derivations: 5)
+        #expect(diagnosis.kinds == [.truncated], "\(diagnosis.causes)")
+        #expect(diagnosis.causes.first?.detail.hasPrefix("the file has 1 byte, which is less") == true)
+        let error = try Inspector(path: file.path).keyDoesNotFit()
+        #expect(error.detail.hasSuffix("it has 1 byte, which is less than one page"), "\(error)")
+    }
+
     @Test("A folder is diagnosed, and a missing file is an error")
     func noFile() throws {
         let folder = try TemporaryFolder()
