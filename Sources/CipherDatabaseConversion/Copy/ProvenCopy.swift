@@ -76,7 +76,7 @@ struct ProvenCopy {
     /// Fills the copy, and leaves its proof to the caller.
     ///
     /// - Parameter rebuildsIndexes: Whether to fill the indexes from the rows, as those of the original are damaged.
-    /// - Returns: The damage because of which the indexes had to be filled from the rows; `nil` if they did not.
+    /// - Returns: The damage because of which the indexes had to be filled from the rows; `nil` if they were copied.
     /// - Throws: ``StoreError``.
     func makeUnproven(
         _ copy: NewFile, _ keys: UpgradeKeys?, owner: FileSystem.Status?, rebuildsIndexes: Bool,
@@ -122,7 +122,9 @@ struct ProvenCopy {
 
     /// Searches the original for rows that the copy lacks.
     ///
-    /// - Parameter searchesPages: Whether the original's pages are not all known to be accounted for.
+    /// - Parameters:
+    ///   - onlyPartial: Whether only partial indexes can have entries for missing rows.
+    ///   - searchesPages: Whether to search the pages even if `onlyPartial` is set.
     private func possibleLosses(
         onlyPartial: Bool, searchesPages: Bool = true, _ observer: UpgradeObserver
     ) throws -> PossibleLosses {

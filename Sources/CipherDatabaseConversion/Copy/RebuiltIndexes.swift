@@ -20,7 +20,7 @@ struct RebuiltIndexes {
 }
 
 extension EncryptionReport {
-    /// Adds the result of a proof, and the damage to the original.
+    /// Sets the results of a proof, and appends its warnings and those about the damage to the original.
     mutating func add(_ proven: CopyProof.Outcome, _ losses: PossibleLosses, _ rebuilt: RebuiltIndexes?) {
         tables = proven.tables
         rows = proven.rows

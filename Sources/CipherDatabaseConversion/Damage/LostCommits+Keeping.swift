@@ -9,8 +9,8 @@ extension LostCommits {
     ///
     /// - Parameters:
     ///   - future: The database whose name the file is about to get, if it has another name.
-    ///   - timeout: How long to wait for connections that use the log: one of them may be another process that only
-    ///     inspects it, and SQLite merges the log later.
+    ///   - timeout: How long to wait for connections that use the log. If another process is only inspecting the log, the
+    ///     wait ensures that the log is kept before SQLite merges it.
     /// - Throws: ``StoreError`` with the code `corrupt` if damage is to be refused; `noSpace` if the files cannot be
     ///   kept.
     package static func keep(

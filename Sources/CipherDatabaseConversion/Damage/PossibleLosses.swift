@@ -33,6 +33,6 @@ struct PossibleLosses {
             hidden: try pages.map { try HiddenRows.find(in: $0, of: path) } ?? [])
     }
 
-    /// Returns why the original must be recovered; `nil` if the options do not require that.
+    /// Returns why the original must be recovered; `nil` if it need not be, or if the options do not request recovery.
     func reasonForRecovery(_ onDamage: OnDamage) -> String? { onDamage == .recover ? hidden.first : nil }
 }

@@ -121,9 +121,7 @@ extension Diagnostician {
     }
 
     mutating func addHotJournal() {
-        if let journal = try? HotJournal(paths), let path = journal.movedSuperJournal,
-            (try? journal.hasMovedSuperJournal(paths)) == true
-        {
+        if let path = (try? HotJournal(paths)?.confirmedMovedSuperJournal(paths)) ?? nil {
             let error = SidecarClaims.movedSuperJournal(path, paths)
             return diagnosis.add(.damagedPages, error.detail, error.advice)
         }

@@ -76,14 +76,19 @@ struct ContentKind {
     private static func name(of bytes: [UInt8]) -> String? {
         if LogHeader.length <= bytes.count, LogHeader.begins(bytes) { return "the -wal of a database" }
         if let known = beginnings.first(where: { bytes.starts(with: $0.bytes) }) { return known.name }
-        if let known = inside.first(where: { bytes.dropFirst($0.offset).starts(with: $0.text.utf8) }) {
+        if let known = signatures.first(where: { bytes.dropFirst($0.offset).starts(with: $0.text.utf8) }) {
             return known.name
         }
         return isDiskImage(bytes) ? "a disk image" : nil
     }
 
-    /// Texts that do not stand at the beginning of a file.
-    private static let inside: [(offset: Int, text: String, name: String)] = [
+    /// Whether files of this kind can contain a database unchanged.
+    var mayContainDatabase: Bool {
+        name.map { ["a tar archive", "a zip archive", "a disk image"].contains($0) } ?? false
+    }
+
+    /// Signatures that are at a fixed offset rather than at the beginning of a file.
+    private static let signatures: [(offset: Int, text: String, name: String)] = [
         (257, "ustar", "a tar archive"), (4, "ftyp", "a video or an image"), (512, "EFI PART", "a disk image"),
         (32_769, "CD001", "a disk image"),
     ]

@@ -40,14 +40,14 @@ package struct HotJournal {
         self.header = header
     }
 
-    /// Returns whether the super-journal was moved and no writer is using the database.
+    /// Returns the path of the super-journal if it was moved and no connection is using the database.
     ///
-    /// A running writer may find the super-journal at a path that leads elsewhere for this process, as in a container.
-    func hasMovedSuperJournal(_ paths: DatabasePaths) throws -> Bool {
-        guard movedSuperJournal != nil else { return false }
-        guard FileSystem.canWrite(paths.database) else { return true }
+    /// A file that cannot be written cannot be locked either, so it counts as unused. A running writer may find the super-journal at a path that leads elsewhere for this process, as in a container.
+    func confirmedMovedSuperJournal(_ paths: DatabasePaths) throws -> String? {
+        guard let path = movedSuperJournal else { return nil }
+        guard FileSystem.canWrite(paths.database) else { return path }
         let file = try DatabaseFile(path: paths.database, access: .readWrite)
-        return try file.whileUnused { try HotJournal(paths)?.movedSuperJournal != nil } ?? false
+        return try file.whileUnused { try HotJournal(paths)?.movedSuperJournal } ?? nil
     }
 
     /// Returns whether SQLite would find a super-journal at the path.
@@ -73,7 +73,7 @@ package struct HotJournal {
     ///   - fileKey: The key that opens the database; `nil` for a plaintext database.
     ///   - timeout: How long to wait for connections that use the database.
     /// - Throws: ``StoreError`` with the code `corrupt` if the journal is damaged or its super-journal was moved, or
-    ///   `busy` if the database was in use all the time.
+    ///   `busy` if the database was in use the whole time.
     package static func checkRollback(_ paths: DatabasePaths, _ fileKey: FileKey?, timeout: Duration) throws {
         guard try HotJournal(paths) != nil else { return }
         let isWritable = FileSystem.canWrite(paths.database)
@@ -84,7 +84,9 @@ package struct HotJournal {
             if try journal.isDamaged(of: bytes(of: file), fileKey) { throw StoreError.damaged(paths.database, damage) }
         }
         guard isWritable else { return try check() }
-        guard try file.whileUnused(timeout: timeout, check) != nil else { throw StoreError.inUse(paths.database) }
+        // A writer that was running may have ended its transaction while others continue to read.
+        guard try file.whileUnused(timeout: timeout, check) == nil, try HotJournal(paths) != nil else { return }
+        throw StoreError.inUse(paths.database)
     }
 
     private static func bytes(of file: DatabaseFile) throws -> ReadBytes {
@@ -92,6 +94,8 @@ package struct HotJournal {
     }
 
     /// Returns whether the journal of a plaintext database is damaged, and no connection is using the database.
+    ///
+    /// A file that cannot be written cannot be locked either, so it counts as unused.
     func isDamaged(_ paths: DatabasePaths) throws -> Bool {
         guard try isDamaged(of: Self.bytes(of: DatabaseFile(path: paths.database)), nil) else { return false }
         guard FileSystem.canWrite(paths.database) else { return true }

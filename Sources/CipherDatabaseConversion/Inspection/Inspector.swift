@@ -221,13 +221,13 @@ package struct Inspector {
     }
 
     func content(_ kind: ContentKind, _ probe: PageProbe) -> Content {
-        // An archive or a disk image can contain a database.
-        if let name = kind.name { return .notADatabase("it looks like \(name)") }
-        if let page = probe.plaintextPage {
+        // Otherwise, the beginning of another file may have overwritten the first page.
+        if let page = probe.plaintextPage, !kind.mayContainDatabase {
             return .damagedFirstPage(
                 "the file is a plaintext database with a damaged first page: page \(page.number) (\(page.pageSize) "
                     + "bytes) can be read without a key")
         }
+        if let name = kind.name { return .notADatabase("it looks like \(name)") }
         if kind.isBlank { return .notADatabase("it contains only zeros") }
         if kind.isText { return .notADatabase("it contains text") }
         if probe.size < Int64(FileHeader.smallestPage) {

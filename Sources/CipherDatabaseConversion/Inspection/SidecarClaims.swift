@@ -19,9 +19,7 @@ enum SidecarClaims {
     static func check(_ paths: DatabasePaths, _ header: FileHeader, isPlaintext: Bool) throws {
         if let journal = try SidecarFile(paths.journal) { try checkSuperJournal(of: journal, paths) }
         if let journal = try HotJournal(paths) {
-            if let path = journal.movedSuperJournal, try journal.hasMovedSuperJournal(paths) {
-                throw movedSuperJournal(path, paths)
-            }
+            if let path = try journal.confirmedMovedSuperJournal(paths) { throw movedSuperJournal(path, paths) }
             let pageSize = journal.header.pageSize == 0 ? header.pageSize : journal.header.pageSize
             try check(journal.header.initialPages, of: pageSize, journal.file, header, paths)
             if try isPlaintext && journal.isDamaged(paths) {

@@ -100,7 +100,7 @@ package struct DatabaseRestore {
             guard case .maybeEncrypted = try options.inspector(backup).content() else { throw error }
             throw StoreError(
                 error.code, path: error.path, error.detail,
-                advice: "check the key of the backup; if it is not the key of the database, pass it as "
+                advice: "check the backup's key; if it differs from the key of the database, pass it as "
                     + "backupKeyProvider, or with --backup-key-file on the command line",
                 changed: .nothing, underlying: error.underlying)
         }

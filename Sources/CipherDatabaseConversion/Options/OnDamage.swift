@@ -3,10 +3,10 @@
 /// Damage to indexes, the free list or the pointer map affects no rows, and causes no loss if these are built anew for
 /// the copy. If rows cannot be read, only ``recover`` continues.
 public enum OnDamage: String, Sendable, CaseIterable {
-    /// Throws an error with the code `corrupt`. If SQLite's check shows that only indexes are damaged, the error names
-    /// them. If SQLite does not read all commits of a damaged `-wal`, the error reports that.
+    /// Throws an error with the code `corrupt` if the database is damaged.
     ///
-    /// To find the damaged indexes, SQLite's own check reads the whole original.
+    /// If SQLite's check shows that only indexes are damaged, the error names them. To find them, this check reads the
+    /// whole original. If SQLite does not read all commits of a damaged `-wal`, the error reports that.
     case refuse
     /// Rebuilds the copy's indexes from the rows. The copy has its own free list and pointer map. The report lists the
     /// damaged indexes.

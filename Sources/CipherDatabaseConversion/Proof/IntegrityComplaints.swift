@@ -17,7 +17,7 @@ struct IntegrityComplaints: Sendable, Equatable {
     /// The error that ended the check early: a page that it could not read.
     private(set) var damage: DatabaseError?
     /// Whether the check that does not search the indexes reads all rows and finds no damage to them.
-    private var sparesRows = false
+    private var areRowsUndamaged = false
     /// The reason why the check could not run, such as a function of the app that an index uses.
     private(set) var failure: String?
     /// The tables whose indexes could not be compared with their rows, and why.
@@ -38,7 +38,7 @@ struct IntegrityComplaints: Sendable, Equatable {
         if damage != nil {
             var quick = IntegrityComplaints()
             let quickFailure = try quick.run("PRAGMA quick_check(1000000000)", connection)
-            sparesRows = quickFailure == nil && quick.damage == nil && quick.isHarmlessToRows
+            areRowsUndamaged = quickFailure == nil && quick.damage == nil && quick.isHarmlessToRows
         }
         guard let failure else { return }
         kinds = [:]
@@ -94,7 +94,7 @@ struct IntegrityComplaints: Sendable, Equatable {
     private static let tableTree = "Table: "
 
     /// The error that ended the check early, unless the rows are known to be undamaged.
-    var damageToRows: DatabaseError? { sparesRows ? nil : damage }
+    var damageToRows: DatabaseError? { areRowsUndamaged ? nil : damage }
 
     /// Whether the check ran, and found only damage to indexes and to pages that hold no rows.
     var isOfIndexesOnly: Bool { failure == nil && damageToRows == nil && !indexes.isEmpty && isHarmlessToRows }

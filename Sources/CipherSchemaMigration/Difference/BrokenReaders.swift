@@ -40,7 +40,7 @@ struct BrokenReaders {
         return finding(reader, "reads \(table.name).\(new)", "replaces with the values of \(old)")
     }
 
-    /// Returns findings about a change that gives the rows different rowids, or another column the name of the rowid.
+    /// Returns findings about a change after which a virtual table would find other rows by the name of the rowid.
     func findings(after target: TableShape, of found: PresentSchema.Table) throws -> [Plan.Finding] {
         let columns = state.table(found.name)?.columns ?? []
         let readers = readers(of: SQLName(found.name)).filter { $0.keyColumn(among: columns) == nil }

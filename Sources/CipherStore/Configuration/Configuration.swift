@@ -124,7 +124,7 @@ public struct Configuration: Sendable {
         /// the upgrade.
         public var shadow: Bool
 
-        /// Creates settings for encryption that is on, with the defaults.
+        /// Creates settings; by default, encryption is on and happens before the store opens.
         public init(
             isEnabled: Bool = true, sinceVersion: SchemaVersion? = nil,
             unexpectedPlaintext: UnexpectedPlaintext = .refuse, whenDisabled: WhenDisabled = .refuse,

@@ -128,6 +128,19 @@ struct FileDiagnosisTests {
         #expect(diagnosis.causes.first?.detail.hasSuffix("it looks like \(test.name)") == true, "\(diagnosis.causes)")
     }
 
+    @Test("A database whose first page was overwritten with the beginning of an image is diagnosed as damaged")
+    func overwrittenByImage() throws {
+        let database = try LegacyFile { connection in
+            try connection.execute("PRAGMA page_size = 512")
+            try connection.executeScript(text: PlantedFile.rows)
+        }
+        let rest = try Data(contentsOf: URL(filePath: database.path)).dropFirst(512)
+        let file = try PlantedFile(bytes: [0x89, 0x50, 0x4e, 0x47] + Self.zeros(508) + rest)
+        let diagnosis = try file.diagnose(Self.raw, rounds: 10, derivations: 5)
+        let detail = try #require(diagnosis.causes.first?.detail)
+        #expect(detail.contains("a plaintext database with a damaged first page"), "\(diagnosis.causes)")
+    }
+
     @Test("A file of one byte, whose size SQLite reports as 0, is diagnosed with its size", arguments: [0, 0x41])
     func oneByte(byte: UInt8) throws {
         let file = try PlantedFile(bytes: [byte])

@@ -75,6 +75,6 @@ struct MissingRecordTests {
             folder, OpeningFixture.configuration(recordedVersion: missing.source)
         ).report
         #expect(report.outcome == .encrypted)
-        #expect(report.migration.from == nil)
+        #expect(report.migration.from == 0)
     }
 }
