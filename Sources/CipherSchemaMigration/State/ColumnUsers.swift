@@ -20,7 +20,7 @@ struct ColumnUsers {
     func user(of column: String, in table: String) -> String? {
         let (column, table) = (SQLName(column), SQLName(table))
         let candidates = objects.filter { object in
-            object.type != "index" && [column, SQLName("natural")].contains { $0.isMentioned(in: object.sql) }
+            object.type != "index" && (column.isMentioned(in: object.sql) || Self.hasNaturalJoin(object.sql))
         }
         let names = candidates.isEmpty ? [] : names(reading: table)
         let object = candidates.first { object in
@@ -33,6 +33,15 @@ struct ColumnUsers {
             }
         }
         return child.map { "a foreign key of \($0.name)" }
+    }
+
+    private static func hasNaturalJoin(_ sql: String) -> Bool {
+        guard SQLName("natural").isMentioned(in: sql) else { return false }
+        let tokens = SQLTokens(sql).tokens
+        let following = ["JOIN", "LEFT", "RIGHT", "FULL", "INNER", "CROSS"]
+        return tokens.indices.dropLast().contains { index in
+            tokens[index].isKeyword("NATURAL") && following.contains { tokens[index + 1].isKeyword($0) }
+        }
     }
 
     /// Returns the names of a table and of the views that select all of its columns with `*`, also through other views.

@@ -509,6 +509,17 @@ struct PlanLintTests {
         #expect(try fixture.rows("SELECT k FROM t") == ["\(Value.integer(2))"])
     }
 
+    @Test("A plan does not take the word natural in a comment, a string or an alias for a join")
+    func knowsNoNaturalJoins() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            """
+            CREATE TABLE t(a, k); CREATE VIEW v AS SELECT a AS natural, 'natural' FROM t /* natural order */;
+            """)
+        let report = try fixture.launch(WantedSource(statements: ["CREATE TABLE t(a)"], policy: .allow))
+        #expect(report.withheld.isEmpty && report.titles.count == 1, "\(report)")
+    }
+
     @Test(
         "A plan distinguishes the last word of a unique index from a column with the name of an order",
         arguments: ["code || \"desc\"", "code || desc", "code || asc", "code DESC", "code COLLATE nocase ASC"])
