@@ -52,11 +52,17 @@ package enum LostCommits {
             }
             return try body(log, start)
         }
-        guard let log = try SidecarFile(paths.wal), try LogHeader.losesCommits(log),
-            try FileSystem.exists(paths.database)
-        else { return nil }
-        // A file that cannot be written cannot be locked either.
-        guard FileSystem.canWrite(paths.database) else { return try look() }
-        return try DatabaseFile(path: paths.database, access: .readWrite).whileUnused(timeout: timeout, look) ?? nil
+        let deadline = ContinuousClock.now + timeout
+        repeat {
+            // A log that a writer is changing may look damaged for a moment.
+            guard let log = try SidecarFile(paths.wal), try LogHeader.losesCommits(log),
+                try FileSystem.exists(paths.database)
+            else { return nil }
+            // A file that cannot be written cannot be locked either.
+            guard FileSystem.canWrite(paths.database) else { return try look() }
+            let file = try DatabaseFile(path: paths.database, access: .readWrite)
+            if let found = try file.whileUnused(timeout: min(timeout, .milliseconds(50)), look) { return found }
+        } while ContinuousClock.now < deadline
+        return nil
     }
 }
