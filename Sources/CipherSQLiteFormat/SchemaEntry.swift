@@ -43,6 +43,21 @@ package struct SchemaEntry: Equatable, Sendable {
         }
     }
 
+    /// Returns whether this is an index whose root page is a page of a table, with rows.
+    ///
+    /// If a write of page 1 is lost, the old schema can contain an index whose root page now belongs to a new table.
+    ///
+    /// - Throws: Any error thrown by the source.
+    package func isIndexWithRows(in source: some PageSource) throws -> Bool {
+        guard !isTable, rootPage > 0 else { return false }
+        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: source.geometry.pageSize, alignment: 16)
+        defer { memory.deallocate() }
+        guard let bytes = try source.lend(rootPage, memory),
+            let root = try? TreePage(bytes, number: rootPage, source.geometry)
+        else { return false }
+        return root.kind.isTable && root.cellCount > 0
+    }
+
     /// Reads the schema.
     ///
     /// - Parameters:

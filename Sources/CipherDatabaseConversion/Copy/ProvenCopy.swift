@@ -57,8 +57,7 @@ struct ProvenCopy {
             }
             proven = try rebuilding()
             rebuilt = RebuiltIndexes(damage)
-        } catch let error as DatabaseError where error.isCorrupt {
-            guard options.onDamage != .refuse else { throw try refusal(after: error, observer) }
+        } catch let error as DatabaseError where error.isCorrupt && options.onDamage != .refuse {
             // The unreadable part may be an index, and the rows do not need indexes.
             proven = try rebuilding()
             rebuilt = RebuiltIndexes(after: error)
@@ -86,8 +85,9 @@ struct ProvenCopy {
         do {
             try fill(copy, copyKey, owner: owner, rebuildsIndexes: rebuildsIndexes, observer).end()
             return nil
-        } catch let error as DatabaseError where error.isCorrupt && !rebuildsIndexes {
-            guard options.onDamage != .refuse else { throw try refusal(after: error, observer) }
+        } catch let error as DatabaseError
+            where error.isCorrupt && !rebuildsIndexes && options.onDamage != .refuse
+        {
             // The unreadable part may be an index, and the rows do not need indexes.
             try copy.empty()
             try fill(copy, copyKey, owner: owner, rebuildsIndexes: true, observer).end()
@@ -195,17 +195,6 @@ struct ProvenCopy {
             advice: "set `onDamage` to `rebuildIndexes` (command line: --on-damage rebuildIndexes), or repair the "
                 + "database with REINDEX and VACUUM and try again",
             changed: .nothing)
-    }
-
-    /// Returns the error for an original that cannot be read and whose damage the options refuse.
-    private func refusal(after error: DatabaseError, _ observer: UpgradeObserver) throws -> any Error {
-        let connection = try original.open { observer.isCancelled }
-        defer { connection.close() }
-        let found = try IntegrityComplaints(connection)
-        guard found.isOfIndexesOnly else { return error }
-        return Self.refusal(
-            of: target, found.kinds.keys.sorted().map(found.description), in: found.indexes,
-            losses: try possibleLosses(onlyPartial: false, observer))
     }
 
     private var original: ProofConnection {

@@ -35,10 +35,15 @@ enum HiddenRows {
         })?.page {
             return ["page \(page) of a table is also used elsewhere: rows may be missing or wrong"]
         }
-        let unfilled = unfilledPages(usage, tables, header.textEncoding ?? .utf8)
+        let encoding = header.textEncoding ?? .utf8
+        let indexes = try usage.schema.filter { try $0.isIndexWithRows(in: pages) }.map {
+            "page \($0.rootPage), the root of index \(SchemaText($0, encoding).name), is a page of a table: rows may be "
+                + "missing"
+        }
+        let findings = indexes + unfilledPages(usage, tables, encoding)
         let free = usage.freeList.map { $0.trunks.count + $0.leaves.count } ?? 0
         let unused = usage.lostPages.filter { $0 <= header.claimedPages ?? .max }
-        guard unused.count > Int(header.freePages) - free else { return unfilled }
+        guard unused.count > Int(header.freePages) - free else { return findings }
         // The pages of a WITHOUT ROWID table are of the same kind as those of an index.
         let hasKeyedTables = try tables.contains { table in
             guard let root = try pages.lend(table.rootPage, memory) else { return false }
@@ -51,13 +56,13 @@ enum HiddenRows {
             if usage.schema.isEmpty { return true }
             return page.cellCount > 0 && (page.kind == .tableLeaf || hasKeyedTables && !page.kind.isTable)
         }
-        guard let first = hidden.first else { return unfilled }
+        guard let first = hidden.first else { return findings }
         let count = hidden.count == 1 ? "1 page looks" : "\(hidden.count) pages look"
         let finding = "\(count) like part of a table, but no table contains \(hidden.count == 1 ? "it" : "them")"
         guard !usage.schema.isEmpty else {
             throw StoreError.damaged(path, "the schema has no entries: \(finding) (page \(first))")
         }
-        return unfilled + ["\(finding) (page \(first)): rows may be missing"]
+        return findings + ["\(finding) (page \(first)): rows may be missing"]
     }
 
     /// Returns a finding for the schema and for each table with pages that do not fill their content areas.

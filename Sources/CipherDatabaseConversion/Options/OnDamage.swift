@@ -5,17 +5,17 @@
 public enum OnDamage: String, Sendable, CaseIterable {
     /// Throws an error with the code `corrupt` if the database is damaged.
     ///
-    /// If SQLite's check shows that only indexes are damaged, the error names them. To find them, this check reads the
-    /// whole original. If SQLite does not read all commits of a damaged `-wal`, the error reports that.
+    /// If the original can be read and only its indexes are damaged, the error names them. To find them, SQLite's own
+    /// check reads the whole original. If SQLite does not read all commits of a damaged `-wal`, the error reports that.
     case refuse
     /// Rebuilds the copy's indexes from the rows. The copy has its own free list and pointer map. The report lists the
     /// damaged indexes.
     ///
     /// If an index has entries for rows that are not in its table, the table may have lost those rows. In that case, an
     /// encryption keeps the plaintext original as a backup, whose name is in ``EncryptionReport/backup``, and warns; a
-    /// conversion of an encrypted file is refused with `corrupt`. The same applies if pages that look like part of a
-    /// table are in none, if a page belongs to two tables, if two rows share an overflow page, or if a page of a table
-    /// or the schema contains bytes that are neither rows nor free space.
+    /// conversion of an encrypted file is refused with `corrupt`. The same applies if an index leads to the rows of a
+    /// table, if pages that look like part of a table are in none, if a page belongs to two tables, if two rows share an
+    /// overflow page, or if a page of a table or the schema contains bytes that are neither rows nor free space.
     ///
     /// If a damaged `-wal` holds commits that SQLite does not read, copies of the database and its `-wal` are kept as
     /// `NAME-damaged` and `NAME-damaged-wal`, and each run reports them until they are deleted. Copies of a plaintext

@@ -217,7 +217,7 @@ package struct CopyProof {
         outcome.tables = plan.walks.count
         outcome.rows = plan.walks.reduce(0) { $0 + $1.rows }
         outcome.healed = harmless.map(before.description)
-        outcome.doubts = (others.map(before.description) + (before.damageToRows.map { [$0.message] } ?? [])).map {
+        outcome.doubts = (others.map(before.description) + (before.damage.map { [$0.message] } ?? [])).map {
             "the database is damaged, and some of its rows may be wrong: \($0)"
         }
         outcome.healedIndexes = before.indexes.subtracting(present.indexes)

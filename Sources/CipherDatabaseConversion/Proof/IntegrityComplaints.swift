@@ -16,8 +16,6 @@ struct IntegrityComplaints: Sendable, Equatable {
     private(set) var indexes: Set<String> = []
     /// The error that ended the check early: a page that it could not read.
     private(set) var damage: DatabaseError?
-    /// Whether the check that does not search the indexes reads all rows and finds no damage to them.
-    private var areRowsUndamaged = false
     /// The reason why the check could not run, such as a function of the app that an index uses.
     private(set) var failure: String?
     /// The tables whose indexes could not be compared with their rows, and why.
@@ -35,11 +33,6 @@ struct IntegrityComplaints: Sendable, Equatable {
         try connection.execute("PRAGMA ignore_check_constraints = ON")
         // A function that is not registered ends the check. The quicker check does not examine indexes.
         failure = try run("PRAGMA integrity_check(1000000000)", connection)
-        if damage != nil {
-            var quick = IntegrityComplaints()
-            let quickFailure = try quick.run("PRAGMA quick_check(1000000000)", connection)
-            areRowsUndamaged = quickFailure == nil && quick.damage == nil && quick.isHarmlessToRows
-        }
         guard let failure else { return }
         kinds = [:]
         if try run("PRAGMA quick_check(1000000000)", connection) != nil {
@@ -92,18 +85,6 @@ struct IntegrityComplaints: Sendable, Equatable {
 
     /// The beginning of the kinds of messages about the b-tree of a table.
     private static let tableTree = "Table: "
-
-    /// The error that ended the check early, unless the rows are known to be undamaged.
-    var damageToRows: DatabaseError? { areRowsUndamaged ? nil : damage }
-
-    /// Whether the check ran, and found only damage to indexes and to pages that hold no rows.
-    var isOfIndexesOnly: Bool { failure == nil && damageToRows == nil && !indexes.isEmpty && isHarmlessToRows }
-
-    /// Whether no message can concern a row.
-    private var isHarmlessToRows: Bool {
-        // Old engines do not state in which tree such a page is.
-        kinds.keys.allSatisfy { Self.isHarmlessToRows($0) && !$0.hasPrefix("On tree page ") }
-    }
 
     /// Returns the first message of a kind, and how many others there are.
     func description(of kind: String) -> String {

@@ -16,6 +16,8 @@ final class RecordProof: @unchecked Sendable {
     private let copyFile: NewFile
     private let copyKey: CipherKey
     private let trees: [RecordTree]
+    /// The indexes, views and triggers of the original.
+    private let indexes: [SchemaEntry]
 
     private let lock = Lock()
     private var units: [RecordWorker.Unit]
@@ -80,6 +82,7 @@ final class RecordProof: @unchecked Sendable {
             contents[root] = .rows(table.walk, layout)
             for index in table.indexes { contents[UInt32(clamping: index.root)] = .entries(index) }
         }
+        indexes = originals.filter { !$0.isTable }
         trees = roots.filter { $0.copy != 0 }.map { root in
             let tree = RecordTree(contents[root.original] ?? .other, original: root.original, copy: root.copy)
             // The tree's pages are read nevertheless.
@@ -158,15 +161,16 @@ final class RecordProof: @unchecked Sendable {
         try checkClaims(pair)
     }
 
-    /// Returns whether each page of the original is known to have exactly one use, and each b-tree page to fill its cell
-    /// content area.
+    /// Returns whether each page of the original is known to have exactly one use, each b-tree page to fill its cell
+    /// content area, and no index to lead to rows of a table.
     ///
     /// All workers must have finished. Every tree that was compared has been read completely, so this reads only the
     /// free list.
     func accountsForOriginal() throws -> Bool {
         guard isEveryOriginalPageClaimedOnce, trees.allSatisfy(\.isUndecided),
             trees.allSatisfy({ originalClaims.formUnion($0.originalPages) }),
-            let pages = try Self.pages(of: original)
+            let pages = try Self.pages(of: original),
+            try !indexes.contains(where: { try $0.isIndexWithRows(in: pages) })
         else { return false }
         let header = try FileHeader(DatabaseFile(path: original.path))
         let lockPage = PageGeometry.lockPage(pages.geometry.pageSize)

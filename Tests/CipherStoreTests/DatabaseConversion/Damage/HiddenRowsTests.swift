@@ -72,6 +72,57 @@ struct HiddenRowsTests {
         },
     ]
 
+    /// A database whose page 1 was not written by its last transaction, so that an index leads to the rows of a table.
+    private static func withLostWrite(index: String) throws -> LegacyFile {
+        let file = try LegacyFile { connection in
+            try connection.executeScript(
+                text: """
+                    CREATE TABLE t(v, deleted); CREATE \(index);
+                    INSERT INTO t VALUES ('a', 1), ('b', 1), ('c', 0);
+                    """)
+        }
+        let before = try Data(contentsOf: URL(filePath: file.path))
+        let connection = try Connection(path: file.path, mode: .readWrite)
+        try connection.executeScript(
+            text: """
+                BEGIN; DROP INDEX i; CREATE TABLE note(a);
+                INSERT INTO note VALUES ('one'), ('two'), ('three'); COMMIT;
+                """)
+        connection.close()
+        let after = try Data(contentsOf: URL(filePath: file.path))
+        try (before.prefix(4_096) + after.dropFirst(4_096)).write(to: URL(filePath: file.path))
+        return file
+    }
+
+    static let indexes = [
+        "INDEX i ON t(v)", "INDEX i ON t(v) WHERE deleted = 1", "INDEX i ON t(v) WHERE deleted = 2",
+        "UNIQUE INDEX i ON t(v)",
+    ]
+
+    @Test(
+        "Rows to which only an index leads, because a write of page 1 was lost, are never dropped without a warning",
+        arguments: indexes, [OnDamage.refuse, .rebuildIndexes, .recover])
+    func lostWrite(index: String, onDamage: OnDamage) throws {
+        let file = try Self.withLostWrite(index: index)
+        let before = try file.digest()
+        var options = ConversionOptions()
+        options.onDamage = onDamage
+        let upgrade = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(), options: options)
+        switch onDamage {
+        case .refuse:
+            #expect(try storeError { try upgrade.run() }?.code == .corrupt)
+            #expect(try file.digest() == before)
+        case .rebuildIndexes:
+            let report = try upgrade.run()
+            #expect(report.warnings.contains { $0.contains("is a page of a table") }, "\(report.warnings)")
+            #expect(try file.folder.names.contains("app.db-plaintext"))
+        case .recover:
+            let report = try upgrade.run()
+            #expect(report.outcome == .recovered, "\(report)")
+            #expect(report.recovery?.lostAndFound.map { $0.orphanedRows + $0.deletedRows } == 3, "\(report)")
+        }
+    }
+
     private static let emptySchema = Damage(testDescription: "a page of the schema whose header counts no entry") {
         bytes, _ in bytes.replaceSubrange(103..<105, with: [0, 0])
     }
