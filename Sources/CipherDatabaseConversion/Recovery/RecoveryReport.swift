@@ -38,7 +38,7 @@ public struct RecoveryReport: Sendable, Codable, Equatable {
     /// kept.
     public var source: String
     /// Whether nothing is missing as far as the damaged file shows: every entry of the schema could be read; the file
-    /// has all the pages that its header counts; every page of every table was undamaged, or an undamaged index refers
+    /// has as many pages as its header states; every page of every table was undamaged, or an undamaged index refers
     /// to as many rows as were recovered; and the whole log or journal could be read.
     public var complete: Bool
     /// Whether nothing was damaged, so that an in-place recovery left the database as it was.
