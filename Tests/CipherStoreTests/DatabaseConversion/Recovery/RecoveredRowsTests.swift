@@ -63,8 +63,8 @@ import Testing
         let fixture = try RecoveryFixture(
             script: """
                 CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT);
-                INSERT INTO t SELECT column1, replace(hex(zeroblob(column2)), '0', 'x')
-                    FROM (VALUES (1, 600), (2, 1800), (3, 600));
+                INSERT INTO t VALUES (1, replace(hex(zeroblob(600)), '0', 'x')),
+                    (2, replace(hex(zeroblob(1800)), '0', 'x')), (3, replace(hex(zeroblob(600)), '0', 'x'));
                 """)
         let data = try Data(contentsOf: URL(filePath: fixture.path))
         func next(_ page: UInt32) -> UInt32 {
