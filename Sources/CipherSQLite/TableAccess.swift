@@ -91,7 +91,7 @@ struct StatementAccess {
             reads.add(first, column.isEmpty ? .all : .some([TableAccess.folded(column)]))
         case SQLITE_UPDATE:
             // The conflict clause of a trigger's UPDATE is not reported, and REPLACE removes rows. Updating the rowid
-            // under one of its own names also changes a column that is an alias for it.
+            // by the name rowid, oid or _rowid_ also changes the column that is an alias for it.
             let column = TableAccess.folded(second ?? "rowid")
             writes.add(first, isOfTrigger || column == "rowid" ? .all : .some([column]))
             changeSchema(first)

@@ -95,8 +95,8 @@ package struct ScratchDatabase {
             }
             isComplete = isComplete && areAllTaken
         } catch is DatabaseError {
-            // A statement failed only when it ran. Only a rollback of its own transaction undoes the statement
-            // completely.
+            // A statement could be compiled, but failed while it was running. Only a rollback of its own transaction
+            // undoes such a statement completely.
             try connection.execute("PRAGMA writable_schema = OFF")
             for sql in statements { try makeAlone(sql) }
         }

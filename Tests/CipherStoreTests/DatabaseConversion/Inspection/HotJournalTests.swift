@@ -308,18 +308,25 @@ struct HotJournalTests {
         #expect(try storeError { try upgrade(folder) }?.code == .corrupt)
     }
 
+    /// Returns a half-written database with a journal that is damaged, or whose super-journal was moved.
+    private func faulty(_ commit: Writer.Commit, isDamaged: Bool) throws -> TemporaryFolder {
+        let folder = try folder(commit.half, journal: Data())
+        var journal = journal(of: commit, superJournal: folder.path("gone/other.db-mj1A2B3C9FF"))
+        if isDamaged {
+            journal = commit.journal
+            // The record count is larger than the number of records.
+            journal.replaceSubrange(8..<12, with: [0, 0, 0, 200])
+        }
+        try journal.write(to: URL(filePath: folder.path("app.db-journal")))
+        return folder
+    }
+
     @Test(
         "A journal that could not be examined, because the database was in use, is examined before it is rolled back",
         arguments: [false, true])
     func rollbackAfterUse(isDamaged: Bool) throws {
         let commit = try committed(isEncrypted: true)
-        let folder = try folder(commit.half, journal: Data())
-        var journal = journal(of: commit, superJournal: folder.path("gone/other.db-mj1A2B3C9FF"))
-        if isDamaged {
-            journal = commit.journal
-            journal.replaceSubrange(8..<12, with: [0, 0, 0, 200])
-        }
-        try journal.write(to: URL(filePath: folder.path("app.db-journal")))
+        let folder = try faulty(commit, isDamaged: isDamaged)
         let before = try FolderDigest(folder.url)
         let reader = try TestProgram.built("CipherLockHolder").start(["read", folder.path("app.db")])
         try #require(try reader.line() == "ready")
@@ -344,14 +351,7 @@ struct HotJournalTests {
     func recoveringEncryption() throws {
         let commit = try committed(isEncrypted: false)
         for isDamaged in [false, true] {
-            let folder = try folder(commit.half, journal: Data())
-            var journal = journal(of: commit, superJournal: folder.path("gone/other.db-mj1A2B3C9FF"))
-            if isDamaged {
-                journal = commit.journal
-                // The record count is larger than the number of records.
-                journal.replaceSubrange(8..<12, with: [0, 0, 0, 200])
-            }
-            try journal.write(to: URL(filePath: folder.path("app.db-journal")))
+            let folder = try faulty(commit, isDamaged: isDamaged)
             var options = ConversionOptions()
             options.onDamage = .recover
             let report = try EncryptionUpgrade(
