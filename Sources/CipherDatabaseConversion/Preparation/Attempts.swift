@@ -158,7 +158,7 @@ package struct Attempts {
         guard try !Leftovers.areInUse(paths) else { return [] }
         if let record = try AttemptRecord.read(paths) {
             // Restoring the journal mode merges the log.
-            try LostCommits.keep(paths, options.onDamage, timeout: options.busyTimeout)
+            try LostCommits.keep(paths, options.onDamage, timeout: .zero)
             return cleanUp(after: record, key).told
         }
         let told = try Leftovers.sweep(paths)

@@ -106,7 +106,7 @@ extension StoreOpening {
     /// Opens for writing a file that opening would open as it is, or after a change of key or format.
     private func openForWriting() throws -> Connection {
         // The result could not name the copies that an opening keeps.
-        try LostCommits.keep(paths, .refuse, timeout: options.busyTimeout)
+        try LostCommits.keep(paths, .refuse, timeout: .zero)
         let inspector = options.inspector(paths)
         let resolved = try resolver.resolve(inspector, rollsBackJournal: true) { _, facts, _ in
             switch try resolver.step(for: facts, inspector) {

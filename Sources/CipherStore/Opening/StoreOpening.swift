@@ -150,7 +150,8 @@ package struct StoreOpening {
             return (step, try file.flatMap { _ in try emptiness(connection, recorded: facts.recorded) })
         }
         // The log must be kept before any connection can merge it.
-        try LostCommits.keep(paths, options.onDamage, timeout: options.busyTimeout)
+        // This does not wait: beside a busy writer, which keeps changing its log, the wait would never end early.
+        try LostCommits.keep(paths, options.onDamage, timeout: .zero)
         return try take(resolved, inspector)
     }
 
