@@ -144,8 +144,11 @@ package final class ReplacedFile {
         }
     }
 
+    /// Overwrites page 1, which contains the text of the schema, whatever its size is.
+    ///
+    /// In an empty file, which an idle connection could fill, the smallest page is written.
     private func overwriteFirstPage() throws {
-        let zeros = [UInt8](repeating: 0, count: 512)
+        let zeros = [UInt8](repeating: 0, count: max(512, state.startLength))
         switch hold {
         case .lease(let file): try file.overwrite(zeros)
         case .lock(let file, _):

@@ -87,6 +87,8 @@ package struct OriginalFile {
         package static let length = 65_536
 
         private let start: [UInt8]
+        /// The number of bytes that the longest page, or the whole file if it is shorter, takes up.
+        package var startLength: Int { start.count }
         private let size: Int64
         private let changed: [Int]
 

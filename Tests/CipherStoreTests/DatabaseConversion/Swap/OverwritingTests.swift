@@ -26,12 +26,13 @@ struct OverwritingTests {
             ["-f", "-qq", "-y", "-o", trace, "-e", "trace=renameat2,fsync,fdatasync,pwrite64"] + inject
                 + [Self.subject.path, "encrypt", folder.path("app.db")])
         let calls = try String(contentsOfFile: trace, encoding: .utf8).split(separator: "\n").map(String.init)
-        let bytes = try FileHandle(forReadingFrom: URL(filePath: "/proc/self/fd/\(old)")).read(upToCount: 16)
+        let bytes = try FileHandle(forReadingFrom: URL(filePath: "/proc/self/fd/\(old)")).read(upToCount: 4_096)
         return (calls, run.output, bytes)
     }
 
     private func isOverwriting(_ call: String) -> Bool {
-        call.contains("pwrite64(") && call.contains("app.db-upgrade-") && call.contains(", 512, 0)")
+        call.contains("pwrite64(") && call.contains("app.db-upgrade-") && call.contains("\"\\0\\0\\0\\0\\0\\0\\0\\0")
+            && call.contains(", 0) =")
     }
 
     private func isFolderSync(_ call: String) -> Bool {
@@ -48,7 +49,7 @@ struct OverwritingTests {
         let sync = try #require(calls[rename...].firstIndex(where: isFolderSync))
         let overwriting = try #require(calls.firstIndex(where: isOverwriting))
         #expect(sync < overwriting)
-        #expect(old == Data(count: 16))
+        #expect(old == Data(count: 4_096), "the whole of page 1 is overwritten")
     }
 
     @Test(
@@ -63,6 +64,6 @@ struct OverwritingTests {
         let (calls, output, old) = try upgrade(["-e", "inject=fsync:error=EIO:when=\(number)"])
         #expect(output.hasPrefix("encrypted; the old file may reappear after a power loss, because the folder"))
         #expect(!calls.contains(where: isOverwriting))
-        #expect(old == Data("SQLite format 3\0".utf8))
+        #expect(old?.starts(with: Data("SQLite format 3\0".utf8)) == true)
     }
 }
