@@ -40,18 +40,20 @@ package final class EncryptedPages<Sealed: PageSource>: PageSource {
     /// Creates the pages of a database.
     ///
     /// - Parameters:
-    ///   - sealed: The pages as they are in the files, with the page size in the settings.
+    ///   - sealed: The pages as they are in the files, with the page size of the seal.
     ///   - key: The raw key with the file's salt.
+    ///   - firstStart: The length of the part of page 1 that is neither encrypted nor authenticated.
     ///   - checksSalt: Whether page 1 is authentic only if it begins with that salt, from which the key is derived if
     ///     the file is opened with a passphrase.
     /// - Throws: ``KeyError`` for a key without its salt, or if the cryptographic library fails.
-    package init(_ sealed: Sealed, key: CipherKey, settings: CipherSettings, checksSalt: Bool = false) throws {
+    package init(
+        _ sealed: Sealed, key: CipherKey, seal: PageSeal, firstStart: Int, checksSalt: Bool = false
+    ) throws {
         guard let salt = key.salt else { throw KeyError.malformed }
-        let seal = PageSeal(settings)
         let authenticator = PageAuthenticator(
             seal, key: key.rawBytes, salt: salt.withUnsafeBytes { Array($0) }, isForMany: true)
         guard let decryption = key.rawBytes.withUnsafeBytes({ AESCBC(.decrypt, key: $0) }),
-            let geometry = PageGeometry(pageSize: settings.pageSize, reserved: seal.reserved),
+            let geometry = PageGeometry(pageSize: seal.pageSize, reserved: seal.reserved),
             authenticator != nil || seal.hmac == nil
         else { throw KeyError.derivationFailed }
         self.sealed = sealed
@@ -60,9 +62,18 @@ package final class EncryptedPages<Sealed: PageSource>: PageSource {
         self.geometry = geometry
         self.authenticator = authenticator
         self.salt = checksSalt ? salt : nil
-        firstStart = max(CipherKey.saltLength, settings.plaintextHeaderSize)
-        memory = .allocate(byteCount: settings.pageSize, alignment: 16)
-        run = PageRun(pageSize: settings.pageSize)
+        self.firstStart = firstStart
+        memory = .allocate(byteCount: seal.pageSize, alignment: 16)
+        run = PageRun(pageSize: seal.pageSize)
+    }
+
+    /// Creates the pages of a database with settings that describe its seal.
+    package convenience init(
+        _ sealed: Sealed, key: CipherKey, settings: CipherSettings, checksSalt: Bool = false
+    ) throws {
+        try self.init(
+            sealed, key: key, seal: PageSeal(settings),
+            firstStart: max(CipherKey.saltLength, settings.plaintextHeaderSize), checksSalt: checksSalt)
     }
 
     deinit { memory.deallocate() }

@@ -38,7 +38,7 @@ package struct PageSeal: Hashable, Sendable {
     /// Creates the seal for cipher settings; format 1 has no HMAC.
     package init(_ settings: CipherSettings) {
         self.init(
-            pageSize: settings.pageSize, hmac: settings.compatibility >= 2 ? settings.hmacAlgorithm : nil,
+            pageSize: settings.pageSize, hmac: settings.isAuthenticated ? settings.hmacAlgorithm : nil,
             kdf: settings.kdfAlgorithm)
     }
 

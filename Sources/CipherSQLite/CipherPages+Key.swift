@@ -8,16 +8,22 @@ extension CipherPages {
         let salt = CipherKey.saltLength
         let end = settings.pageSize - settings.reservedBytes
         let decrypt: (UnsafeRawBufferPointer) -> [UInt8] = { page in
-            var header = [UInt8](repeating: 0, count: 16)
-            guard let raw = try? key.rawKey(salt: SecretBytes(page[..<salt]), settings: settings),
-                let cipher = raw.rawBytes.withUnsafeBytes({ AESCBC(.decrypt, key: $0) }),
-                cipher.apply(
-                    Array(page[salt..<(salt + 16)]), count: 16, vector: Array(page[end..<(end + 16)]), into: &header)
-            else { return [] }
-            return header
+            // The blocks that contain the header.
+            var header = [UInt8](repeating: 0, count: 112)
+            let count = header.count - salt
+            let isDecrypted = header.withUnsafeMutableBufferPointer { header in
+                guard let raw = try? key.rawKey(salt: SecretBytes(page[..<salt]), settings: settings),
+                    let cipher = raw.rawBytes.withUnsafeBytes({ AESCBC(.decrypt, key: $0) }),
+                    let start = header.baseAddress
+                else { return false }
+                return cipher.apply(
+                    Array(page[salt..<(salt + count)]), count: count, vector: Array(page[end..<(end + 16)]),
+                    into: start + salt)
+            }
+            return isDecrypted ? header : []
         }
         self.init(
             size: settings.pageSize, reserved: settings.reservedBytes,
-            decryptHeader: settings.compatibility < 2 ? decrypt : nil)
+            decryptHeader: settings.isAuthenticated ? nil : decrypt)
     }
 }

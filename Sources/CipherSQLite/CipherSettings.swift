@@ -1,7 +1,7 @@
 /// The layout of an encrypted file: the SQLCipher format, deviations from its defaults, and how much of the header
 /// stays readable.
 ///
-/// The library never relies on an engine's defaults: each connection sets every value explicitly.
+/// Each connection sets every value explicitly, because other code in the process can change SQLCipher's defaults.
 /// Source: SQLCipher API, `PRAGMA cipher_compatibility`, `PRAGMA cipher_page_size`, `PRAGMA kdf_iter`, `PRAGMA
 /// cipher_hmac_algorithm`, `PRAGMA cipher_kdf_algorithm`, `PRAGMA cipher_plaintext_header_size`.
 public struct CipherSettings: Sendable, Equatable {
@@ -47,21 +47,21 @@ public struct CipherSettings: Sendable, Equatable {
         self.plaintextHeaderSize = plaintextHeaderSize
     }
 
-    /// Returns every format that an engine supports, with its defaults, the newest first.
-    package static func defaults(of engine: Engine = .current) -> [CipherSettings] {
-        (1...engine.defaultCompatibility).reversed().map { CipherSettings(compatibility: $0) }
+    /// Returns every format of an engine whose pages are authenticated, with its defaults, the newest first.
+    ///
+    /// A file in format 1 can be forged without its key, so that format is used only if the caller names it.
+    package static func authenticated(by engine: Engine = .current) -> [CipherSettings] {
+        (2...engine.defaultCompatibility).reversed().map { CipherSettings(compatibility: $0) }
     }
 
-    /// Whether everything except the header has the format's defaults.
-    package var hasDefaults: Bool {
-        var plain = CipherSettings(compatibility: compatibility)
-        plain.plaintextHeaderSize = plaintextHeaderSize
-        return self == plain
-    }
+    /// Whether each page has an HMAC; format 1 has none.
+    ///
+    /// Source: SQLCipher Design, "Per-Page MAC".
+    package var isAuthenticated: Bool { compatibility >= 2 }
 
     /// The number of bytes at the end of each page for the initialization vector and the HMAC, in whole AES blocks.
     package var reservedBytes: Int {
-        guard compatibility >= 2 else { return 16 }
+        guard isAuthenticated else { return 16 }
         return switch hmacAlgorithm {
         case .sha1, .sha256: 48
         case .sha512: 80
@@ -70,30 +70,25 @@ public struct CipherSettings: Sendable, Equatable {
 
     /// Returns the pragmas, without the word PRAGMA, that set these values for a file after its key was set.
     package func pragmas(engine: Engine) -> [String] {
-        var statements: [String] = []
-        if engine.hasCompatibilityPragma {
-            statements = ["cipher_compatibility = \(compatibility)"]
-            if !hasDefaults {
-                statements += [
-                    "cipher_page_size = \(pageSize)", "kdf_iter = \(kdfIterations)",
-                    "cipher_hmac_algorithm = HMAC_\(hmacAlgorithm.rawValue.uppercased())",
-                    "cipher_kdf_algorithm = PBKDF2_HMAC_\(kdfAlgorithm.rawValue.uppercased())",
-                ]
-            }
-        } else {
-            statements = [
+        guard engine.hasCompatibilityPragma else {
+            return [
                 "cipher_page_size = \(pageSize)", "kdf_iter = \(kdfIterations)",
-                "cipher_use_hmac = \(compatibility >= 2 ? "ON" : "OFF")",
+                "cipher_use_hmac = \(isAuthenticated ? "ON" : "OFF")",
             ]
         }
-        if plaintextHeaderSize > 0 {
-            statements.append("cipher_plaintext_header_size = \(plaintextHeaderSize)")
-        }
-        return statements
+        return [
+            "cipher_compatibility = \(compatibility)", "cipher_page_size = \(pageSize)", "kdf_iter = \(kdfIterations)",
+            "cipher_hmac_algorithm = HMAC_\(hmacAlgorithm.rawValue.uppercased())",
+            "cipher_kdf_algorithm = PBKDF2_HMAC_\(kdfAlgorithm.rawValue.uppercased())",
+            "cipher_plaintext_header_size = \(plaintextHeaderSize)",
+        ]
     }
 }
 
 extension CipherSettings {
+    /// Whether the running engine writes files with these settings.
+    package var canBeWritten: Bool { compatibility >= 3 && fault() == nil }
+
     /// Returns the reason that no file can have these settings; `nil` if a file can have them.
     ///
     /// - Parameter newest: The newest format that the engine writes.

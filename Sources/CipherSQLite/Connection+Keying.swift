@@ -43,6 +43,9 @@ extension Connection {
         for pragma in settings.pragmas(engine: .current) {
             try execute(SQL(text: "PRAGMA \(schema).\(pragma)"))
         }
+        // The mask is a value of the process, and other code may have changed it. SQLCipher logs each change of it.
+        let mask = "PRAGMA \(schema).cipher_hmac_salt_mask"
+        if try value(String.self, SQL(text: mask)) != "3a" { try execute(SQL(text: "\(mask) = \"x'3a'\"")) }
     }
 }
 

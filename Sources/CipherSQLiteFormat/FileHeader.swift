@@ -40,18 +40,13 @@ package struct FileHeader {
     /// probability of less than one in 2^60. A file that does not pass is not treated as plaintext.
     package static func isPlaintext(_ bytes: [UInt8]) -> Bool {
         guard startsWithMagic(bytes), bytes.count >= 92 else { return false }
-        return bytes[72..<92].allSatisfy { $0 == 0 } || isPlausible(bytes)
+        return bytes[FixedHeaderFields.zeros].allSatisfy { $0 == 0 } || isPlausible(bytes)
     }
 
     private static func isPlausible(_ bytes: [UInt8]) -> Bool {
-        guard bytes.count >= length else { return false }
+        guard bytes.count >= length, FixedHeaderFields.areValid(bytes) else { return false }
         let header = FileHeader(bytes: bytes, fileSize: 0)
         let usable = header.pageSize - Int(bytes[20])
-        guard header.pageSize.isPageSize, usable >= 480, (1...2).contains(bytes[18]), (1...2).contains(bytes[19]),
-            bytes[21..<24].elementsEqual([64, 32, 32]),
-            // The schema format and the text encoding must be valid.
-            (0...4).contains(header.schemaFormat), (0...3).contains(bytes.big32(56))
-        else { return false }
         // The root page of the schema table is a leaf or an interior page.
         let (isLeaf, isInterior) = (bytes[100] == 0x0d, bytes[100] == 0x05)
         let cells = Int(header.big16(103))
@@ -84,10 +79,7 @@ package struct FileHeader {
     /// SQLite's "file format read version": 1 for a rollback journal, 2 for a write-ahead log, greater for newer
     /// formats.
     package var readVersion: Int { bytes.count > 19 ? Int(bytes[19]) : 0 }
-    package var pageSize: Int {
-        let size = Int(big16(16))
-        return size == 1 ? 65536 : size
-    }
+    package var pageSize: Int { bytes.count > 17 ? FixedHeaderFields.pageSize(bytes) : 0 }
     /// The page sizes; `nil` if SQLite does not support them.
     package var geometry: PageGeometry? {
         bytes.count > 20 ? PageGeometry(pageSize: pageSize, reserved: Int(bytes[20])) : nil

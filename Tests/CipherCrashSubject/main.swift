@@ -41,7 +41,8 @@ import Foundation
 //   quiesce FOLDER          encrypts a file with a log, and prints how many checkpoints ran while others could write
 //
 // With REPEATABLE in the environment, the process is repeatable, as Repeatability.h describes. With FAILING_ALLOCATION=N,
-// SQLite's Nth allocation fails; with N+, all later ones fail too; with 0, the number of allocations is printed.
+// SQLite's Nth allocation fails; with N+, all later ones fail too; with 0, the number of allocations is printed. With
+// FIRST_PRAGMA in the environment, that pragma is executed first, as other code in an app's process may do.
 
 enum Subject {
     static let rows = 40
@@ -309,6 +310,13 @@ if ProcessInfo.processInfo.environment["REPEATABLE"] != nil {
 }
 let memory = try FailingAllocation.install()
 do {
+    let other = try Connection(path: "", mode: .create)
+    defer { other.close() }
+    if let pragma = ProcessInfo.processInfo.environment["FIRST_PRAGMA"] {
+        // Without a key, SQLCipher ignores some of its pragmas.
+        try other.setKey(TestKeys.raw(), settings: CipherSettings())
+        try other.execute(SQL(text: "PRAGMA \(pragma)"))
+    }
     switch command {
     case "make":
         try Subject.make(

@@ -7,3 +7,10 @@ extension Engine {
         return (try? connection?.value(Int.self, "SELECT sqlite_compileoption_used(\(option))")) == 1
     }
 }
+
+extension CipherSettings {
+    /// Every format of the engine with its defaults, the newest first, including format 1.
+    public static let everyFormat = (1...Engine.current.defaultCompatibility).reversed().map {
+        CipherSettings(compatibility: $0)
+    }
+}

@@ -54,6 +54,8 @@ public struct EncryptionReport: Sendable, Codable, Equatable {
     public var stageSeconds: [String: Double]
     /// The version of SQLCipher that was used.
     public var cipherVersion: String
+    /// The pages of the encrypted files, original and copy, that were authenticated; `nil` if no such file was read.
+    public var authentication: PageAuthentication?
     /// The path of the plaintext backup, which was either requested or kept because an index has entries for rows that
     /// are not in its table; `nil` if there is none.
     public var backup: String?
@@ -84,5 +86,21 @@ public struct EncryptionReport: Sendable, Codable, Equatable {
         self.init(outcome, path: paths.database)
         bytesBefore = try FileSystem.size(paths.database) ?? 0
         bytesAfter = bytesBefore
+    }
+}
+
+extension EncryptionReport {
+    /// Records which pages were authenticated, and warns if the rows of the original may be anyone's.
+    ///
+    /// - Parameters:
+    ///   - original: The settings of the original; `nil` if it is plaintext.
+    ///   - copy: The settings of the copy; `nil` if it is plaintext.
+    mutating func note(_ original: CipherSettings?, _ copy: CipherSettings?) {
+        if let warning = original?.authenticationWarning {
+            authentication = PageAuthentication.none
+            if !warnings.contains(warning) { warnings.append(warning) }
+        } else {
+            authentication = (copy ?? original).map(PageAuthentication.init)
+        }
     }
 }

@@ -62,6 +62,7 @@ struct ProvenCopy {
             proven = try rebuilding()
             rebuilt = RebuiltIndexes(after: error)
         }
+        report.note(sourceKey?.settings, keys == nil ? nil : targetSettings)
         let losses = try possibleLosses(
             onlyPartial: rebuilt == nil && proven.healedIndexes.isEmpty, searchesPages: !proven.accountsForOriginal,
             observer)

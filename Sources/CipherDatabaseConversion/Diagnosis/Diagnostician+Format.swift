@@ -6,7 +6,7 @@ internal import CipherSQLite
 extension Diagnostician {
     // MARK: The format
 
-    mutating func addFormat(_ sealed: Sealed, _ derivation: KeySearch.Derivation?) {
+    mutating func addFormat(_ sealed: PageProbe.Sealed, _ derivation: KeySearch.Derivation?) {
         let seal = sealed.seal
         let given = options.format
         let headerSize = sealed.hasPlaintextHeader ? sealed.firstPageStart ?? 32 : 0
@@ -26,47 +26,20 @@ extension Diagnostician {
                         seal.isBigEndian ? "PRAGMA cipher_hmac_pgno = be" : nil,
                     ].compactMap { $0 }.joined(separator: " and "))
         }
-        guard let format = nearest(seal, derivation, headerSize: headerSize == 32 ? 32 : 0) else {
+        let nearest = CipherSettings.nearest(
+            to: seal, rounds: derivation?.rounds, headerSize: headerSize == 32 ? 32 : 0, given: given)
+        guard let format = nearest else {
             return diagnosis.add(
                 .noHMAC, "the pages have no HMAC; the other settings are those of SQLCipher format 4",
                 "open the file with SQLCipher directly, using PRAGMA cipher_use_hmac = OFF")
         }
-        if seal.hmac == nil, format != CipherSettings(compatibility: 1), !Self.isEqual(format, given) {
+        if seal.hmac == nil, format != CipherSettings(compatibility: 1), !format.isEqual(to: given) {
             diagnosis.add(
                 .noHMAC, "the pages have no HMAC, as in SQLCipher format 1",
                 "open the file with the reported format, which is a variant of SQLCipher format 1")
         }
         if seal.isUsual, headerSize == 0 || headerSize == 32 { diagnosis.format = format }
         addDifferences(format, given, isDerived: derivation != nil, hasHMAC: seal.hmac != nil)
-    }
-
-    /// Returns the settings that describe a seal with the fewest differences from a format; `nil` if no settings
-    /// describe it.
-    private func nearest(
-        _ seal: PageSeal, _ derivation: KeySearch.Derivation?, headerSize: Int
-    ) -> CipherSettings? {
-        let given = options.format
-        let formats = seal.hmac == nil ? [1] : [given.compatibility, 4, 3, 2].filter { $0 >= 2 }
-        let settings = formats.map { compatibility in
-            let usual = CipherSettings(compatibility: compatibility)
-            return CipherSettings(
-                compatibility: compatibility, pageSize: seal.pageSize,
-                // A raw key is not derived, so any number will do.
-                kdfIterations: derivation?.rounds
-                    ?? (compatibility == given.compatibility ? given.kdfIterations : usual.kdfIterations),
-                hmacAlgorithm: seal.hmac ?? usual.hmacAlgorithm,
-                kdfAlgorithm: seal.hmac == nil && derivation == nil ? usual.kdfAlgorithm : seal.kdf,
-                plaintextHeaderSize: headerSize)
-        }.filter { $0.fault(newest: 4) == nil }
-        if let same = settings.first(where: { Self.isEqual($0, given) }) { return same }
-        return settings.min { $0.differences < $1.differences }
-    }
-
-    /// Returns whether two settings differ in nothing but the plaintext header, which is visible in the file itself.
-    private static func isEqual(_ left: CipherSettings, _ right: CipherSettings) -> Bool {
-        var left = left
-        left.plaintextHeaderSize = right.plaintextHeaderSize
-        return left == right
     }
 
     private mutating func addDifferences(
@@ -211,6 +184,38 @@ extension KeyReading {
 }
 
 extension CipherSettings {
+    /// Returns the settings that describe a seal with the fewest differences from a format; `nil` if no settings
+    /// describe it.
+    ///
+    /// - Parameters:
+    ///   - rounds: The number of rounds that derived the key from a passphrase; `nil` for a raw key.
+    ///   - given: The settings that are preferred if they describe the seal.
+    static func nearest(
+        to seal: PageSeal, rounds: Int?, headerSize: Int, given: CipherSettings
+    ) -> CipherSettings? {
+        let formats = seal.hmac == nil ? [1] : [given.compatibility, 4, 3, 2].filter { $0 >= 2 }
+        let settings = formats.map { compatibility in
+            let usual = CipherSettings(compatibility: compatibility)
+            return CipherSettings(
+                compatibility: compatibility, pageSize: seal.pageSize,
+                // A raw key is not derived, so any number will do.
+                kdfIterations: rounds
+                    ?? (compatibility == given.compatibility ? given.kdfIterations : usual.kdfIterations),
+                hmacAlgorithm: seal.hmac ?? usual.hmacAlgorithm,
+                kdfAlgorithm: seal.hmac == nil && rounds == nil ? usual.kdfAlgorithm : seal.kdf,
+                plaintextHeaderSize: headerSize)
+        }.filter { $0.fault(newest: 4) == nil }
+        if let same = settings.first(where: { $0.isEqual(to: given) }) { return same }
+        return settings.min { $0.differences < $1.differences }
+    }
+
+    /// Returns whether two settings differ in nothing but the plaintext header, which is visible in the file itself.
+    fileprivate func isEqual(to other: CipherSettings) -> Bool {
+        var same = self
+        same.plaintextHeaderSize = other.plaintextHeaderSize
+        return same == other
+    }
+
     /// The number of settings that differ from the defaults of their format.
     fileprivate var differences: Int {
         let usual = CipherSettings(compatibility: compatibility)

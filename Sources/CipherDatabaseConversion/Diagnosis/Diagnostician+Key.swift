@@ -7,22 +7,14 @@ internal import CipherSystemFiles
 
 /// Reports further findings about a file whose key was found.
 extension Diagnostician {
-    /// The way in which a file is sealed (encrypted and authenticated), as far as it was determined.
-    struct Sealed {
-        let key: SecretBytes
-        /// The salt with which the pages are authentic; `nil` if there is no such salt.
-        let salt: [UInt8]?
-        let seal: PageSeal
-        /// The number of bytes at the start of page 1 that are not encrypted; `nil` if the page is damaged.
-        let firstPageStart: Int?
-        /// Whether these bytes are a readable header, and not the salt.
-        let hasPlaintextHeader: Bool
-    }
-
     mutating func lookAtFound(_ found: KeySearch.Found, _ probe: PageProbe) throws {
         diagnosis.keyForm = found.reading.form
         addDeviations(found.reading)
-        guard let sealed = Self.seal(of: found, probe) else { return lookAtUnsealed(found, probe) }
+        let kdfs = found.derivation.map { [$0.digest] } ?? CipherSettings.Digest.allCases
+        let salts = [found.reading.salt, probe.salt].compactMap { $0 }
+        guard let sealed = probe.sealed(under: found.key, salts: salts, kdfs) else {
+            return lookAtUnsealed(found, probe)
+        }
         if let salt = found.reading.salt, let right = sealed.salt, salt != right {
             diagnosis.add(
                 .keySalt, "the salt passed with the raw key differs from the salt stored in the file",
@@ -32,29 +24,6 @@ extension Diagnostician {
         try lookAtPages(sealed, probe)
         try lookBeside(sealed)
         try open(sealed)
-    }
-
-    /// Returns how the pages are sealed with the key; `nil` if no page is authentic although the pages have HMACs.
-    private static func seal(of found: KeySearch.Found, _ probe: PageProbe) -> Sealed? {
-        let kdfs = found.derivation.map { [$0.digest] } ?? CipherSettings.Digest.allCases
-        let salts = [found.reading.salt, probe.salt].compactMap { $0 }
-        func sealed(_ salt: [UInt8]?, _ seal: PageSeal, _ start: Int?) -> Sealed {
-            Sealed(
-                key: found.key, salt: salt, seal: seal, firstPageStart: start,
-                hasPlaintextHeader: probe.hasPlaintextHeader)
-        }
-        for salt in salts {
-            if let (seal, start) = probe.seal(under: found.key, salt: salt, kdfs) { return sealed(salt, seal, start) }
-        }
-        guard let layout = probe.layout(under: found.key) else { return nil }
-        guard layout.reserved >= 48 else {
-            let seal = PageSeal(pageSize: layout.pageSize, hmac: nil, kdf: found.derivation?.digest ?? .sha1)
-            return sealed(nil, seal, layout.firstPageStart)
-        }
-        return salts.first.flatMap { salt in
-            probe.unusualSeal(under: found.key, salt: salt, kdfs, pageSize: layout.pageSize)
-                .map { sealed(salt, $0.seal, $0.firstPageStart) }
-        }
     }
 
     /// Reports on a file whose key is right although no page is authentic.
@@ -107,7 +76,7 @@ extension Diagnostician {
 
     // MARK: Pages
 
-    private mutating func lookAtPages(_ sealed: Sealed, _ probe: PageProbe) throws {
+    private mutating func lookAtPages(_ sealed: PageProbe.Sealed, _ probe: PageProbe) throws {
         let seal = sealed.seal
         let besides = try pagesBeside(pageSize: seal.pageSize)
         guard let start = sealed.firstPageStart else {
@@ -169,7 +138,7 @@ extension Diagnostician {
     // MARK: SQLCipher's own result
 
     /// Opens the file with the settings that were found, unless there is an obstacle.
-    private mutating func open(_ sealed: Sealed) throws {
+    private mutating func open(_ sealed: PageProbe.Sealed) throws {
         let obstacles: Set<Diagnosis.Kind> = [
             .damagedFirstPage, .damagedPages, .truncated, .staleLog, .staleJournal,
         ]

@@ -19,7 +19,7 @@ extension Diagnostician {
         return pages
     }
 
-    mutating func lookBeside(_ sealed: Sealed) throws {
+    mutating func lookBeside(_ sealed: PageProbe.Sealed) throws {
         for path in [paths.wal, paths.journal] where try SidecarScan.isForeign(path) { return addForeignSidecar() }
         if let log = try SidecarFile(paths.wal), let header = try LogHeader(log) {
             try lookAtLog(log, header, sealed)
@@ -29,7 +29,7 @@ extension Diagnostician {
         }
     }
 
-    private mutating func lookAtLog(_ log: SidecarFile, _ header: LogHeader, _ sealed: Sealed) throws {
+    private mutating func lookAtLog(_ log: SidecarFile, _ header: LogHeader, _ sealed: PageProbe.Sealed) throws {
         guard let versions = try header.committedPages(in: log) else { return }
         guard header.pageSize == sealed.seal.pageSize else {
             return addStaleLog(
@@ -48,7 +48,7 @@ extension Diagnostician {
         }
     }
 
-    private mutating func lookAtJournal(_ sealed: Sealed) throws {
+    private mutating func lookAtJournal(_ sealed: PageProbe.Sealed) throws {
         let pageSize = sealed.seal.pageSize
         guard let journal = try HotJournal(paths), let versions = try journal.originalPages(pageSize: pageSize),
             !versions.offsets.isEmpty
@@ -65,7 +65,7 @@ extension Diagnostician {
 
     /// Returns the number of pages in a sidecar that belong to the file, and the number of all pages.
     private func count(
-        _ versions: PageVersions, in sidecar: SidecarFile, _ sealed: Sealed
+        _ versions: PageVersions, in sidecar: SidecarFile, _ sealed: PageProbe.Sealed
     ) throws -> (authentic: Int, all: Int) {
         let seal = sealed.seal
         let authenticator = sealed.salt.flatMap { PageAuthenticator(seal, key: sealed.key, salt: $0) }

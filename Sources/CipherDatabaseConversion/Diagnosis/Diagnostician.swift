@@ -67,9 +67,9 @@ package struct Diagnostician {
         let file = try DatabaseFile(path: paths.database)
         let probe = try PageProbe(file, hasPlaintextHeader: header.isEncryptedWithPlaintextHeader)
         let kind = try ContentKind(file)
-        let content = inspector.content(kind, probe)
-        if probe.plaintextPage == nil, let keyText, try findKey(kind, probe, keyText) { return }
-        switch content {
+        let plaintextPageSize = try probe.plaintextPageSize()
+        if let keyText, try findKey(kind, probe, isPlaintext: plaintextPageSize != nil, keyText) { return }
+        switch inspector.content(kind, probe, plaintextPageSize: plaintextPageSize) {
         case .damagedFirstPage(let detail): diagnosis.add(.damagedFirstPage, detail, StoreError.damageAdvice)
         // A short file may be what is left of a database.
         case .notADatabase(let reason) where kind.name != nil || kind.isBlank || kind.isText || probe.size >= 512:
@@ -124,11 +124,13 @@ package struct Diagnostician {
 
     /// Searches for the file's key, and reports on the file if it is found.
     ///
+    /// - Parameter isPlaintext: Whether most pages are those of a plaintext database, so that only the key as given
+    ///   is tried.
     /// - Returns: Whether the key was found.
     private mutating func findKey(
-        _ content: ContentKind, _ probe: PageProbe, _ keyText: () throws -> SecretBytes
+        _ content: ContentKind, _ probe: PageProbe, isPlaintext: Bool, _ keyText: () throws -> SecretBytes
     ) throws -> Bool {
-        let readings = KeyReading.all(of: try keyText())
+        let readings = KeyReading.all(of: try keyText()).filter { !isPlaintext || $0.deviations.isEmpty }
         var search = KeySearch(probe, options, path: paths.database, cancellation)
         let isDeep =
             content.isRandom && content.name == nil && !content.hasReadablePageSize && probe.start.count >= 512

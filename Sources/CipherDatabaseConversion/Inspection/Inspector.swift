@@ -101,7 +101,7 @@ package struct Inspector {
         guard let page = try HotJournal(paths)?.firstPage(), FileHeader.isPlaintext(page) else { return false }
         let file = try DatabaseFile(path: paths.database)
         return try !ContentKind(file).restIsRandom
-            || PageProbe(file, hasPlaintextHeader: false).plaintextPage != nil
+            || PageProbe(file, hasPlaintextHeader: false).plaintextPageSize() != nil
     }
 
     /// Returns whether a crashed writer left the file's first transaction unfinished, so that SQLite reads an empty
@@ -217,14 +217,15 @@ package struct Inspector {
     package func content() throws -> Content {
         let file = try DatabaseFile(path: paths.database)
         let hasPlaintextHeader = try header().isEncryptedWithPlaintextHeader
-        return try content(ContentKind(file), PageProbe(file, hasPlaintextHeader: hasPlaintextHeader))
+        let probe = try PageProbe(file, hasPlaintextHeader: hasPlaintextHeader)
+        return try content(ContentKind(file), probe, plaintextPageSize: probe.plaintextPageSize())
     }
 
-    func content(_ kind: ContentKind, _ probe: PageProbe) -> Content {
+    func content(_ kind: ContentKind, _ probe: PageProbe, plaintextPageSize: Int?) -> Content {
         // Otherwise, the beginning of another file may have overwritten the first page.
-        if let page = probe.plaintextPage, !kind.mayContainDatabase {
+        if let plaintextPageSize, !kind.mayContainDatabase {
             return .damagedFirstPage(
-                "the file is a plaintext database with a damaged first page: page \(page.number) (\(page.pageSize) "
+                "the file is a plaintext database with a damaged first page: its other pages (of \(plaintextPageSize) "
                     + "bytes) can be read without a key")
         }
         if let name = kind.name { return .notADatabase("it looks like \(name)") }

@@ -1,6 +1,7 @@
 internal import CipherErrors
 internal import CipherPageOpening
 internal import CipherPrimitives
+internal import CipherRecovery
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 
@@ -95,15 +96,53 @@ final class PageProbe {
 
     // MARK: Seals
 
-    /// Returns how the pages are sealed with a key that the header has proven right; `nil` if no page is authentic.
-    func seal(
+    /// The way in which a file is sealed (encrypted and authenticated).
+    struct Sealed {
+        let key: SecretBytes
+        /// The salt with which pages are authentic; `nil` if the pages have no HMAC.
+        let salt: [UInt8]?
+        let seal: PageSeal
+        /// The number of bytes at the start of page 1 that are not encrypted; `nil` if the page is damaged.
+        let firstPageStart: Int?
+        /// Whether these bytes are a readable header, and not the salt.
+        let hasPlaintextHeader: Bool
+    }
+
+    /// Returns how the file is sealed with a key; `nil` if no page that was examined is authentic, and page 1 is not
+    /// that of a file without HMACs.
+    ///
+    /// - Parameters:
+    ///   - salts: The salts that the file may have.
+    ///   - kdfs: The hash functions with which the key of the HMAC may have been derived.
+    func sealed(under key: SecretBytes, salts: [[UInt8]], _ kdfs: [CipherSettings.Digest]) -> Sealed? {
+        func sealed(_ salt: [UInt8]?, _ seal: PageSeal, _ start: Int?) -> Sealed {
+            Sealed(key: key, salt: salt, seal: seal, firstPageStart: start, hasPlaintextHeader: hasPlaintextHeader)
+        }
+        for salt in salts {
+            if let (seal, start) = seal(under: key, salt: salt, kdfs) { return sealed(salt, seal, start) }
+        }
+        guard key.withUnsafeBytes({ opensHeader($0) }), let layout = layout(under: key) else { return nil }
+        guard layout.reserved >= 48 else {
+            let seal = PageSeal(pageSize: layout.pageSize, hmac: nil, kdf: kdfs.count == 1 ? kdfs[0] : .sha1)
+            return sealed(nil, seal, layout.firstPageStart)
+        }
+        for salt in salts {
+            if let (seal, start) = unusualSeal(under: key, salt: salt, kdfs, pageSize: layout.pageSize) {
+                return sealed(salt, seal, start)
+            }
+        }
+        return nil
+    }
+
+    /// Returns how the pages are sealed with a key; `nil` if no page is authentic.
+    private func seal(
         under key: SecretBytes, salt: [UInt8], _ kdfs: [CipherSettings.Digest]
     ) -> (seal: PageSeal, firstPageStart: Int?)? {
         seal(under: key, salt: salt, among: seals(kdfs, masks: PageSeal.masks, bigEndian: [false, true]))
     }
 
     /// Does the same as ``seal(under:salt:_:)`` with every mask of the salt, for one page size.
-    func unusualSeal(
+    private func unusualSeal(
         under key: SecretBytes, salt: [UInt8], _ kdfs: [CipherSettings.Digest], pageSize: Int
     ) -> (seal: PageSeal, firstPageStart: Int?)? {
         let all = seals(kdfs, masks: Array(UInt8.min...UInt8.max), bigEndian: [false, true], pageSizes: [pageSize])
@@ -137,10 +176,7 @@ final class PageProbe {
                 for hmac in [nil, CipherSettings.Digest.sha1, .sha512] {
                     let seal = PageSeal(pageSize: pageSize, hmac: hmac, kdf: .sha1)
                     guard let page = seal.opened(Array(start[..<pageSize]), from: pageStart, decryption),
-                        case let header = FileHeader(bytes: page, fileSize: size),
-                        header.geometry?.pageSize == pageSize, page[21..<24].elementsEqual([64, 32, 32]),
-                        // If the header is readable, these fields depend on the initialization vector.
-                        (1...4).contains(header.schemaFormat), header.textEncoding != nil
+                        FixedHeaderFields.areValid(page), FixedHeaderFields.pageSize(page) == pageSize
                     else { continue }
                     return (pageSize, seal.reserved, pageStart)
                 }
@@ -197,13 +233,14 @@ final class PageProbe {
         return nil
     }
 
-    /// A page that is plaintext, which shows that the file is not encrypted, whatever its first page is.
-    var plaintextPage: (number: UInt32, pageSize: Int)? {
-        for pageSize in PageSeal.pageSizes {
-            for sample in samples[pageSize] ?? [] where PageShape(sample.page).isTree {
-                return (sample.number, pageSize)
-            }
-        }
-        return nil
+    /// The page size of a plaintext database; `nil` if the pages are not those of such a database.
+    func plaintextPageSize() throws -> Int? {
+        let (file, size) = (file, size)
+        return try PageGeometry.guess(
+            ReadBytes(size: size) { offset, buffer in
+                let bytes = try file.read(at: offset, count: buffer.count)
+                buffer.copyBytes(from: bytes)
+                return bytes.count == buffer.count
+            })?.pageSize
     }
 }

@@ -17,8 +17,11 @@ public struct Verification: Sendable, Encodable {
     public let state: FileState
     /// The cipher format that the key opened.
     public let cipherCompatibility: Int?
-    /// Whether every page, used or not, was authenticated; `false` if the engine authenticates only those it reads.
+    /// Whether every byte of every page, used or not, was authenticated; `false` if the engine authenticates only the
+    /// pages it reads, or if a part of the header is readable.
     public private(set) var everyPageAuthenticated = false
+    /// The pages that were authenticated; `nil` for a file that is not encrypted.
+    public private(set) var authentication: PageAuthentication?
     /// The faults of the file, up to ``limit``.
     public private(set) var complaints: [String] = []
     /// Whether there are more faults than ``complaints`` contains.
@@ -59,7 +62,7 @@ public struct Verification: Sendable, Encodable {
     private var unfinished: DatabaseError?
 
     private enum CodingKeys: String, CodingKey {
-        case path, state, cipherCompatibility, everyPageAuthenticated, complaints, isTruncated, warnings
+        case path, state, cipherCompatibility, everyPageAuthenticated, authentication, complaints, isTruncated, warnings
     }
 
     private init(_ connection: Connection, _ settings: CipherSettings?, path: String) throws {
@@ -70,10 +73,15 @@ public struct Verification: Sendable, Encodable {
         // Both checks run in one transaction, so that no writer changes pages between them. The transaction ends with
         // the connection, because a connection that hit a damaged page can run no further statement.
         try connection.execute("BEGIN")
-        if settings?.compatibility == 1 {
-            warnings.append("pages in cipher format 1 have no HMAC, so they cannot be authenticated")
-        } else if settings != nil, Engine.current.hasCipherIntegrityCheck {
-            everyPageAuthenticated = try collect("PRAGMA cipher_integrity_check", connection)
+        if let warning = settings?.authenticationWarning {
+            warnings.append(warning)
+            authentication = PageAuthentication.none
+        } else if let settings {
+            authentication = PageAuthentication(settings)
+            if Engine.current.hasCipherIntegrityCheck {
+                let isComplete = try collect("PRAGMA cipher_integrity_check", connection)
+                everyPageAuthenticated = isComplete && authentication == .everyPage
+            }
         }
         try checkStructure(connection)
     }

@@ -27,8 +27,11 @@ extension DatabaseConverter {
     ///   - recoveredKeyProvider: Provides a different key for the new database, and may create it.
     ///   - template: A healthy database with the same schema, plaintext or with the key of the damaged one. It
     ///     identifies the tables if the schema of the damaged database is lost.
-    ///   - formats: The cipher formats that the damaged database may have, in the order in which they are tried.
-    ///   - options: The options of the run. Its format is that of the new database. Its collations, functions and
+    ///   - formats: Cipher formats that the damaged database may have. A format with HMACs is found even if it is not
+    ///     named. A database without HMACs, as in format 1, is recovered only if its format is named, because anyone who
+    ///     can write such a file can change its rows.
+    ///   - options: The options of the run. Its format is that of the new database; if it is the default, the new
+    ///     database has the format of the damaged one if that was encrypted and can be written. Its collations, functions and
     ///     tokenizers are needed if the schema uses them.
     ///   - progress: Called with the progress of the recovery, on the thread that does the work.
     /// - Returns: A report of what was recovered and what was lost.
@@ -75,11 +78,12 @@ extension DatabaseConverter {
         _ template: URL?, _ formats: [CipherSettings], _ options: ConversionOptions
     ) throws -> RecoveryReport {
         try checkFormats(formats, database)
-        return try DatabaseRecovery(
+        var recovery = try DatabaseRecovery(
             of: DatabasePaths(database.requiredPath()), provider: keyProvider, formats: formats,
             to: recovered.requiredPath(), targetProvider: recoveredKeyProvider,
-            template: template.map { try $0.requiredPath() }, options: options
-        ).run()
+            template: template.map { try $0.requiredPath() }, options: options)
+        recovery.keepsFormat = options.format == CipherSettings()
+        return try recovery.run()
     }
 
     // MARK: In place
@@ -104,8 +108,9 @@ extension DatabaseConverter {
     ///     it if there is none.
     ///   - template: A healthy database with the same schema, plaintext or with the same key, for use if the schema is
     ///     lost.
-    ///   - formats: The cipher formats that the damaged database may have, in the order in which they are tried.
-    ///   - options: The options of the run. Its format is that of the new database.
+    ///   - formats: Cipher formats that the damaged database may have, as for recovering into a new file.
+    ///   - options: The options of the run. Its format is that of the new database; if it is the default, the new
+    ///     database has the format of the damaged one if that was encrypted and can be written.
     ///   - progress: Called with the progress of the recovery, on the thread that does the work.
     /// - Returns: A report of what was recovered, what was lost, and the new name of the damaged database.
     /// - Throws: ``StoreError``, with the code `missingFile`, `corrupt` if no table definition can be read,
@@ -148,9 +153,10 @@ extension DatabaseConverter {
         _ options: ConversionOptions
     ) throws -> RecoveryReport {
         try checkFormats(formats, database)
-        return try InPlaceRecovery(
-            of: DatabasePaths(database.requiredPath()), provider: keyProvider, formats: formats,
-            template: template.map { try $0.requiredPath() }, options: options
-        ).runLocked()
+        var recovery = InPlaceRecovery(
+            of: try DatabasePaths(database.requiredPath()), provider: keyProvider, formats: formats,
+            template: try template.map { try $0.requiredPath() }, options: options)
+        recovery.keepsFormat = options.format == CipherSettings()
+        return try recovery.runLocked()
     }
 }

@@ -147,7 +147,7 @@ package struct DatabaseRestore {
     ) throws -> EncryptionReport {
         let file = try unlocked(inspector, hasPlaintextHeader: hasPlaintextHeader)
         // The oldest formats can be read but not written.
-        let settings = file.fileKey.settings.compatibility >= 3 ? file.fileKey.settings : options.format
+        let settings = file.fileKey.settings.canBeWritten ? file.fileKey.settings : options.format
         var conversion = Conversion(
             paths: paths, options: options, sourceKey: file.fileKey, targetSettings: settings)
         conversion.replacement = replacement

@@ -26,7 +26,7 @@ extension EncryptionUpgrade {
             }
             do {
                 var recovery = InPlaceRecovery(of: paths, provider: provider, formats: formats, options: options)
-                recovery.isAutomatic = true
+                recovery.cause = error
                 return try recover(recovery)
             } catch let other as StoreError where doubt == .unopened && other.tellsNoDamage {
                 throw error
@@ -68,7 +68,7 @@ extension DatabaseError {
 
 extension StoreError {
     /// Whether a recovery that ended with this error found no page that could prove damage.
-    fileprivate var tellsNoDamage: Bool {
+    var tellsNoDamage: Bool {
         [.keyDoesNotFit, .saltMissing].contains(code) || isOfKeyProvider
     }
 }

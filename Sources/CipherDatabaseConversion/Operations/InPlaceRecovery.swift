@@ -20,8 +20,11 @@ package struct InPlaceRecovery {
     /// Creates the schema in an empty database, in place of a template; `nil` if no schema is known.
     package var makeSchema: ((Connection) throws -> Void)?
 
-    /// Whether the recovery was started because of an error that may have a cause other than damage, not on request.
-    var isAutomatic = false
+    /// The error because of which the recovery was started, which may have a cause other than damage; `nil` if a
+    /// recovery was requested.
+    var cause: (any Error)?
+    /// Whether the new database has the cipher format of the damaged one, if that can be written.
+    package var keepsFormat = false
 
     /// The result of a recovery.
     package struct Found {
@@ -44,7 +47,8 @@ package struct InPlaceRecovery {
 
     /// - Parameters:
     ///   - provider: Provides the key of the damaged database, if it is encrypted, and of the new one.
-    ///   - formats: The cipher settings that the damaged database may have, in the order in which they are tried.
+    ///   - formats: The cipher settings that the caller named for the damaged database. Without them, settings with an
+    ///     HMAC are found.
     ///   - template: A healthy database with the same schema; `nil` for none.
     ///   - options: The options of the run. Its format is that of the new database.
     package init(
@@ -71,9 +75,7 @@ package struct InPlaceRecovery {
         ) {
             try Leftovers.putBackSidecars(paths)
             return try StoreError.typing(paths.database, during: .conversion) {
-                if let size = try soundSize() {
-                    return RecoveryReport(sound: paths.database, bytes: size, notes: try settle())
-                }
+                if let sound = try soundReport() { return sound }
                 let (report, _) = try run {
                     try check?($0, $1)
                     try Self.stamp($0, $1)
@@ -85,23 +87,29 @@ package struct InPlaceRecovery {
         }
     }
 
-    /// Returns the size of a database that needs no recovery: every page of every tree is undamaged, and SQLite finds
+    /// Returns the report on a database that needs no recovery: every page of every tree is undamaged, and SQLite finds
     /// nothing wrong.
     ///
     /// Returns `nil` for any other database.
-    private func soundSize() throws -> Int64? {
-        let recovery = recovery(formats)
+    ///
+    /// - Throws: ``StoreError`` if SQLite does not read a database of which no page is damaged, for a reason other than
+    ///   damage.
+    private func soundReport() throws -> RecoveryReport? {
+        let recovery = recovery()
         let opened = try open(recovery)
         let observer = UpgradeObserver(path: paths.database, report: nil, cancellation: options.cancellation)
         guard !opened.damaged.hasForeignSidecar, !opened.damaged.hasDamagedSidecar,
             try recovery.survey(opened, observer).isSound()
         else { return nil }
+        let formats = opened.damaged.format.map { [$0] } ?? []
         do {
             let found = try Verification.run(
                 at: paths, provider: provider, formats: formats, extensions: options.extensions,
                 busyTimeout: options.busyTimeout)
-            return found.isSound && found.warnings.isEmpty ? opened.bytes : nil
-        } catch is StoreError {
+            guard found.isSound else { return nil }
+            return RecoveryReport(
+                sound: paths.database, bytes: opened.bytes, notes: try settle(formats) + found.warnings)
+        } catch let error as StoreError where error.code == .corrupt {
             return nil
         }
     }
@@ -109,7 +117,7 @@ package struct InPlaceRecovery {
     /// Finishes or removes what an interrupted run left beside an undamaged file.
     ///
     /// - Returns: Warnings for the report.
-    private func settle() throws -> [String] {
+    private func settle(_ formats: [CipherSettings]) throws -> [String] {
         guard try FileSystem.exists(paths.attempt) else { return [] }
         let inspector = options.inspector(paths)
         var key: FileKey?
@@ -192,10 +200,10 @@ package struct InPlaceRecovery {
         guard original.isOpenHere() else { throw original.replaced() }
         guard lock.reserve(timeout: options.busyTimeout) else { throw FileUsers.others([]).busy(paths.database) }
         let state = try original.state(start: lock.read(at: 0, count: OriginalFile.State.length))
-        let recovery = recovery(formats)
+        let recovery = recovery()
         let opened = try open(recovery)
         try checkDamage(recovery, opened, observer)
-        let keys = try recovery.keys()
+        let keys = try recovery.keys(opened.newFormat)
         defer { keys.cancel() }
         let isWriteAheadLog = try opened.damaged.header?.isWriteAheadLog ?? FileSystem.exists(paths.wal)
         let earlier = try AttemptRecord.read(paths)
@@ -231,19 +239,22 @@ package struct InPlaceRecovery {
 
     /// Opens the damaged file.
     ///
-    /// In the oldest format, pages are not authenticated. Only a page recognized as the first one proves that the key
-    /// is right.
+    /// - Throws: ``StoreError`` with the code `keyDoesNotFit` for a file with settings that the app would have to set
+    ///   itself, and that a new database would not have.
     private func open(_ recovery: DatabaseRecovery) throws -> DatabaseRecovery.Opened {
         let opened = try recovery.open()
-        guard !opened.damaged.isPlaintext, opened.damaged.header == nil else { return opened }
-        let authenticated = formats.filter { $0.compatibility >= 2 }
-        guard authenticated.count < formats.count else { return opened }
-        guard !authenticated.isEmpty else { throw Inspector(paths).keyDoesNotFit() }
-        return try self.recovery(authenticated).open()
+        guard opened.damaged.isPlaintext || opened.damaged.format != nil else {
+            throw StoreError(
+                .keyDoesNotFit, path: paths.database,
+                "the key is correct, but the file has cipher settings that CipherStore does not write",
+                advice: "run cipherstore diagnose, or call DatabaseConverter.diagnose, to find these settings; if the "
+                    + "file is damaged, recover it into a new file", changed: .nothing)
+        }
+        return opened
     }
 
-    /// Refuses a file without damage if something else is wrong: a newer format, another database's log, or, if no
-    /// recovery was requested, a definition that a newer SQLite may have written.
+    /// Refuses a file without damage: one with a newer format or another database's log and, if no recovery was
+    /// requested, any other.
     private func checkDamage(
         _ recovery: DatabaseRecovery, _ opened: DatabaseRecovery.Opened, _ observer: UpgradeObserver
     ) throws {
@@ -255,22 +266,26 @@ package struct InPlaceRecovery {
                 advice: "link a newer SQLCipher; if the version number is damaged, recover into a new file",
                 changed: .nothing)
         }
-        guard opened.damaged.hasForeignSidecar || isAutomatic else { return }
+        guard opened.damaged.hasForeignSidecar || cause != nil else { return }
         let survey = try recovery.survey(opened, observer)
         if opened.damaged.hasForeignSidecar, try survey.isSound() { throw Inspector(paths).staleSidecar() }
-        if isAutomatic, let rejected = survey.rejected, try !survey.hasDamage() {
+        guard let cause, try !survey.hasDamage() else { return }
+        if let rejected = survey.rejected {
             throw StoreError(
                 .corrupt, path: paths.database,
                 "the definition of \(rejected.definition) could not be read (\(rejected.reason)), although no page is "
                     + "damaged: a newer version of SQLite may have written the definition",
                 advice: "link a newer SQLCipher, or \(StoreError.damageAdvice)", changed: .nothing)
         }
+        // Rows that a damaged UNIQUE index has let in are on undamaged pages.
+        guard (cause as? StoreError)?.underlying?.isConstraintViolation == true else { throw cause }
     }
 
-    private func recovery(_ formats: [CipherSettings]) -> DatabaseRecovery {
+    private func recovery() -> DatabaseRecovery {
         var recovery = DatabaseRecovery(
             inPlaceOf: paths, provider: provider, formats: formats, template: template, options: options)
         recovery.makeSchema = makeSchema
+        recovery.keepsFormat = keepsFormat
         return recovery
     }
 

@@ -14,6 +14,8 @@ struct DamagedSource {
     var notes: [String] = []
     /// Whether the file is not encrypted.
     private(set) var isPlaintext = false
+    /// The cipher settings of the file; `nil` if it is plaintext, or if no such settings describe it.
+    var format: CipherSettings?
 
     /// Opens a file.
     ///
@@ -22,7 +24,7 @@ struct DamagedSource {
     /// - Parameters:
     ///   - sizes: The page geometry of a healthy database with the same schema, for use if the header is lost.
     ///   - provider: Provides the key. It is called only if the file is not plaintext.
-    ///   - formats: The cipher settings that the file may have, in the order in which they are tried.
+    ///   - formats: The cipher settings that the caller named.
     /// - Throws: ``StoreError`` with the code `missingFile`, `corrupt` if no page is a database page, or
     ///   `keyDoesNotFit` if the key opens no page.
     init(_ paths: DatabasePaths, sizes: PageGeometry?, provider: any KeyProvider, formats: [CipherSettings]) throws {
@@ -49,12 +51,15 @@ struct DamagedSource {
             self = try Self.plaintext(bytes, paths, geometry)
             return
         }
-        if start?.isEncryptedWithPlaintextHeader != true, let geometry = try PageGeometry.guess(bytes) {
+        let hasPlaintextHeader = start?.isEncryptedWithPlaintextHeader == true
+        let source = try EncryptedSource(paths, bytes, file, hasPlaintextHeader: hasPlaintextHeader, formats: formats)
+        do {
+            self = try source.open(provider)
+        } catch let error as StoreError where error.tellsNoDamage {
+            // The pages are those of a plaintext database whose header is damaged.
+            guard !hasPlaintextHeader, let geometry = try PageGeometry.guess(bytes) else { throw error }
             self = try Self.plaintext(bytes, paths, sizes?.pageSize == geometry.pageSize ? sizes ?? geometry : geometry)
-            return
         }
-        self = try EncryptedSource(paths, bytes, hasPlaintextHeader: start?.isEncryptedWithPlaintextHeader == true)
-            .open(provider, formats)
     }
 
     init(_ pages: any PageSource, _ header: FileHeader?, notes: [String]) {
@@ -95,6 +100,9 @@ struct DamagedSource {
     var hasDamagedSidecar: Bool {
         [LostCommits.finding, Self.damagedJournal, Self.movedSuperJournal].contains(where: notes.contains)
     }
+
+    static let notAuthenticated =
+        "the pages of the damaged database have no HMAC, so they could not be authenticated"
 
     static let movedSuperJournal =
         "the super-journal of a transaction across several databases is not at the path in the journal, so the "

@@ -22,11 +22,14 @@ package struct DatabaseRecovery {
     private let apart: String
     /// Creates the schema in an empty database, in place of a template; `nil` if no schema is known.
     package var makeSchema: ((Connection) throws -> Void)?
+    /// Whether the new database has the cipher format of the damaged one, if that is known and can be written.
+    package var keepsFormat = false
 
     /// - Parameters:
     ///   - source: The damaged database.
     ///   - provider: Provides the key of the damaged database. It is called only if that database is encrypted.
-    ///   - formats: The cipher settings that the damaged database may have, in the order in which they are tried.
+    ///   - formats: The cipher settings that the caller named for the damaged database. Without them, settings with an
+    ///     HMAC are found.
     ///   - target: The name of the new database.
     ///   - targetProvider: Provides the key of the new database, and may create it; `nil` to use the provider of the
     ///     damaged one.
@@ -83,8 +86,8 @@ package struct DatabaseRecovery {
         let folder = try target.openFolder()
         try UnpublishedFile.checkName(target, in: folder, besides: source.database)
         let opened = try open()
-        try Preflight.checkRoom(for: opened.bytes, options.format, target)
-        let keys = try keys()
+        try Preflight.checkRoom(for: opened.bytes, opened.newFormat, target)
+        let keys = try keys(opened.newFormat)
         defer { keys.cancel() }
         let file = try UnpublishedFile(in: folder, target)
         do {
@@ -105,6 +108,8 @@ package struct DatabaseRecovery {
         let damaged: DamagedSource
         fileprivate let template: SchemaTemplate?
         let marks: FileMarks
+        /// The cipher settings of the new database.
+        let newFormat: CipherSettings
         /// The size of the database with its log, in bytes.
         var bytes: Int64 { marks.bytes }
     }
@@ -119,16 +124,26 @@ package struct DatabaseRecovery {
         let template =
             try self.template.map { try SchemaTemplate($0, provider: provider, formats: formats, options) }
             ?? makeSchema.map { try SchemaTemplate(options.extensions, madeBy: $0) }
-        let damaged = try DamagedSource(source, sizes: template?.geometry, provider: provider, formats: formats)
-        return Opened(damaged: damaged, template: template, marks: marks)
+        var damaged = try DamagedSource(source, sizes: template?.geometry, provider: provider, formats: formats)
+        var newFormat = options.format
+        if keepsFormat, !damaged.isPlaintext {
+            if let format = damaged.format, format.canBeWritten {
+                newFormat = format
+            } else {
+                damaged.notes.append(
+                    "the new database has cipher format \(newFormat.compatibility), which differs from the format of "
+                        + "the damaged database")
+            }
+        }
+        return Opened(damaged: damaged, template: template, marks: marks, newFormat: newFormat)
     }
 
     /// Starts to derive the keys of the new database.
-    func keys() throws -> UpgradeKeys {
+    func keys(_ format: CipherSettings) throws -> UpgradeKeys {
         let key = try targetProvider.checkedKey(for: .createOrExisting, database: target.database)
-        try key.checkSalt(for: options.format, path: target.database)
+        try key.checkSalt(for: format, path: target.database)
         return try UpgradeKeys(
-            key, again: try targetProvider.keyAskedAgain(key, database: target.database), settings: options.format)
+            key, again: try targetProvider.keyAskedAgain(key, database: target.database), settings: format)
     }
 
     /// Fills a new file with the content of the damaged database, proves it, and checks whether another connection
@@ -137,7 +152,7 @@ package struct DatabaseRecovery {
         _ file: NewFile, _ opened: Opened, _ keys: UpgradeKeys, _ observer: UpgradeObserver
     ) throws -> RecoveryReport {
         observer.totalBytes = opened.bytes
-        var report = try make(opened.damaged, opened.damaged.pages, opened.template, file, keys, observer)
+        var report = try make(opened, opened.damaged.pages, file, keys, observer)
         try opened.marks.check(source)
         report.bytesBefore = opened.bytes
         return report
@@ -191,9 +206,9 @@ package struct DatabaseRecovery {
     // MARK: Building and proving
 
     private func make(
-        _ damaged: DamagedSource, _ pages: some PageSource, _ template: SchemaTemplate?, _ file: NewFile,
-        _ keys: UpgradeKeys, _ observer: UpgradeObserver
+        _ opened: Opened, _ pages: some PageSource, _ file: NewFile, _ keys: UpgradeKeys, _ observer: UpgradeObserver
     ) throws -> RecoveryReport {
+        let (damaged, template) = (opened.damaged, opened.template)
         try observer.begin(.building)
         let reading = try reading(damaged, pages, template, observer)
         let (forms, encoding) = (reading.forms, reading.encoding)
@@ -213,7 +228,7 @@ package struct DatabaseRecovery {
         }
         try file.sync()
         try observer.begin(.proving)
-        let complaints = try prove(recovered, reading, file, keys, observer)
+        let complaints = try prove(recovered, reading, file, keys, opened.newFormat, observer)
         var report = RecoverySummary(recovered, findings, forms, hasTemplate: template != nil)
             .report(path: target.database, source: source.database)
         report.notes = damaged.notes + report.notes + complaints
@@ -227,11 +242,11 @@ package struct DatabaseRecovery {
     /// - Returns: SQLite's complaints about values that the damaged database already contained.
     private func prove(
         _ recovered: RecoveredDatabase, _ reading: DatabaseReading<some PageSource>, _ file: NewFile,
-        _ keys: UpgradeKeys, _ observer: UpgradeObserver
+        _ keys: UpgradeKeys, _ format: CipherSettings, _ observer: UpgradeObserver
     ) throws -> [String] {
         // SQLCipher derives the key itself, as it will for the next opening of the file.
         let connection = try ProofConnection(
-            path: target.database, key: keys.again, settings: options.format, extensions: options.extensions, copy: file
+            path: target.database, key: keys.again, settings: format, extensions: options.extensions, copy: file
         ).open { observer.isCancelled }
         defer { connection.close() }
         do {

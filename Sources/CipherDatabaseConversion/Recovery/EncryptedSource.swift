@@ -7,28 +7,42 @@ internal import CipherRecovery
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 
-/// Finds the key and the format that open pages of a damaged, encrypted file.
+/// Finds the key and the seal of a damaged, encrypted file, and opens its pages.
 ///
-/// It tries all pages, because the first may be lost.
+/// A key fits if a page is authentic with it. The seal is found as ``Diagnostician`` finds it, from page 1 and a few other
+/// pages, whatever the page size and the HMAC are. If all of these pages are damaged, every page is tried, with the
+/// formats that the caller named and with SQLCipher's own.
+///
+/// Pages without an HMAC prove nothing. A file without HMACs is opened only if the caller named such a format, and only
+/// if page 1 has the header of a database.
 struct EncryptedSource {
     private let paths: DatabasePaths
     private let bytes: ReadBytes
     private let hasPlaintextHeader: Bool
+    private let probe: PageProbe
+    private let named: [CipherSettings]
 
-    init(_ paths: DatabasePaths, _ bytes: ReadBytes, hasPlaintextHeader: Bool) {
+    /// - Parameter formats: The cipher settings that the caller named.
+    init(
+        _ paths: DatabasePaths, _ bytes: ReadBytes, _ file: DatabaseFile, hasPlaintextHeader: Bool,
+        formats: [CipherSettings]
+    ) throws {
         self.paths = paths
         self.bytes = bytes
         self.hasPlaintextHeader = hasPlaintextHeader
+        probe = try PageProbe(file, hasPlaintextHeader: hasPlaintextHeader)
+        named = formats
     }
 
     /// Opens the file.
     ///
-    /// - Throws: ``StoreError`` with the code `keyDoesNotFit` if the key opens no page in any of the formats.
-    func open(_ provider: any KeyProvider, _ formats: [CipherSettings]) throws -> DamagedSource {
+    /// - Throws: ``StoreError`` with the code `keyDoesNotFit` if no page is authentic with the key, and the caller did not
+    ///   name the format of a file without HMACs.
+    func open(_ provider: any KeyProvider) throws -> DamagedSource {
         let key = try provider.checkedKey(for: .existing, database: paths.database)
-        if let found = try open(key, formats) { return found }
+        if let found = try open(key) { return found }
         if let previous = try provider.checkedPreviousKey(database: paths.database), previous != key,
-            let found = try open(previous, formats)
+            let found = try open(previous)
         {
             return found
         }
@@ -40,47 +54,137 @@ struct EncryptedSource {
                 + "salt, as x'…' with 96 hex digits", changed: .nothing)
     }
 
-    private func open(_ key: CipherKey, _ formats: [CipherSettings]) throws -> DamagedSource? {
-        for format in formats where !hasPlaintextHeader || format.compatibility >= 4 {
-            var settings = format
-            settings.plaintextHeaderSize = hasPlaintextHeader ? 32 : 0
-            guard let geometry = PageGeometry(pageSize: settings.pageSize, reserved: settings.reservedBytes) else {
-                continue
-            }
-            var notes: [String] = []
-            let (versions, sidecar) = try DamagedSource.versions(bytes, paths, geometry, &notes)
-            let sealed = DamagedPages(bytes, geometry, versions: versions, in: sidecar)
-            for salt in try salts(key, sealed) {
-                let raw = try FileKey(key, salt: salt, settings).key
-                let pages = try EncryptedPages(sealed, key: raw, settings: settings)
-                let alone = try EncryptedPages(
-                    DamagedPages(bytes, geometry, versions: nil, in: sidecar), key: raw, settings: settings)
-                if let versions {
-                    // The log or journal beside the database may belong to another database, and the key may be the key
-                    // of that database. The database file itself must have a page with this key.
-                    guard try bytes.size < Int64(settings.pageSize) || opensAny(alone, settings) else { continue }
-                    // A log whose checksums are correct but whose pages are not authentic belongs to another database.
-                    let isOwn =
-                        try versions.offsets.isEmpty
-                        || versions.offsets.keys.contains { try Self.opens($0, pages, settings) }
-                    let match = LogMatch(
-                        paths: paths,
-                        firstPage: { (try bytes.read(at: 0, count: settings.pageSize) ?? [], bytes.size) },
-                        opening: { try raw.openFirstPage($0, settings) })
-                    let fileKey = FileKey(key: raw, settings: settings)
-                    if isOwn, try !match.isOther(), try !Inspector(paths).isJournalOfOther(fileKey) {
-                        if try HotJournal(paths)?.isDamaged(of: bytes, fileKey) == true {
-                            notes.append(DamagedSource.damagedJournal)
-                        }
-                        return try source(pages, notes)
-                    }
-                    return try source(alone, notes + [DamagedSource.foreignSidecar])
-                } else if try opensAny(pages, settings) {
-                    return try source(pages, notes)
+    // MARK: The seal
+
+    /// A seal with the key that opens it.
+    private struct Candidate {
+        /// The raw key with the file's salt.
+        let key: CipherKey
+        let seal: PageSeal
+        /// The number of bytes at the start of page 1 that are not encrypted.
+        let firstStart: Int
+        /// The settings that are nearest to the seal.
+        let settings: CipherSettings
+        /// Whether SQLCipher opens the file with these settings alone.
+        let isUsual: Bool
+    }
+
+    private func open(_ key: CipherKey) throws -> DamagedSource? {
+        var formats = named
+        for format in CipherSettings.authenticated() where !formats.contains(format) { formats.append(format) }
+        let salts = try salts(key)
+        for salt in salts {
+            for derivation in Self.derivations(of: key, formats) {
+                let raw = try FileKey(key, salt: salt, derivation).key
+                if let found = try probed(raw, salt, key.form == .passphrase ? derivation : nil) {
+                    return try open(found)
                 }
             }
         }
+        for format in formats where format.isAuthenticated && (!hasPlaintextHeader || format.compatibility >= 4) {
+            var settings = format
+            settings.plaintextHeaderSize = hasPlaintextHeader ? 32 : 0
+            for salt in salts {
+                let candidate = Candidate(
+                    key: try FileKey(key, salt: salt, settings).key, seal: PageSeal(settings),
+                    firstStart: max(CipherKey.saltLength, settings.plaintextHeaderSize), settings: settings,
+                    isUsual: true)
+                if let source = try open(candidate) { return source }
+            }
+        }
         return nil
+    }
+
+    /// Returns one of the formats for each way in which they derive a key.
+    private static func derivations(of key: CipherKey, _ formats: [CipherSettings]) -> [CipherSettings] {
+        guard key.form == .passphrase else { return Array(formats.prefix(1)) }
+        var derivations: [CipherSettings] = []
+        for format in formats where !derivations.contains(where: { $0.derivesKeys(as: format) }) {
+            derivations.append(format)
+        }
+        return derivations
+    }
+
+    /// Returns the seal of the examined pages under a key; `nil` if the key does not fit.
+    ///
+    /// - Parameter derivation: The format with which the key was derived from a passphrase; `nil` for a raw key.
+    /// - Throws: ``StoreError`` with the code `keyDoesNotFit` if the file has no HMACs and the caller did not name its
+    ///   format.
+    private func probed(_ raw: CipherKey, _ salt: SecretBytes, _ derivation: CipherSettings?) throws -> Candidate? {
+        let kdfs = derivation.map { [$0.kdfAlgorithm] } ?? CipherSettings.Digest.allCases
+        guard
+            let found = probe.sealed(
+                under: raw.rawBytes, salts: [salt.withUnsafeBytes { Array($0) }], kdfs)
+        else { return nil }
+        let headerSize = hasPlaintextHeader ? found.firstPageStart ?? 32 : 0
+        let nearest = CipherSettings.nearest(
+            to: found.seal, rounds: derivation?.kdfIterations, headerSize: headerSize == 32 ? 32 : 0,
+            given: named.first ?? CipherSettings())
+        if found.seal.hmac == nil, !named.contains(where: { $0.describes(found.seal, derivation) }) {
+            throw notNamed(nearest)
+        }
+        return Candidate(
+            key: raw, seal: found.seal, firstStart: max(CipherKey.saltLength, headerSize),
+            settings: nearest ?? CipherSettings(plaintextHeaderSize: headerSize == 0 ? 0 : 32),
+            isUsual: nearest != nil && found.seal.isUsual && [0, 32].contains(headerSize))
+    }
+
+    private func notNamed(_ settings: CipherSettings?) -> StoreError {
+        let detail = "the pages of this file have no HMAC, so anyone who can write the file could have changed its rows"
+        guard let settings else {
+            return StoreError(
+                .keyDoesNotFit, path: paths.database, detail,
+                advice: "open the file with SQLCipher directly, using PRAGMA cipher_use_hmac = OFF", changed: .nothing)
+        }
+        let usual = CipherSettings(compatibility: settings.compatibility)
+        let (size, rounds) = (settings.pageSize, settings.kdfIterations)
+        let texts = [
+            "\(settings.compatibility)", size == usual.pageSize ? nil : "page-size=\(size)",
+            rounds == usual.kdfIterations ? nil : "kdf-iterations=\(rounds)",
+        ]
+        return StoreError(
+            .keyDoesNotFit, path: paths.database, detail,
+            advice: "if you trust the file, name its cipher format: pass --old-cipher-compatibility "
+                + "\(texts.compactMap { $0 }.joined(separator: ",")), or in Swift, formats: "
+                + "[CipherSettings(compatibility: \(settings.compatibility), pageSize: \(size), kdfIterations: "
+                + "\(rounds))]", changed: .nothing)
+    }
+
+    // MARK: The pages
+
+    private func open(_ found: Candidate) throws -> DamagedSource? {
+        let (seal, settings) = (found.seal, found.settings)
+        guard let geometry = PageGeometry(pageSize: seal.pageSize, reserved: seal.reserved) else { return nil }
+        var notes: [String] = []
+        if seal.hmac == nil { notes.append(DamagedSource.notAuthenticated) }
+        let (versions, sidecar) = try DamagedSource.versions(bytes, paths, geometry, &notes)
+        func pages(_ versions: PageVersions?) throws -> EncryptedPages<DamagedPages<ReadBytes, SidecarFile>> {
+            try EncryptedPages(
+                DamagedPages(bytes, geometry, versions: versions, in: sidecar), key: found.key, seal: seal,
+                firstStart: found.firstStart)
+        }
+        let (whole, alone) = (try pages(versions), try pages(nil))
+        func source(_ pages: EncryptedPages<some PageSource>, _ notes: [String]) throws -> DamagedSource {
+            var source = try self.source(pages, notes)
+            source.format = found.isUsual ? settings : nil
+            return source
+        }
+        guard let versions else { return try opensAny(whole, seal) ? source(whole, notes) : nil }
+        // The log or journal beside the database may belong to another database, and the key may be the key of that
+        // database. The database file itself must have a page with this key.
+        guard try bytes.size < Int64(seal.pageSize) || opensAny(alone, seal) else { return nil }
+        // A log whose checksums are correct but whose pages are not authentic belongs to another database.
+        let isOwn =
+            try versions.offsets.isEmpty || versions.offsets.keys.contains { try Self.opens($0, whole, seal) }
+        let match = LogMatch(
+            paths: paths, firstPage: { (try bytes.read(at: 0, count: seal.pageSize) ?? [], bytes.size) },
+            opening: { try found.key.openFirstPage($0, settings) })
+        let fileKey = FileKey(key: found.key, settings: settings)
+        guard isOwn, try !match.isOther(), try !Inspector(paths).isJournalOfOther(fileKey) else {
+            return try source(alone, notes + [DamagedSource.foreignSidecar])
+        }
+        if try HotJournal(paths)?.isDamaged(of: bytes, fileKey) == true { notes.append(DamagedSource.damagedJournal) }
+        return try source(whole, notes)
     }
 
     private func source(_ pages: EncryptedPages<some PageSource>, _ notes: [String]) throws -> DamagedSource {
@@ -97,18 +201,28 @@ struct EncryptedSource {
     }
 
     /// Returns the salts that the file may have: the key's own, or the first bytes of page 1, in the file or beside it.
-    private func salts(_ key: CipherKey, _ sealed: some PageSource) throws -> [SecretBytes] {
+    private func salts(_ key: CipherKey) throws -> [SecretBytes] {
         if let salt = key.salt { return [salt] }
         guard !hasPlaintextHeader else { throw saltMissing }
         var salts: [SecretBytes] = []
         if let start = try bytes.read(at: 0, count: CipherKey.saltLength) { salts.append(SecretBytes(start)) }
-        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: sealed.geometry.pageSize, alignment: 16)
-        defer { memory.deallocate() }
-        if let page = try sealed.lend(1, memory) {
-            let salt = SecretBytes(Array(page.prefix(CipherKey.saltLength)))
-            if !salts.contains(salt) { salts.append(salt) }
-        }
+        if let beside = try saltBeside(), !salts.contains(beside) { salts.append(beside) }
         return salts
+    }
+
+    /// Returns the first bytes of page 1 in the log or the hot journal.
+    private func saltBeside() throws -> SecretBytes? {
+        let log = try SidecarFile(paths.wal)
+        let versions: (PageVersions, SidecarFile)? =
+            if let journal = try HotJournal(paths), let pages = try journal.originalPages() {
+                (pages, journal.file)
+            } else if let log, let pages = try LogHeader(log)?.committedPages(in: log) {
+                (pages, log)
+            } else {
+                nil
+            }
+        guard let (pages, file) = versions, let offset = pages.offsets[1] else { return nil }
+        return try file.read(at: offset, count: CipherKey.saltLength).map { SecretBytes($0) }
     }
 
     private var saltMissing: StoreError {
@@ -118,19 +232,32 @@ struct EncryptedSource {
             advice: "pass the raw key followed by the salt, as x'…' with 96 hex digits", changed: .nothing)
     }
 
-    private func opensAny(_ pages: some PageSource, _ settings: CipherSettings) throws -> Bool {
+    private func opensAny(_ pages: some PageSource, _ seal: PageSeal) throws -> Bool {
         guard pages.pageCount > 0 else { return false }
-        return try (1...pages.pageCount).contains { try Self.opens($0, pages, settings) }
+        // Without HMACs, only page 1 shows whether the key is right.
+        let numbers = seal.hmac == nil ? 1...1 : 1...pages.pageCount
+        return try numbers.contains { try Self.opens($0, pages, seal) }
     }
 
-    /// Returns whether a page is authentic.
-    ///
-    /// In format 1, which authenticates nothing, the page must look like a database page.
-    private static func opens(_ number: UInt32, _ pages: some PageSource, _ settings: CipherSettings) throws -> Bool {
-        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: settings.pageSize, alignment: 16)
+    /// Returns whether a page is authentic or, without HMACs, has the shape of a database page.
+    private static func opens(_ number: UInt32, _ pages: some PageSource, _ seal: PageSeal) throws -> Bool {
+        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: seal.pageSize, alignment: 16)
         defer { memory.deallocate() }
         guard let page = try pages.lend(number, memory) else { return false }
-        guard settings.compatibility < 2 else { return true }
-        return number == 1 ? FileHeader.isPlaintext(Array(page.prefix(FileHeader.length))) : PageShape(page).isTree
+        guard seal.hmac == nil else { return true }
+        return number == 1 ? FixedHeaderFields.areValid(Array(page.prefix(FileHeader.length))) : PageShape(page).isTree
+    }
+}
+
+extension CipherSettings {
+    /// Whether the same key is derived from a passphrase with other settings.
+    fileprivate func derivesKeys(as other: CipherSettings) -> Bool {
+        kdfAlgorithm == other.kdfAlgorithm && kdfIterations == other.kdfIterations
+    }
+
+    /// Whether these are the settings of a file without HMACs.
+    fileprivate func describes(_ seal: PageSeal, _ derivation: CipherSettings?) -> Bool {
+        !isAuthenticated && seal.hmac == nil && pageSize == seal.pageSize
+            && derivation.map { derivesKeys(as: $0) } ?? true
     }
 }

@@ -54,28 +54,37 @@ extension PageGeometry {
     }
 
     /// Returns the page size with which the most pages of a file are well-formed b-tree pages, for a file whose header
-    /// does not contain it; `nil` if no page is well-formed with any size.
+    /// does not contain it; `nil` if the file does not have the structure of a plaintext database.
     ///
     /// With a size greater than the true one, only some pages begin where expected; with a smaller size, most pages
-    /// claim content beyond their end. The method examines at most 16 MiB, spread evenly over the file.
+    /// claim content beyond their end. A few readable pages among others are not the structure of a database: at least
+    /// half of the pages with content must be b-tree pages or begin, as overflow pages do, with the number of a page.
+    /// The method examines at most 4 MiB for each page size, spread evenly over the file.
     package static func guess(_ database: some ByteSource) throws -> PageGeometry? {
-        var best: (count: Int, geometry: PageGeometry)?
+        var best: (trees: Int, isDatabase: Bool, geometry: PageGeometry)?
         for shift in 9...16 {
             let size = 1 << shift
             guard let geometry = PageGeometry(pageSize: size, reserved: 0), database.size >= Int64(size) else {
                 continue
             }
             let pages = database.size / Int64(size)
-            let looked = min(pages, Int64(16 << 20) / Int64(size))
-            var count = 0
+            let looked = min(pages, Int64(4 << 20) / Int64(size))
+            var (trees, known, unknown) = (0, 0, 0)
             for step in 0..<looked {
                 let number = step * pages / looked
                 guard number > 0, let page = try database.read(at: number * Int64(size), count: size) else { continue }
-                let isTree = page.withUnsafeBytes { PageShape($0).isTree && PageContent.isWhole($0, geometry) }
-                if isTree { count += 1 }
+                page.withUnsafeBytes { page in
+                    switch PageShape(page) {
+                    case .empty: break
+                    case .tree where PageContent.isWhole(page, geometry): trees += 1
+                    case .tree: known += 1
+                    case .other where Int64(page.big32(0)) <= pages: known += 1
+                    case .other: unknown += 1
+                    }
+                }
             }
-            if count > best?.count ?? 0 { best = (count, geometry) }
+            if trees > best?.trees ?? 0 { best = (trees, trees + known >= unknown, geometry) }
         }
-        return best?.geometry
+        return best.flatMap { $0.isDatabase ? $0.geometry : nil }
     }
 }

@@ -13,15 +13,17 @@ internal import CCipherEngine
 /// SQLite takes its page size from the header in page 1, which may be readable in an encrypted file. SQLCipher
 /// continues with the page size of its format, and writes beyond the buffer of a smaller page (4.6.1, `sqlite3Codec`).
 /// Therefore, page 1 is checked in SQLite's own buffer as it is read, from the file or its log; no earlier check would
-/// see the same bytes. In format 1, which authenticates nothing, the header is checked as it is decrypted, because an
-/// attacker who cannot read it can still change it. Source: SQLite, "Database File Format", sections 1.3.2 and 1.3.4.
+/// see the same bytes. In format 1, which authenticates nothing, the whole header is checked as it is decrypted: an
+/// attacker who cannot read it can still change it, and under a raw key, a file with other settings decrypts to a header
+/// of which 16 bytes are noise. Source: SQLite, "Database File Format", sections 1.3.2 and 1.3.4.
 struct CipherPages {
     /// The page size in bytes.
     let size: Int
     /// The number of bytes at the end of each page that SQLCipher needs and SQLite must leave free.
     let reserved: Int
-    /// A closure that decrypts the 16 bytes from offset 16 of page 1, for a format that does not authenticate them; the
-    /// result is empty if the decryption fails.
+    /// A closure that decrypts the header on page 1, for a format that does not authenticate it.
+    ///
+    /// The first 16 bytes of the result are not used. The result is empty if the decryption fails.
     let decryptHeader: ((UnsafeRawBufferPointer) -> [UInt8])?
 
     /// Returns whether these bytes of a file contain no header, or the header of a file with pages of these properties.
@@ -35,7 +37,8 @@ struct CipherPages {
         if memcmp(start, "SQLite format 3", 16) == 0 { return admitHeader(bytes[16..<24]) }
         guard let decryptHeader, bytes.count == size, isFirstPage() else { return true }
         let header = decryptHeader(bytes)
-        return header.count == 16 && header.withUnsafeBytes { admitHeader($0[...]) }
+        return FixedHeaderFields.areValid(header) && header[FixedHeaderFields.zeros].allSatisfy { $0 == 0 }
+            && header.withUnsafeBytes { admitHeader($0[16..<24]) }
     }
 
     /// Checks the bytes of a header from offset 16 on.

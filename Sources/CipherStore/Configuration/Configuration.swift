@@ -96,7 +96,8 @@ public struct Configuration: Sendable {
         /// The cipher formats of files written by older versions of the app; none by default.
         ///
         /// If a file does not open in ``format``, these are tried in order. For a passphrase, each attempt requires one
-        /// key derivation.
+        /// key derivation. Files in format 1 have no HMACs: anyone who can write such a file can change its rows, so the
+        /// report of the opening contains a warning.
         public var formerFormats: [CipherSettings]
         /// What to do with a file in one of ``formerFormats``.
         public var whenFormerFormat: WhenFormerFormat
@@ -149,7 +150,7 @@ public struct Configuration: Sendable {
         }
 
         /// Every format that a file may have, starting with the target format.
-        var formats: [CipherSettings] { [format] + formerFormats.filter { $0 != format } }
+        package var formats: [CipherSettings] { [format] + formerFormats.filter { $0 != format } }
     }
 
     /// What to do with a plaintext file that records a version at which the app encrypts.

@@ -17,6 +17,7 @@ extension StoreOpening {
         _ step: StorePlan.Step, _ file: FileUnlocking.Unlocked, _ facts: Decision.Facts, _ inspector: Inspector,
         warnings: [String]
     ) throws -> Opened {
+        let warnings = warnings + [file.fileKey.settings.authenticationWarning].compactMap { $0 }
         switch step {
         case .decrypt:
             let decryption = Decryption(

@@ -17,11 +17,12 @@ enum CipherOptions {
     static let oldCompatibility = Option(
         "old-cipher-compatibility", value: "N", kind: .words(["4", "3", "2", "1"]),
         "The current SQLCipher format of the file, in the same form as for --cipher-compatibility. By default, "
-            + "formats 4, 3, 2 and 1 are tried.")
+            + "formats 4, 3 and 2 are tried. Format 1 must be named, because its pages are not authenticated.")
     static let detect = Option(
         "detect",
-        "Try SQLCipher formats 4, 3, 2 and 1 in turn. With a passphrase, each attempt takes time, because it "
-            + "derives a key.")
+        "Try SQLCipher formats 4, 3 and 2 in turn. With a passphrase, each attempt takes time, because it "
+            + "derives a key. Format 1 is not tried, because its pages are not authenticated: to open such a file, use "
+            + "--cipher-compatibility 1.")
 
     static let plaintextHeader = Option(
         "plaintext-header", value: "BYTES", kind: .words(["0", "32"]),
@@ -35,12 +36,18 @@ enum CipherOptions {
         guard !invocation.has(compatibility) else {
             throw CommandFailure.usage("--\(detect.name) and --\(compatibility.name) cannot be used together")
         }
-        return CipherSettings.defaults()
+        return CipherSettings.authenticated()
     }
 
     /// Returns the formats to try on the file that the command changes.
-    static func oldFormats(_ invocation: Invocation) throws -> [CipherSettings] {
-        guard invocation.has(oldCompatibility) else { return CipherSettings.defaults() }
+    ///
+    /// - Parameter configured: The formats of the app's configuration, which are tried first.
+    static func oldFormats(
+        _ invocation: Invocation, besides configured: [CipherSettings] = []
+    ) throws -> [CipherSettings] {
+        guard invocation.has(oldCompatibility) else {
+            return configured + CipherSettings.authenticated().filter { !configured.contains($0) }
+        }
         return [try settings(invocation, oldCompatibility)]
     }
 

@@ -1,5 +1,4 @@
 internal import CipherDatabaseConversion
-internal import CipherSQLite
 
 /// The printed report on an encryption upgrade, a decryption or a key change.
 enum ConversionFacts {
@@ -40,9 +39,7 @@ enum ConversionFacts {
         sheet.add(
             report.outcome == .backedUp ? "backup" : report.outcome.rawValue,
             report.outcome == .shadow ? "\(report.path) can be encrypted; it was not changed" : report.path)
-        let authenticated =
-            report.outcome == .decrypted
-            ? "" : "; \(Engine.current.hasCipherIntegrityCheck ? "every page" : "every page in use") is authenticated"
+        let authenticated = report.authentication.map { "; \($0.text)" } ?? ""
         sheet.add(
             "proof",
             "compared \(counted(report.tables, "table")) and \(counted(report.rows, "row")): every value, rowid and "
@@ -66,5 +63,17 @@ enum ConversionFacts {
 
     private static func counted(_ number: some BinaryInteger, _ noun: String) -> String {
         "\(TerminalText.grouped(number)) \(noun)\(number == 1 ? "" : "s")"
+    }
+}
+
+extension PageAuthentication {
+    /// Which pages are authenticated, as a clause.
+    var text: String {
+        switch self {
+        case .everyPage: "every page is authenticated"
+        case .everyPageInUse: "every page in use is authenticated"
+        case .everyPageExceptHeader: "every page is authenticated, except for the readable part of the header"
+        case .none: "not authenticated, because cipher format 1 has no authentication"
+        }
     }
 }

@@ -36,7 +36,8 @@ enum QueryCommand {
         let reader = try DatabaseReader(path: path)
         do {
             try KeyOptions.key.reading(invocation) { provider in
-                try reader.read(provider: provider, formats: formats) { connection, _ in
+                try reader.read(provider: provider, formats: formats) { connection, settings in
+                    if let warning = settings?.authenticationWarning { Output.complain("warning: \(warning)") }
                     try run(sql, connection) { names in
                         if invocation.has(.json) { return JSONRows(names: names) }
                         return invocation.has(csv) ? CSVRows(names: names) : TableRows(names: names)

@@ -9,7 +9,8 @@ extension Command {
         operands: [.database],
         options: [RecoverCommand.output, RecoverCommand.inPlace, RecoverCommand.template, RecoverCommand.configuration]
             + KeyOptions.key.all + KeyOptions.newKey.all
-            + [CipherOptions.newCompatibility, CipherOptions.oldCompatibility] + UpgradeOptions.all,
+            + [CipherOptions.newCompatibility, CipherOptions.plaintextHeader, CipherOptions.oldCompatibility]
+            + UpgradeOptions.all,
         notes: [
             "The damaged database may be plaintext or encrypted. It is read page by page, together with its -wal or "
                 + "-journal, and is never written to. Each complete row is restored to its table with its rowid, even "
@@ -28,6 +29,10 @@ extension Command {
             "The exit status is 0 if the new database was created, even if rows are lost. With --json, \"complete\" is "
                 + "false if rows may be missing. In a plaintext file, a damaged value can look like a correct one, and "
                 + "recover cannot detect this.",
+            "The cipher format of the damaged database is found from its authenticated pages. A database without "
+                + "HMACs, as in format 1, is recovered only if --old-cipher-compatibility names its format. The new "
+                + "database has the same format, or the format of --config, --cipher-compatibility or "
+                + "--plaintext-header.",
             "The key is used to open the damaged database (if it is encrypted) and to encrypt the new one. With "
                 + "--output, one of the --new-key options can specify a different key for the new database.",
         ],
@@ -54,8 +59,8 @@ enum RecoverCommand {
 
     static let configuration = Option(
         "config", value: "FILE", kind: .file,
-        "The app's configuration. Its schema for a first install is used if the schema of the damaged database is "
-            + "lost.")
+        "The app's configuration. The new database has its cipher format, and its schema for a first install is used "
+            + "if the schema of the damaged database is lost.")
 
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         guard invocation.has(output) != invocation.has(inPlace) else {
@@ -73,11 +78,13 @@ enum RecoverCommand {
                 advice: "recover the database without a new key, then run cipherstore rekey"
             )
         }
-        let formats = try CipherOptions.oldFormats(invocation)
-        let settings = try CipherOptions.settings(invocation, CipherOptions.newCompatibility, oldest: 3)
+        let isFormatNamed =
+            invocation.has(CipherOptions.newCompatibility) || invocation.has(CipherOptions.plaintextHeader)
+        let formats = try CipherOptions.oldFormats(invocation, besides: schema?.encryption.formats ?? [])
+        let settings = try CipherOptions.newSettings(invocation)
         let report = try UpgradeOptions.run(invocation) { options in
             var options = options
-            options.format = settings
+            options.format = isFormatNamed ? settings : schema?.encryption.format ?? settings
             if let schema { options.extensions = schema.extensions }
             let makeSchema = schema.map { schema in
                 { (connection: Connection) in try schema.makeSchema(in: connection) }
@@ -87,12 +94,14 @@ enum RecoverCommand {
                 var recovery = InPlaceRecovery(
                     of: paths, provider: provider, formats: formats, template: invocation[template], options: options)
                 recovery.makeSchema = makeSchema
+                recovery.keepsFormat = !isFormatNamed && schema == nil
                 return try recovery.runLocked()
             }
             var recovery = try DatabaseRecovery(
                 of: paths, provider: provider, formats: formats, to: output,
                 targetProvider: newProvider, template: invocation[template], options: options)
             recovery.makeSchema = makeSchema
+            recovery.keepsFormat = !isFormatNamed && schema == nil
             return try recovery.run()
         }
         guard !invocation.has(.json) else {

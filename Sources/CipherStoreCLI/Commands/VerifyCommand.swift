@@ -50,13 +50,9 @@ enum VerifyCommand {
         }
         var sheet = FactSheet()
         sheet.add("sound", found.path)
-        switch (found.state, found.everyPageAuthenticated) {
-        case (.encrypted, _) where found.cipherCompatibility == 1:
-            sheet.add("pages", "not authenticated, because cipher format 1 has no authentication")
-        case (.encrypted, true): sheet.add("pages", "every page is authenticated")
-        case (.encrypted, false): sheet.add("pages", "every page in use is authenticated")
-        default: sheet.add("pages", "not authenticated, because the database is \(found.state.rawValue)")
-        }
+        sheet.add(
+            "pages",
+            found.authentication.map(\.text) ?? "not authenticated, because the database is \(found.state.rawValue)")
         sheet.add(
             "structure",
             found.warnings.isEmpty ? "tables and indexes are intact" : "no damage was found; see the warnings")

@@ -12,7 +12,7 @@ struct FileDiagnosisTests {
     private static let raw = "x'\(PlantedFile.digits)'"
     private static let other = "x'\(String(repeating: "0f", count: 32))'"
 
-    static let formats = CipherSettings.defaults()
+    static let formats = CipherSettings.everyFormat
 
     // MARK: Damage
 

@@ -8,7 +8,7 @@ import Testing
 /// Formats that were not specified: page sizes, rounds, algorithms, and settings that only SQLCipher's pragmas can
 /// make.
 struct FormatDiagnosisTests {
-    static let pageSizes: [CipherSettings] = CipherSettings.defaults().filter { $0.compatibility > 1 }.flatMap {
+    static let pageSizes: [CipherSettings] = CipherSettings.everyFormat.filter { $0.compatibility > 1 }.flatMap {
         format in
         [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536].map {
             CipherSettings(compatibility: format.compatibility, pageSize: $0)
@@ -36,7 +36,7 @@ struct FormatDiagnosisTests {
         try expect(diagnosis, settings, isDerived: !isRaw)
     }
 
-    static let roundCounts: [(compatibility: Int, rounds: Int)] = CipherSettings.defaults().flatMap { format in
+    static let roundCounts: [(compatibility: Int, rounds: Int)] = CipherSettings.everyFormat.flatMap { format in
         [1, 1_777, format.compatibility == 4 ? 64_000 : 256_000].map { (format.compatibility, $0) }
     }
 
@@ -47,7 +47,7 @@ struct FormatDiagnosisTests {
         try expect(diagnosis, settings, isDerived: true)
     }
 
-    @Test("Several causes at once are diagnosed", arguments: CipherSettings.defaults().filter { $0.compatibility > 1 })
+    @Test("Several causes at once are diagnosed", arguments: CipherSettings.everyFormat.filter { $0.compatibility > 1 })
     func several(format: CipherSettings) throws {
         let settings = CipherSettings(compatibility: format.compatibility, pageSize: 8192, kdfIterations: 1_234)
         let diagnosis = try PlantedFile(PlantedFile.passphrase + "\n", settings).diagnose(PlantedFile.passphrase)
@@ -65,7 +65,7 @@ struct FormatDiagnosisTests {
         if settings.compatibility > 1 { #expect(format.hmacAlgorithm == settings.hmacAlgorithm) }
         #expect(format.kdfAlgorithm == settings.kdfAlgorithm)
         let isAsGiven =
-            format.compatibility == CipherSettings().compatibility && format.hasDefaults
+            format == CipherSettings()
         #expect(diagnosis.kinds.subtracting(besides).isEmpty == isAsGiven, "\(diagnosis.causes)")
         var allowed: Set<Diagnosis.Kind> = [.cipherFormat, .pageSize, .rounds, .algorithm]
         if settings.compatibility == 1 { allowed.insert(.noHMAC) }
@@ -98,36 +98,11 @@ struct FormatDiagnosisTests {
         let key = "x'\(PlantedFile.digits)'"
         let file = try PlantedFile(key)
         // SQLCipher sets the mask for the whole process, so the test computes the HMACs itself.
-        try file.change { Self.authenticateAgain(&$0, mask: mask, bigEndian: bigEndian) }
+        try file.authenticateAgain(CipherSettings(), mask: mask, bigEndian: bigEndian)
         let diagnosis = try file.diagnose(key)
         #expect(diagnosis.kinds == [.hmacDetail], "\(diagnosis.causes)")
         #expect(diagnosis.causes.first?.advice.contains(pragma) == true)
         #expect(diagnosis.format == nil)
-    }
-
-    private static func authenticateAgain(_ file: inout Data, mask: UInt8, bigEndian: Bool) {
-        let digits = Array(PlantedFile.digits)
-        let key = stride(from: 0, to: 64, by: 2).map { UInt8(String(digits[$0...($0 + 1)]), radix: 16) ?? 0 }
-        var hmacKey = [UInt8](repeating: 0, count: 32)
-        let salt = file.prefix(16).map { $0 ^ mask }
-        _ = hmacKey.withUnsafeMutableBytes { output in
-            key.withUnsafeBytes { key in
-                salt.withUnsafeBytes {
-                    Cryptography.pbkdf2(.sha512, password: key, salt: $0, rounds: 2, into: output)
-                }
-            }
-        }
-        for number in 1...(file.count / 4096) {
-            let start = (number - 1) * 4096
-            let page = Array(file[(start + (number == 1 ? 16 : 0))..<(start + 4032)])
-            let count = UInt32(number)
-            let place = withUnsafeBytes(of: bigEndian ? count.bigEndian : count.littleEndian) { Array($0) }
-            var mac = [UInt8](repeating: 0, count: 64)
-            guard let hmac = hmacKey.withUnsafeBytes({ HMAC(.sha512, key: $0) }), hmac.begin(),
-                hmac.update(page, count: page.count), hmac.update(place, count: 4), hmac.finish(into: &mac)
-            else { return }
-            file.replaceSubrange((start + 4032)..<(start + 4096), with: mac)
-        }
     }
 
     // MARK: Readable headers

@@ -1,6 +1,7 @@
 internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherKeyProviders
+internal import CipherPrimitives
 internal import CipherSQLite
 import CipherTestSupport
 import Foundation
@@ -60,6 +61,46 @@ struct PlantedFile {
         var data = try Data(contentsOf: url)
         body(&data)
         try data.write(to: url)
+    }
+
+    /// Computes the HMACs of the file's pages again, with a mask or an order of bytes that no format uses.
+    ///
+    /// The key is ``digits``.
+    func authenticateAgain(_ settings: CipherSettings, mask: UInt8, bigEndian: Bool) throws {
+        let digits = Array(Self.digits)
+        let key = stride(from: 0, to: 64, by: 2).map { UInt8(String(digits[$0...($0 + 1)]), radix: 16) ?? 0 }
+        func function(_ digest: CipherSettings.Digest) -> HashFunction {
+            switch digest {
+            case .sha1: .sha1
+            case .sha256: .sha256
+            case .sha512: .sha512
+            }
+        }
+        let (hash, size) = (function(settings.hmacAlgorithm), settings.pageSize)
+        let end = size - settings.reservedBytes + 16
+        try change { file in
+            var hmacKey = [UInt8](repeating: 0, count: 32)
+            let salt = file.prefix(16).map { $0 ^ mask }
+            _ = hmacKey.withUnsafeMutableBytes { output in
+                key.withUnsafeBytes { key in
+                    salt.withUnsafeBytes {
+                        Cryptography.pbkdf2(
+                            function(settings.kdfAlgorithm), password: key, salt: $0, rounds: 2, into: output)
+                    }
+                }
+            }
+            for number in 1...(file.count / size) {
+                let start = (number - 1) * size
+                let page = Array(file[(start + (number == 1 ? 16 : 0))..<(start + end)])
+                let count = UInt32(number)
+                let place = withUnsafeBytes(of: bigEndian ? count.bigEndian : count.littleEndian) { Array($0) }
+                var mac = [UInt8](repeating: 0, count: hash.digestSize)
+                guard let hmac = hmacKey.withUnsafeBytes({ HMAC(hash, key: $0) }), hmac.begin(),
+                    hmac.update(page, count: page.count), hmac.update(place, count: 4), hmac.finish(into: &mac)
+                else { return }
+                file.replaceSubrange((start + end)..<(start + end + mac.count), with: mac)
+            }
+        }
     }
 
     /// Diagnoses, and checks that nothing was changed and no key is shown.

@@ -341,7 +341,7 @@ import Testing
         let damaged = try Damaged(key: TestKeys.raw(), settings: settings)
         let before = try damaged.digest()
         let wrong = TestKeys.provider { try TestKeys.raw(8) }
-        let formats = CipherSettings.defaults()
+        let formats = CipherSettings.everyFormat
         let direct = try #require(try storeError { try damaged.recovery(wrong, formats: formats).runLocked() })
         #expect(direct.code == .keyDoesNotFit, "\(direct)")
         #expect(try damaged.digest() == before)

@@ -19,7 +19,7 @@ import Testing
     {
         let before = try FolderDigest(folder.url)
         let report = try DatabaseRecovery(
-            of: DatabasePaths(path), provider: TestKeys.provider(key), formats: CipherSettings.defaults(), to: output,
+            of: DatabasePaths(path), provider: TestKeys.provider(key), formats: CipherSettings.everyFormat, to: output,
             targetProvider: nil, template: nil, options: ConversionOptions()
         ).run()
         let new = try Data(contentsOf: URL(filePath: output))

@@ -13,7 +13,7 @@ struct FormerFormatTests {
     private typealias Fixture = OpeningFixture
 
     private static let key: @Sendable () throws -> CipherKey = { try TestKeys.passphrase() }
-    private static let formats = CipherSettings.defaults()
+    private static let formats = CipherSettings.everyFormat
 
     /// The settings of an app, as far as the engine knows them.
     private static let odd =

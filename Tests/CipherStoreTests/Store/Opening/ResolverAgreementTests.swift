@@ -52,7 +52,7 @@ struct ResolverAgreementTests {
     private func configuration(isEnabled: Bool = true, version: SchemaVersion = 25) -> Configuration {
         var configuration = Configuration.declaring(["chat": ["uid": "TEXT", "body": "TEXT"]], version: version)
         configuration.encryption.isEnabled = isEnabled
-        configuration.encryption.formerFormats = CipherSettings.defaults()
+        configuration.encryption.formerFormats = CipherSettings.everyFormat
         return configuration
     }
 
