@@ -92,7 +92,7 @@ extension Connection {
     private func readSchema() throws {
         do {
             try forEachRow("SELECT 1 FROM sqlite_master LIMIT 1") { _ in }
-        } catch let error as DatabaseError where keyState == .given && error.isUnexplained {
+        } catch let error as DatabaseError where keyState == .given && error.isNotAuthentic {
             throw DatabaseError(extendedCode: SQLITE_NOTADB, message: error.message, sql: error.sql, path: path)
         }
         if keyState == .given { keyState = .used }

@@ -32,6 +32,7 @@ extension Connection {
     package func setKey(_ key: CipherKey, settings: CipherSettings, schema: String = "main") throws {
         try key.checkFits(settings, path: path)
         if schema == "main" { keyState = .given }
+        usesCipher = true
         layers[schema]?.cipherPages = CipherPages(key, settings)
         try key.keyBytes.withUnsafeBytes { bytes in
             try check(cs_key(handle, schema, bytes.baseAddress, Int32(bytes.count)))

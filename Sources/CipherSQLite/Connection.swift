@@ -49,6 +49,8 @@ public final class Connection {
     var tokenizers: [FTS3Module] = []
     /// The state of the key.
     var keyState = KeyState.none
+    /// Whether the main database or an attached one is encrypted.
+    var usesCipher = false
     /// Whether statements run only inside a transaction.
     ///
     /// SQLite ends a transaction itself if the disk is full or a write is interrupted. Code that overlooks the error
@@ -208,9 +210,10 @@ public final class Connection {
             return DatabaseError(extendedCode: code, message: refusal, path: path)
         }
         let extended = sqlite3_extended_errcode(handle)
-        return DatabaseError(
+        let error = DatabaseError(
             extendedCode: extended & 0xff == code & 0xff ? extended : code,
             message: String(cString: sqlite3_errmsg(handle)), sql: sql, path: path)
+        return usesCipher ? error.inEncryptedDatabase : error
     }
 
     func check(_ result: Int32, sql: String? = nil) throws {

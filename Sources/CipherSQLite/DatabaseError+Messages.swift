@@ -2,11 +2,17 @@ internal import CCipherEngine
 package import CipherErrors
 
 extension DatabaseError {
-    /// Whether SQLite provides no explanation of the failure.
+    static let notAuthentic = "a page is not authentic"
+
+    /// Whether SQLCipher rejected a page.
+    package var isNotAuthentic: Bool { code == Self.corrupt && message == Self.notAuthentic }
+
+    /// Returns the error that a failure on an encrypted database means.
     ///
-    /// This is how SQLCipher reports a first page that is not authentic if its header is readable.
-    package var isUnexplained: Bool {
-        code == Self.generic && message == String(cString: sqlite3_errstr(SQLITE_ERROR))
+    /// SQLCipher rejects a page, and every page after it, with SQLite's code for errors in SQL and no explanation.
+    var inEncryptedDatabase: DatabaseError {
+        guard code == Self.generic, message == String(cString: sqlite3_errstr(SQLITE_ERROR)) else { return self }
+        return DatabaseError(extendedCode: Self.corrupt, message: Self.notAuthentic, sql: sql, path: path)
     }
 
     /// Whether SQL in the schema cannot be parsed, for example because a newer SQLite wrote it.

@@ -44,9 +44,9 @@ struct EngineMessageTests {
         let connection = try fixture.open(TestKeys.rawWithSalt(1), settings)
         try connection.executeScript(text: Self.table)
         let sql = try databaseError { try connection.execute("SELECT nosuch FROM t") }
-        #expect(!sql.isUnexplained)
+        #expect(!sql.isNotAuthentic)
         connection.close()
         let error = try databaseError { try fixture.open(TestKeys.rawWithSalt(2), settings) }
-        #expect(error.isUnexplained || error.isNotADatabase, "\(error)")
+        #expect(error.isNotAuthentic || error.isNotADatabase, "\(error)")
     }
 }
