@@ -8,18 +8,21 @@ internal import CipherSystemFiles
 ///
 /// A key is retained as long as an object refers to it, and is erased when the last reference is released. Of the
 /// passphrase, only an HMAC with a random secret of this process is stored, which suffices to recognize the same
-/// passphrase.
+/// passphrase. It is erased together with the key: someone who reads it can try a passphrase with one HMAC, instead of
+/// the rounds that the key costs.
 // Unchecked, but thread-safe: `known` is read and written only while `lock` is held; the other properties never
 // change.
 package final class DerivedKeys: @unchecked Sendable {
     package static let inUse = DerivedKeys()
 
     private struct Known {
+        let number: Int
         let origin: SecretBytes
         weak var keyBytes: SecretBytes?
     }
 
     private var known: [Known] = []
+    private var derivations = 0
     private let lock = Lock()
     private let secret = try? SecretBytes.random(count: 32)
 
@@ -31,15 +34,43 @@ package final class DerivedKeys: @unchecked Sendable {
         guard key.form == .passphrase, let secret else { return try key.rawKey(salt: salt, settings: settings) }
         let origin = try Self.origin(of: key, salt, settings, secret)
         if let keyBytes = find(origin) { return CipherKey(form: .rawWithSalt, keyBytes: keyBytes) }
-        let derived = try key.rawKey(salt: salt, settings: settings)
-        lock.withLock { known.append(Known(origin: origin, keyBytes: derived.keyBytes)) }
-        return derived
+        let keyBytes = remember(try key.rawKey(salt: salt, settings: settings).keyBytes, origin)
+        return CipherKey(form: .rawWithSalt, keyBytes: keyBytes)
     }
 
+    /// Returns whether anything is stored that tells whether a passphrase is the right one.
+    package func holdTrace(of key: CipherKey, salt: SecretBytes, settings: CipherSettings) throws -> Bool {
+        guard let secret else { return false }
+        let origin = try Self.origin(of: key, salt, settings, secret)
+        return lock.withLock { known.contains { $0.origin == origin } }
+    }
+
+    /// Returns a copy of a derived key whose release removes the trace of its passphrase.
+    private func remember(_ derived: SecretBytes, _ origin: SecretBytes) -> SecretBytes {
+        let number = lock.withLock {
+            derivations += 1
+            return derivations
+        }
+        let keyBytes = SecretBytes(count: derived.count, onRelease: { [weak self] in self?.forget(number) }) { buffer in
+            derived.withUnsafeBytes { buffer.copyMemory(from: $0) }
+        }
+        lock.withLock { known.append(Known(number: number, origin: origin, keyBytes: keyBytes)) }
+        return keyBytes
+    }
+
+    private func forget(_ number: Int) {
+        lock.withLock { known.removeAll { $0.number == number } }
+    }
+
+    /// Returns a key that is in use.
+    ///
+    /// The reference to it leaves the lock: the last one to be released acquires the lock in turn.
     private func find(_ origin: SecretBytes) -> SecretBytes? {
         lock.withLock {
-            known.removeAll { $0.keyBytes == nil }
-            return known.first { $0.origin == origin }?.keyBytes
+            for entry in known where entry.origin == origin {
+                if let keyBytes = entry.keyBytes { return keyBytes }
+            }
+            return nil
         }
     }
 
@@ -47,12 +78,13 @@ package final class DerivedKeys: @unchecked Sendable {
     private static func origin(
         of key: CipherKey, _ salt: SecretBytes, _ settings: CipherSettings, _ secret: SecretBytes
     ) throws -> SecretBytes {
-        let message = SecretBytes(count: secret.count + salt.count + 1) { buffer in
-            for (part, start) in [(secret, 0), (salt, secret.count)] {
+        let derivation = SecretBytes("\(settings.kdfAlgorithm.rawValue) \(settings.kdfIterations)".utf8)
+        let message = SecretBytes(count: secret.count + salt.count + derivation.count) { buffer in
+            var start = 0
+            for part in [secret, salt, derivation] {
                 part.withUnsafeBytes { UnsafeMutableRawBufferPointer(rebasing: buffer[start...]).copyMemory(from: $0) }
+                start += part.count
             }
-            // The format determines the digest and the number of rounds.
-            buffer[buffer.count - 1] = UInt8(truncatingIfNeeded: settings.compatibility)
         }
         return try SecretBytes(count: 64) { output in
             let isDone = key.keyBytes.withUnsafeBytes { passphrase in

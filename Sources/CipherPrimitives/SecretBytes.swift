@@ -7,6 +7,7 @@ internal import CipherErrors
 public final class SecretBytes: Sendable {
     // `@unchecked`, but thread-safe: the memory is never written after `init`, and is released only in `deinit`.
     private nonisolated(unsafe) let storage: UnsafeMutableRawBufferPointer
+    private let onRelease: (@Sendable () -> Void)?
 
     /// The number of bytes.
     public var count: Int { storage.count }
@@ -14,7 +15,17 @@ public final class SecretBytes: Sendable {
     /// Creates a secret of `count` bytes, which `fill` fills in place.
     ///
     /// - Throws: Any error thrown by `fill`; the memory is erased first.
-    public init(count: Int, fill: (UnsafeMutableRawBufferPointer) throws -> Void) rethrows {
+    public convenience init(count: Int, fill: (UnsafeMutableRawBufferPointer) throws -> Void) rethrows {
+        try self.init(count: count, onRelease: nil, fill: fill)
+    }
+
+    /// Creates a secret in the same way.
+    ///
+    /// - Parameter onRelease: Called after the bytes were erased, when no weak reference leads to them any more.
+    package init(
+        count: Int, onRelease: (@Sendable () -> Void)?, fill: (UnsafeMutableRawBufferPointer) throws -> Void
+    ) rethrows {
+        self.onRelease = onRelease
         storage = .allocate(byteCount: count, alignment: 16)
         storage.initializeMemory(as: UInt8.self, repeating: 0)
         try fill(storage)
@@ -39,6 +50,7 @@ public final class SecretBytes: Sendable {
     deinit {
         Cryptography.erase(storage)
         storage.deallocate()
+        onRelease?()
     }
 
     /// Calls `body` with the bytes, which are valid only until it returns.
