@@ -18,16 +18,21 @@ public struct DatabaseError: Error, Sendable, Equatable {
     public let sql: String?
     /// The path of the database file; `nil` if there is none.
     public let path: String?
+    /// The system's error number, if the failure is one to open, read or write a file; otherwise 0.
+    package let systemCode: Int32
 
     /// The primary result code: the low eight bits of the extended one.
     public var code: Int32 { extendedCode & 0xff }
 
     /// Creates an error from SQLite's result code and message.
-    package init(extendedCode: Int32, message: String, sql: String? = nil, path: String? = nil) {
+    package init(
+        extendedCode: Int32, message: String, sql: String? = nil, path: String? = nil, systemCode: Int32 = 0
+    ) {
         self.extendedCode = extendedCode
         self.message = message
         self.sql = sql
         self.path = path
+        self.systemCode = systemCode
     }
 
     /// Whether a duplicate primary key, rowid or unique value was rejected.

@@ -13,6 +13,14 @@ extension StoreError {
             underlying: underlying)
     }
 
+    /// Creates the error for a file that could not be opened because too many others are open.
+    package static func tooManyOpenFiles(_ path: String, underlying: DatabaseError? = nil) -> StoreError {
+        StoreError(
+            .inputOutput, path: path, "the file could not be opened, because too many files are open",
+            advice: "raise the limit on open files (ulimit -n, or LimitNOFILE= in a systemd unit) or close other "
+                + "files, and try again", underlying: underlying)
+    }
+
     /// Creates the error for a failure of the disk, or of a layer between the disk and the process.
     package static func disk(
         _ path: String, _ detail: String, _ code: Code = .inputOutput, changed: Change? = nil,

@@ -132,8 +132,9 @@ public final class Connection {
         guard result == SQLITE_OK, let opened else {
             let message = opened.map { String(cString: sqlite3_errmsg($0)) } ?? "out of memory"
             let code = opened.map { sqlite3_extended_errcode($0) } ?? result
+            let systemCode = opened.map { sqlite3_system_errno($0) } ?? 0
             sqlite3_close_v2(opened)
-            throw DatabaseError(extendedCode: code, message: message, path: path)
+            throw DatabaseError(extendedCode: code, message: message, path: path, systemCode: systemCode)
         }
         self.path = path
         self.ignoresLog = ignoresLog
@@ -212,7 +213,8 @@ public final class Connection {
         let extended = sqlite3_extended_errcode(handle)
         let error = DatabaseError(
             extendedCode: extended & 0xff == code & 0xff ? extended : code,
-            message: String(cString: sqlite3_errmsg(handle)), sql: sql, path: path)
+            message: String(cString: sqlite3_errmsg(handle)), sql: sql, path: path,
+            systemCode: [SQLITE_CANTOPEN, SQLITE_IOERR].contains(code & 0xff) ? sqlite3_system_errno(handle) : 0)
         return usesCipher ? error.inEncryptedDatabase : error
     }
 

@@ -2,6 +2,14 @@ internal import CCipherEngine
 internal import CipherErrors
 internal import CipherSystemFiles
 
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
 /// The bytes of a database file, accessed through SQLite's own file layer.
 ///
 /// If this process opened, read and closed the file by other means, it would drop the POSIX locks that SQLite holds on
@@ -38,9 +46,11 @@ package final class DatabaseFile {
         var granted: Int32 = 0
         let result = open(vfs, name, file, flags, &granted)
         guard result == SQLITE_OK else {
+            let systemCode = errno
             memory.deallocate()
             name.deallocate()
-            throw DatabaseError(extendedCode: result, message: "the file could not be opened", path: path)
+            throw DatabaseError(
+                extendedCode: result, message: "the file could not be opened", path: path, systemCode: systemCode)
         }
         self.file = file
         self.path = path

@@ -1,6 +1,14 @@
 package import CipherErrors
 internal import CipherSystemFiles
 
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
 extension StoreError {
     /// Reads one of CipherStore's own tables, into which another program may have written.
     ///
@@ -76,6 +84,7 @@ private enum FailureCause {
     case full
     case moved
     case gone
+    case tooManyOpenFiles
     case cannotOpen
     case permission
     case interrupted
@@ -104,6 +113,8 @@ private enum FailureCause {
                 .moved
             } else if error.isPermission {
                 .permission
+            } else if [EMFILE, ENFILE].contains(error.systemCode) {
+                .tooManyOpenFiles
             } else if error.isCannotOpen {
                 (try? FileSystem.exists(path)) == false
                     ? .gone
@@ -155,6 +166,7 @@ private enum FailureCause {
             failure(
                 .missingFile, "the file no longer exists: another program removed it",
                 StoreError.Retry.afterSearching.rawValue)
+        case .tooManyOpenFiles: .tooManyOpenFiles(path, underlying: error)
         case .permission:
             .permission(
                 path, "the file or its folder is not writable, but SQLite must write a log or journal next to the file",
@@ -190,6 +202,7 @@ private enum FailureCause {
         case .interrupted: failure(.cancelled, "try again")
         case .permission, .gone, .cannotOpen:
             .permission(path, detail, .writeWithFolder, changed: .nothing, underlying: error)
+        case .tooManyOpenFiles: .tooManyOpenFiles(path, underlying: error)
         case .inputOutput: .disk(path, detail, changed: .nothing, underlying: error)
         case .damaged, .newerSchema: failure(.corrupt, StoreError.damageAdvice)
         // A migration also compares rows of two tables, and the step count depends on SQLite's choice of indexes.

@@ -291,6 +291,8 @@ package enum FileSystem {
             return StoreError(
                 .nameTaken, path: path, "the file name is too long for the file system",
                 advice: "choose a shorter name", changed: .nothing)
+        case EMFILE, ENFILE:
+            return .tooManyOpenFiles(path)
         case ENOSPC, EDQUOT, EFBIG:
             return .noSpace(path, "the \(kind) could not \(action): \(text)")
         default:
