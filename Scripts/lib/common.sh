@@ -17,6 +17,17 @@ build() {
     }
 }
 
+# Ends the script if a program has a RUNPATH. It would load libraries from there first, such as libIPSec_MB.so.1 from its
+# own folder, and whoever can write there could run code in it.
+no_runpath() {
+    local dynamic
+    dynamic=$(readelf -d "$1") || die "readelf cannot read $1"
+    if grep -E 'RPATH|RUNPATH' <<<"$dynamic" >&2; then
+        die "$1 does not load libraries by the system's rules alone: build it with --static-swift-stdlib and" \
+            "--disable-local-rpath"
+    fi
+}
+
 # Build options for programs that are started tens of thousands of times. A release build resembles an app's. A program
 # with Swift's libraries linked statically, at a fixed address, starts in half the time.
 static=(-c release --static-swift-stdlib -Xlinker -no-pie --scratch-path .build/static)

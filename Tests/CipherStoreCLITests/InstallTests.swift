@@ -10,8 +10,10 @@ import Testing
     @Test("The tool, its manual page and its completions are installed below DESTDIR and PREFIX")
     func installsBelowDestinationAndPrefix() throws {
         let folder = try TemporaryFolder()
+        // The tests link Swift's libraries dynamically, so their own program has a RUNPATH.
+        let program = try folder.write("#!/bin/sh\nexec '\(Programs.tool)' \"$@\"\n", to: "program", mode: 0o755)
         let run = try ToolRun.run(
-            Self.script, ["--binary", Programs.tool],
+            Self.script, ["--binary", program],
             environment: ["DESTDIR": folder.path("staged"), "PREFIX": "/opt/tools"])
         #expect(run.status == 0, "\(run.errors)")
         let installed = try FileManager.default.subpathsOfDirectory(atPath: folder.path("")).filter {
@@ -21,6 +23,7 @@ import Testing
         }
         #expect(
             Set(installed) == [
+                "program",
                 "staged/opt/tools/bin/cipherstore", "staged/opt/tools/share/bash-completion/completions/cipherstore",
                 "staged/opt/tools/share/man/man1/cipherstore.1",
                 "staged/opt/tools/share/zsh/site-functions/_cipherstore",
@@ -28,6 +31,19 @@ import Testing
         let version = try ToolRun.run(folder.path("staged/opt/tools/bin/cipherstore"), ["--version"])
         #expect(version.output == HelpText.version)
     }
+
+    #if os(Linux)
+        @Test("A program that loads libraries from a folder of its own choice is not installed")
+        func refusesRunPath() throws {
+            let folder = try TemporaryFolder()
+            let run = try ToolRun.run(
+                Self.script, ["--binary", Programs.tool],
+                environment: ["DESTDIR": folder.path("staged"), "PREFIX": "/opt/tools"])
+            #expect(run.status == 1)
+            #expect(run.errors.contains("$ORIGIN") && run.errors.contains("--disable-local-rpath"), "\(run.errors)")
+            #expect(try folder.names.isEmpty)
+        }
+    #endif
 
     @Test("A prefix that is not an absolute path is refused")
     func refusesPrefixThatIsNoPlace() throws {
