@@ -116,15 +116,6 @@ public struct CipherKey: Sendable, Equatable {
     /// The key as it is stored in a key file, without a newline.
     public var text: SecretBytes { keyBytes }
 
-    /// Whether the key is a passphrase that looks like a raw key without its `x'` and `'`.
-    package var isBareDigits: Bool {
-        guard form == .passphrase else { return false }
-        let lengths = [2 * Self.rawKeyLength, 2 * (Self.rawKeyLength + Self.saltLength)]
-        return keyBytes.withUnsafeBytes { bytes in
-            lengths.contains(bytes.count) && bytes.allSatisfy { hexValue($0) != nil }
-        }
-    }
-
     /// The salt that is part of a raw key.
     package var salt: SecretBytes? {
         guard form == .rawWithSalt else { return nil }
@@ -238,7 +229,7 @@ private func hexDigit(_ value: UInt8) -> UInt8 {
     value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
 }
 
-private func hexValue(_ digit: UInt8) -> UInt8? {
+func hexValue(_ digit: UInt8) -> UInt8? {
     switch digit {
     case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
     case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10

@@ -52,15 +52,31 @@ struct FirstHourTests {
     }
 
     @Test(
-        "Hex digits of a raw key's length without x'' are a passphrase, with a warning",
-        arguments: [64, 96])
-    func bareDigits(_ count: Int) throws {
+        "A key that was probably meant to be raw is used as a passphrase, with a warning in the report",
+        arguments: ["%", "%%", "0x%", "x\"%\"", "x\u{2018}%\u{2019}"])
+    func mistakenKey(_ form: String) throws {
         try fixture.make()
-        let key = try fixture.keys.write(String(repeating: "ab", count: count / 2) + "\n", to: "digits")
-        let run = try fixture.run("encrypt", fixture.database, "--key-file", key)
-        #expect(run.status == 0, "\(run.errors)")
-        #expect(run.errors.contains("warning: \(key): the key consists of hex digits without x'…'"), "\(run.errors)")
-        #expect(!run.errors.contains("abab"))
+        let digits = String(repeating: "ab", count: 32)
+        let text = form.replacing("%%", with: digits + digits.prefix(32)).replacing("%", with: digits)
+        let key = try fixture.keys.write(text, to: "digits")
+        for command in ["encrypt", "encrypt", "rekey"] {
+            let more = command == "rekey" ? ["--cipher-compatibility", "3"] : []
+            let run = try fixture.run([command, fixture.database, "--key-file", key, "--json"] + more)
+            #expect(run.status == 0, "\(run.errors)")
+            let warnings = try #require(try run.object()["warnings"] as? [String])
+            #expect(warnings.count == 1 && run.errors.contains(warnings[0]), "\(run.errors)")
+            #expect(!(run.errors + run.output).contains("abab"))
+        }
+    }
+
+    @Test("A run on many files prints a warning about their shared key once")
+    func sharedMistakenKey() throws {
+        for name in ["a.db", "b.db"] { try fixture.make(name) }
+        let key = try fixture.keys.write("0x" + String(repeating: "ab", count: 32), to: "digits")
+        let run = try fixture.run("encrypt", ".", "--recursive", "--json", "--key-file", key)
+        #expect(run.status == 0)
+        #expect(run.errors.components(separatedBy: "warning:").count == 2, "\(run.errors)")
+        #expect(run.output.components(separatedBy: "0x instead of x'").count == 3, "\(run.output)")
     }
 
     @Test("A raw key and a passphrase cause no warning", arguments: ["x'\(ToolFixture.rawKey)'", "abc123"])

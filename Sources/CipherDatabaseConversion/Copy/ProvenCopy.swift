@@ -68,6 +68,7 @@ struct ProvenCopy {
             observer)
         if options.onDamage == .refuse { try proven.refuseDamage(of: target, losses: losses) }
         report.add(proven, losses, rebuilt)
+        report.warnings += copyKey?.warnings ?? []
         // No step may fail after the swap, so the size is read now.
         report.bytesAfter = try copy.size()
         return Made(key: copyKey, losses: losses)

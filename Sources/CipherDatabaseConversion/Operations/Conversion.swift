@@ -121,7 +121,7 @@ struct Conversion {
             report.tables = finished.tables
             report.rows = finished.rows ?? report.rows
             report.rebuiltIndexes = finished.rebuiltIndexes
-            report.warnings += finished.warnings
+            report.warnings += finished.warnings + finished.key.warnings
             report.bytesAfter = try copy.size()
             return (copy, ProvenCopy.Made(key: finished.key, losses: finished.losses))
         }

@@ -61,8 +61,11 @@ package struct EncryptionUpgrade {
             case .empty: return EncryptionReport(.shadow, path: paths.database)
             case .plaintext: return try ShadowProof(upgrade: self, inspector: inspector).run(rehearse)
             case .opaque(let hasPlaintextHeader):
-                _ = try confirmKey(inspector, hasPlaintextHeader: hasPlaintextHeader, rollsBackJournal: false)
-                return try EncryptionReport(unchanged: .alreadyEncrypted, paths)
+                let fileKey = try confirmKey(
+                    inspector, hasPlaintextHeader: hasPlaintextHeader, rollsBackJournal: false)
+                var report = try EncryptionReport(unchanged: .alreadyEncrypted, paths)
+                report.warnings += fileKey.warnings
+                return report
             }
         }
     }
@@ -93,7 +96,7 @@ package struct EncryptionUpgrade {
         let fileKey = try confirmKey(inspector, hasPlaintextHeader: hasPlaintextHeader, rollsBackJournal: true)
         let told = try Attempts(paths: paths, options: options).settle(fileKey)
         var report = try EncryptionReport(unchanged: .alreadyEncrypted, paths)
-        report.warnings += told
+        report.warnings += told + fileKey.warnings
         return report
     }
 

@@ -18,15 +18,15 @@ package struct FreshDatabase {
     /// Builds the database and renames it into place, unless another file has taken its name by then.
     ///
     /// - Parameter fill: Brings the empty database to the current version.
-    /// - Returns: The file's key, or `nil` for a plaintext file; the value that `fill` returned; and warnings about an
-    ///   empty file that was replaced.
+    /// - Returns: The file's key, or `nil` for a plaintext file; the value that `fill` returned; and warnings about
+    ///   the key and an empty file that was replaced.
     package func publish<Report>(
         _ fill: (Connection) throws -> Report
     ) throws -> (FileKey?, Report, warnings: [String]) {
         try checkFolder()
         let key = try isEncrypted ? upgrade.newFileKey() : nil
         let ((fileKey, report), warnings) = try place { try build($0, key, fill) }
-        return (fileKey, report, warnings)
+        return (fileKey, report, warnings + (fileKey?.warnings ?? []))
     }
 
     private func checkFolder() throws {

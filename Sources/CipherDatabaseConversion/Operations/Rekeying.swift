@@ -56,7 +56,7 @@ package struct Rekeying {
             } else {
                 let told = try Attempts(paths: paths, options: options).settle(file.fileKey)
                 report = try EncryptionReport(unchanged: .alreadyRekeyed, paths)
-                report.warnings += told
+                report.warnings += told + file.fileKey.warnings
             }
             if hasNewKey, let kept = try? paths.encryptedDamagedOriginal() {
                 report.warnings.append(

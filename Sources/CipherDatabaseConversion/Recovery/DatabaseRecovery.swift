@@ -231,7 +231,7 @@ package struct DatabaseRecovery {
         let complaints = try prove(recovered, reading, file, keys, opened.newFormat, observer)
         var report = RecoverySummary(recovered, findings, forms, hasTemplate: template != nil)
             .report(path: target.database, source: source.database)
-        report.notes = damaged.notes + report.notes + complaints
+        report.notes = damaged.notes + report.notes + complaints + key.warnings
         if damaged.hasDamagedSidecar { report.complete = false }
         report.bytesAfter = try file.size()
         return report

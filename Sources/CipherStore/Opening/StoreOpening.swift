@@ -371,7 +371,8 @@ package struct StoreOpening {
         return Opened(
             path: paths.database, fileKey: unlocked,
             report: OpenReport(
-                outcome: .opened, encryption: nil, migration: report, warnings: warnings + report.warnings))
+                outcome: .opened, encryption: nil, migration: report,
+                warnings: warnings + unlocked.warnings + report.warnings))
     }
 
     /// Opens a resolved file for writing.

@@ -48,10 +48,10 @@ struct KeyOptions: Sendable {
     static func forms(_ command: Command) -> String? {
         guard command.options.contains(where: { $0.name == key.file.name }) else { return nil }
         return
-            "A key is a passphrase or a raw key. A raw key is written as x'...' with 64 hex digits, or with 96 hex "
-            + "digits if a salt follows the key. One newline at the end of the key is ignored. In the path of a key "
-            + "file, {name} is replaced by the database's name without its extension, and {folder} by the name of the "
-            + "database's folder."
+            "A key is a passphrase or a raw key, in one line of text. A raw key is written as x'...' with 64 hex "
+            + "digits, or with 96 hex digits if a salt follows the key. One newline at the end of the key is ignored. "
+            + "In the path of a key file, {name} is replaced by the database's name without its extension, and "
+            + "{folder} by the name of the database's folder."
     }
 
     var all: [Option] { [file, environment, credential, secretService] }
@@ -104,32 +104,25 @@ struct KeyOptions: Sendable {
         return .shared
     }
 
-    /// Asks the user to confirm a typed key that a database is about to get, and warns about a key that was probably
-    /// meant to be raw.
+    /// Asks the user to confirm a typed key that a database is about to get.
     func confirm(_ invocation: Invocation) throws {
         if let typed = try provider(invocation) as? TypedKeyProvider { try typed.confirm() }
-        guard let source = try provider(invocation) as? any KeyTextSource, !(source is KeyFileTemplate),
-            let text = try? source.keyText(database: ""),
-            (try? CipherKey(text: text))?.isBareDigits == true
-        else { return }
-        let origin = (invocation[file] ?? invocation[environment]).map { "\($0): " } ?? ""
-        Output.complain(
-            "warning: \(origin)\(named) consists of hex digits without x'…', so it is used as a passphrase; for a raw "
-                + "key, write x'…' around the digits")
     }
 
     /// Requests the key that all files of a fleet share, so that a missing key ends the run before it begins.
     ///
+    /// - Returns: Warnings that the report of every file repeats.
     /// - Throws: ``CommandFailure`` with the code `usage` if the path of key files has an unknown placeholder.
-    func checkShared(_ invocation: Invocation, in folder: String) throws {
+    func checkShared(_ invocation: Invocation, in folder: String) throws -> [String] {
         if let path = invocation[file], let unknown = KeyFileTemplate.unknownPlaceholder(in: path) {
             throw CommandFailure.usage(
                 "--\(file.name) contains the unknown placeholder \(unknown)",
                 advice: "use {name} for the database's name without its extension, or {folder} for the name of its "
                     + "folder")
         }
-        guard let provider = try provider(invocation), !(provider is KeyFileTemplate) else { return }
-        _ = try provider.key(for: .existing, database: folder)
+        guard let provider = try provider(invocation), !(provider is KeyFileTemplate) else { return [] }
+        let settings = (try? CipherOptions.newSettings(invocation)) ?? CipherSettings()
+        return try provider.key(for: .existing, database: folder).mistakes(settings).map(\.description)
     }
 
     /// Returns the provider of a command that requires a key.

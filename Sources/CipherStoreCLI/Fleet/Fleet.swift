@@ -27,6 +27,8 @@ struct Fleet {
     private let bar: FleetBar?
     private let report: FleetReport?
     private let pace: FleetPace?
+    /// Warnings that every file repeats, which are printed once.
+    private let warnings: Set<String>
     private let cancellation = UpgradeCancellation()
 
     /// Begins to search for the databases.
@@ -44,7 +46,8 @@ struct Fleet {
             FleetPace(bytesPerSecond: $0, cancellation: cancellation)
         }
         jobs = try FleetLimits.apply(invocation)
-        for key in [KeyOptions.key, .newKey] { try key.checkShared(invocation, in: folder) }
+        let shared = try [KeyOptions.key, .newKey].map { try $0.checkShared(invocation, in: folder) }
+        warnings = try Set(KeyOptions.newKey.provider(invocation) == nil ? shared[0] : shared[1])
         self.shard = shard
 
         let header = try ReportHeader(invocation, goal: verb, folder: FleetFiles.root(of: folder), shard)
@@ -97,6 +100,7 @@ struct Fleet {
     /// Processes the files, and reports each as soon as it is finished.
     func run(_ work: @escaping Work) throws -> ExitStatus {
         let began = ContinuousClock.now
+        for warning in warnings.sorted() { Output.complain("warning: \(warning)") }
         try SignalWatch.cancel(cancellation)
         let workers = try FleetWorkers(files, jobs: jobs, cancellation: cancellation) {
             [cancellation, options, bar, pace] file in
@@ -170,7 +174,9 @@ struct Fleet {
         account.summary.add(result.kind, warnings: result.warnings.count, isPlaintext: result.isPlaintext)
         if result.failure != nil || !result.warnings.isEmpty { account.bar?.erase() }
         if let failure = result.failure { Output.complain(failure.line) }
-        for warning in result.warnings { Output.complain("warning: \(result.path): \(warning)") }
+        for warning in result.warnings where !warnings.contains(warning) {
+            Output.complain("warning: \(result.path): \(warning)")
+        }
         do {
             try report?.add(result)
             guard invocation.has(.json), account.outputFailure == nil else { return }
