@@ -345,6 +345,7 @@ let package = Package(
         .testTarget(
             name: "CipherStoreCLITests",
             dependencies: [
+                "CCipherSubjectShims",
                 "CipherDatabaseConversion",
                 "CipherErrors",
                 "CipherLockHolder",

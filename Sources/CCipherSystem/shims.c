@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/select.h>
 #include <sys/stat.h>
+#include <termios.h>
 #include <unistd.h>
 
 #ifdef __GLIBC__
@@ -255,6 +257,86 @@ int cs_limit_open_files(int most) {
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return -1;
     if (limit.rlim_cur > (rlim_t)most) limit.rlim_cur = (rlim_t)most;
     return setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// The signals that would end or stop the process while the terminal does not echo. SIGTTIN and SIGTTOU are not among
+// them: they stop a process in the background before it changes the terminal.
+static const int prompt_signals[] = {SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
+enum { PROMPT_SIGNALS = sizeof prompt_signals / sizeof *prompt_signals };
+static volatile sig_atomic_t prompt_signal;
+
+static void note_prompt_signal(int number) {
+    // A stop must not hide a signal that ends the process.
+    if (prompt_signal == 0 || prompt_signal == SIGTSTP) prompt_signal = number;
+}
+
+// Signals are delivered only during the wait, so that none can arrive between the check and the read.
+static ssize_t read_line(int terminal, const sigset_t *mask, char *line, size_t size) {
+    size_t count = 0;
+    for (;;) {
+        fd_set readable;
+        FD_ZERO(&readable);
+        FD_SET(terminal, &readable);
+        int ready = pselect(terminal + 1, &readable, NULL, NULL, NULL, mask);
+        if (prompt_signal != 0 || (ready < 0 && errno != EINTR)) return -1;
+        char byte = 0;
+        ssize_t found = ready < 0 ? -1 : read(terminal, &byte, 1);
+        if (found < 0 && errno == EINTR) continue;
+        if (found < 0) return -1;
+        if (found == 0 || byte == '\n' || byte == '\r') return (ssize_t)count;
+        if (count < size) line[count] = byte;
+        count++;
+    }
+}
+
+static void print_to_terminal(const char *text) {
+    ssize_t written = write(STDERR_FILENO, text, strlen(text));
+    (void)written;
+}
+
+// Reads one line while the signals are blocked.
+static ssize_t read_line_without_echo(
+    int terminal, const char *prompt, const sigset_t *mask, char *line, size_t size) {
+    struct termios before, hidden;
+    if (tcgetattr(terminal, &before) != 0) return -1;
+    hidden = before;
+    hidden.c_lflag &= ~(tcflag_t)(ECHO | ECHONL);
+    if (tcsetattr(terminal, TCSAFLUSH, &hidden) != 0) return -1;
+    print_to_terminal(prompt);
+    ssize_t count = read_line(terminal, mask, line, size);
+    int reason = errno;
+    while (tcsetattr(terminal, TCSAFLUSH, &before) != 0 && errno == EINTR) {}
+    print_to_terminal("\n");
+    errno = reason;
+    return count;
+}
+
+// Source: OpenBSD, readpassphrase.c. Unlike there, the signals are blocked except during the wait for input.
+ssize_t cs_read_hidden_line(int terminal, const char *prompt, char *line, size_t size) {
+    sigset_t blocked, mask;
+    sigemptyset(&blocked);
+    for (int i = 0; i < PROMPT_SIGNALS; i++) sigaddset(&blocked, prompt_signals[i]);
+    ssize_t count;
+    int number;
+    do {
+        struct sigaction before[PROMPT_SIGNALS], noting = {.sa_handler = note_prompt_signal};
+        noting.sa_mask = blocked;
+        pthread_sigmask(SIG_BLOCK, &blocked, &mask);
+        prompt_signal = 0;
+        for (int i = 0; i < PROMPT_SIGNALS; i++) {
+            sigaction(prompt_signals[i], NULL, &before[i]);
+            // A signal that the caller ignores, as nohup(1) does, stays ignored.
+            if (before[i].sa_handler != SIG_IGN) sigaction(prompt_signals[i], &noting, NULL);
+        }
+        count = read_line_without_echo(terminal, prompt, &mask, line, size);
+        int reason = errno;
+        number = prompt_signal;
+        for (int i = 0; i < PROMPT_SIGNALS; i++) sigaction(prompt_signals[i], &before[i], NULL);
+        pthread_sigmask(SIG_SETMASK, &mask, NULL);
+        if (number != 0) kill(getpid(), number);
+        errno = number != 0 ? EINTR : reason;
+    } while (count < 0 && number == SIGTSTP);
+    return count;
 }
 
 void cs_arguments_begin(void) {

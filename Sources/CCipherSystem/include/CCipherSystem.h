@@ -72,6 +72,23 @@ int cs_is_mount_point(const char *path);
 // Limits the number of files that the process may have open at a time; -1 with errno set if the system refuses.
 int cs_limit_open_files(int most);
 
+// The maximum length of a line that a terminal passes on without cutting it. Source: termios(3), "Canonical and
+// noncanonical mode"; on Apple platforms, MAX_CANON.
+#if defined(__APPLE__)
+#define CS_LONGEST_TERMINAL_LINE 1023
+#else
+#define CS_LONGEST_TERMINAL_LINE 4094
+#endif
+
+// Prints a prompt to standard error and reads a line from a terminal without echo, as readpassphrase(3) does: the
+// terminal itself edits the line. The terminal's settings are restored before this returns, and before a signal ends or
+// stops the process; when a stopped process continues, the prompt is repeated. Must not be called while another thread
+// may receive the signals.
+//
+// Returns the length of the line without its newline, of which at most `size` bytes are stored: a longer line is
+// counted, not cut. Returns -1 with errno set if the line cannot be read.
+ssize_t cs_read_hidden_line(int terminal, const char *prompt, char *line, size_t size);
+
 // What getopt_long(3) found. `index` is an index into the caller's options, or -1 if it was not reported.
 enum cs_argument_kind {
     CS_ARGUMENT_OPTION,

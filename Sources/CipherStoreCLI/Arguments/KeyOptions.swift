@@ -95,6 +95,11 @@ struct KeyOptions: Sendable {
         FileKeyProvider(path: path, advice: adviceForMissingFile(path))
     }
 
+    /// Reads the key that an option asks to read from standard input, if there is one.
+    static func readTyped(_ invocation: Invocation) throws {
+        if [key, newKey, backupKey].contains(where: { invocation[$0.file] == "-" }) { _ = try typed(invocation) }
+    }
+
     /// Reads the key from standard input.
     private static func typed(_ invocation: Invocation) throws -> TypedKeyProvider {
         guard [key, newKey, backupKey].count(where: { invocation[$0.file] == "-" }) == 1 else {

@@ -1,3 +1,4 @@
+internal import CCipherSystem
 internal import CipherErrors
 package import CipherKeyProviders
 package import CipherSQLite
@@ -67,44 +68,34 @@ package final class TypedKeyProvider: KeyTextSource, @unchecked Sendable {
         return SecretBytes(bytes)
     }
 
-    /// Asks for a line on the terminal; Ctrl-C ends the process, as usual.
-    private func typed(_ prompt: String) throws -> SecretBytes {
-        guard let line = try line(after: prompt) else {
-            raise(SIGINT)
-            throw StoreError(.cancelled, "no key was entered", advice: "nothing was changed")
-        }
-        return line
-    }
-
-    /// Reads a line from the terminal without echo, and then restores the terminal's settings.
+    /// Asks for a line on the terminal, which edits the line and does not echo it; Ctrl-C ends the process, as usual.
     ///
-    /// - Returns: `nil` at Ctrl-C.
-    private func line(after prompt: String) throws -> SecretBytes? {
-        var before = termios()
-        guard tcgetattr(0, &before) == 0 else { return try piped() }
-        var quiet = before
-        // Ctrl-C also arrives as a byte, so that the terminal is never left without echo.
-        quiet.c_lflag &= ~tcflag_t(ECHO | ICANON | ISIG)
-        tcsetattr(0, TCSAFLUSH, &quiet)
-        FileDescriptorStream.writeAll(Array(prompt.utf8), to: 2)
-        defer {
-            tcsetattr(0, TCSAFLUSH, &before)
-            FileDescriptorStream.writeAll(Array("\n".utf8), to: 2)
+    /// - Throws: ``StoreError`` with the code `keyMalformed` for a line that the terminal may have cut, or that contains
+    ///   a control character; `keyUnavailable` if the line cannot be read.
+    private func typed(_ prompt: String) throws -> SecretBytes {
+        var (count, reason): (Int, Int32) = (0, 0)
+        let line = SecretBytes(count: Int(CS_LONGEST_TERMINAL_LINE)) { buffer in
+            count = cs_read_hidden_line(0, prompt, buffer.baseAddress, buffer.count)
+            reason = errno
         }
-        var line = [UInt8]()
-        defer { Self.erase(&line) }
-        while let byte = Self.nextByte() {
-            switch byte {
-            case UInt8(ascii: "\n"), UInt8(ascii: "\r"), 4: return SecretBytes(line)
-            case 3: return nil
-            case 8, 127:
-                // A character may be several bytes.
-                while let last = line.popLast(), last & 0xc0 == 0x80 {}
-            case 21: line.removeAll(keepingCapacity: true)
-            default: if line.count < KeyText.maximumSize { line.append(byte) }
-            }
+        guard count >= 0 else {
+            throw StoreError(
+                .keyUnavailable, "the key could not be read from the terminal: \(String(cString: strerror(reason)))",
+                advice: "run the command again, or put the key in a file", changed: .nothing)
         }
-        return SecretBytes(line)
+        guard count <= line.count else {
+            throw StoreError(
+                .keyMalformed, "the typed key is longer than \(line.count) bytes, the limit of a line on the terminal",
+                advice: "put the key in a file", changed: .nothing)
+        }
+        let typed = line.withUnsafeBytes { SecretBytes($0[..<count]) }
+        guard typed.withUnsafeBytes({ $0.allSatisfy { $0 >= 0x20 && $0 != 0x7f } }) else {
+            throw StoreError(
+                .keyMalformed, "the typed key contains a control character, such as an arrow key types",
+                advice: "run the command again and type the key without it; if the control character is part of the "
+                    + "key, put the key in a file", changed: .nothing)
+        }
+        return typed
     }
 
     private static func nextByte() -> UInt8? {

@@ -15,6 +15,8 @@ enum UpgradeOptions {
         let bar = ProgressBar.make(
             try invocation.choice(.progress, default: .auto), isRehearsal: isRehearsal)
         if let bar { options.progress = { bar.update($0) } }
+        // While the key is typed, a signal ends the process as usual.
+        try KeyOptions.readTyped(invocation)
         let cancellation = UpgradeCancellation()
         options.cancellation = cancellation
         try SignalWatch.cancel(cancellation)
