@@ -16,6 +16,12 @@ public enum KeyError: Error, Sendable, Equatable {
     case rawLength(key: Int, salt: Int?)
     /// The text of the key begins with a byte order mark, which would be an invisible part of a passphrase.
     case byteOrderMark
+    /// The text of the key is an SQLite database.
+    case database
+    /// The text of the key contains zero bytes, or is too long for a passphrase that is not UTF-8 text.
+    case binary
+    /// The text of the key has more than one line.
+    case severalLines
     /// The system's random number generator failed.
     case noRandomness
     /// The cryptographic library, libcrypto or CommonCrypto, failed to derive a key.
@@ -38,6 +44,11 @@ extension KeyError: CustomStringConvertible, LocalizedError {
                 + "bytes and, optionally, a salt of 16 bytes"
         case .byteOrderMark:
             "the key begins with a byte order mark; save the key as UTF-8 without a byte order mark"
+        case .database: "the key is an SQLite database; use the file that contains the key of the database"
+        case .binary:
+            "the key contains binary data; use a passphrase, or a raw key written as x'…' with 64 hex digits"
+        case .severalLines:
+            "the key has several lines; use a passphrase of one line, or a raw key written as x'…' with 64 hex digits"
         case .noRandomness: "the system returned no random bytes; try again"
         case .derivationFailed:
             "the key could not be derived from the passphrase, because the cryptographic library does not allow PBKDF2"

@@ -61,6 +61,17 @@ extension StoreError {
             self.init(
                 .keyMalformed, path: path, "the key from \(origin) begins with a byte order mark",
                 advice: "save the key as UTF-8 without a byte order mark")
+        case .database:
+            self.init(
+                .keyMalformed, path: path, "the key from \(origin) is an SQLite database",
+                advice: "use the file that contains the key of the database", changed: .nothing)
+        case .binary, .severalLines:
+            self.init(
+                .keyMalformed, path: path,
+                "the key from \(origin) \(error == .binary ? "contains binary data" : "has several lines")",
+                advice: "use a passphrase of one line, or a raw key written as x'…' with 64 hex digits; if a database "
+                    + "already has this key, open it in Swift with CipherKey.passphrase, and change its key",
+                changed: .nothing)
         case .noRandomness:
             self.init(
                 .keyUnavailable, path: path, "the system returned no random bytes for a new key", advice: "try again")

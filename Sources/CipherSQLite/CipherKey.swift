@@ -89,13 +89,19 @@ public struct CipherKey: Sendable, Equatable {
     ///
     /// One trailing newline (LF or CR LF) is not part of the key.
     ///
+    /// Text that may be something other than a key is refused: a file that changes or disappears later, such as a
+    /// database, would take every database with it that was encrypted with its bytes. If a database already has such a
+    /// key, ``passphrase(_:)-swift.type.method`` accepts its bytes.
+    ///
     /// - Throws: ``KeyError/empty``; ``KeyError/malformed`` for text that begins with `x'`, with or without white space
     ///   before it, but has neither raw form, because it is never taken as a passphrase; ``KeyError/byteOrderMark`` for
-    ///   text that begins with the mark that some editors write.
+    ///   text that begins with the mark that some editors write; ``KeyError/database``, ``KeyError/binary`` or
+    ///   ``KeyError/severalLines``.
     public init(text: SecretBytes) throws {
         guard !text.hasByteOrderMark else { throw KeyError.byteOrderMark }
         let trimmed = text.withoutTrailingNewline()
         guard !trimmed.hasIndentedRawPrefix else { throw KeyError.malformed }
+        try trimmed.checkIsOneLine()
         guard trimmed.hasRawPrefix else {
             self = try .passphrase(trimmed)
             return
@@ -200,6 +206,24 @@ extension SecretBytes {
             bytes.starts(with: [0xef, 0xbb, 0xbf]) || bytes.starts(with: [0xff, 0xfe])
                 || bytes.starts(with: [0xfe, 0xff])
         }
+    }
+
+    /// Refuses the content of a database, and other content that is not one line of text.
+    ///
+    /// From the size of the smallest database on, the text must be UTF-8, which an encrypted database never is.
+    fileprivate func checkIsOneLine() throws(KeyError) {
+        let smallestDatabase = 512
+        let fault: KeyError? = withUnsafeBytes { bytes in
+            if bytes.starts(with: "SQLite format 3\0".utf8) { return .database }
+            if bytes.contains(0) { return .binary }
+            if bytes.count >= smallestDatabase,
+                transcode(bytes.makeIterator(), from: UTF8.self, to: UTF8.self, stoppingOnError: true, into: { _ in })
+            {
+                return .binary
+            }
+            return bytes.contains { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") } ? .severalLines : nil
+        }
+        if let fault { throw fault }
     }
 
     fileprivate func withoutTrailingNewline() -> SecretBytes {

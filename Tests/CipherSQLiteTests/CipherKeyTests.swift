@@ -99,9 +99,25 @@ struct CipherKeyTests {
             #expect(key.form == form)
             #expect(key.description == "CipherKey(\(form))")
         }
-        #expect(
-            try CipherKey(text: SecretBytes(Array("pass\n\n".utf8))) == CipherKey.passphrase("pass\n"),
-            "only one newline is not part of it")
+    }
+
+    @Test("Text that may be a database or another file is not a key, and a passphrase of the same bytes is")
+    func otherContent() throws {
+        let random = (0..<512).map { UInt8(truncatingIfNeeded: $0 % 251 + 1 | 0x80) }
+        let cases: [(bytes: [UInt8], error: KeyError)] = [
+            (Array("SQLite format 3\0".utf8) + [UInt8](repeating: 1, count: 84), .database),
+            ([UInt8](repeating: 0, count: 67), .binary), (Array("secret\0".utf8), .binary), (random, .binary),
+            (Array("pass\n\n".utf8), .severalLines), (Array("\npass".utf8), .severalLines),
+            (Array("one\ntwo\n".utf8), .severalLines), (Array("one\r\ntwo".utf8), .severalLines),
+            (Array("pass\r".utf8), .severalLines),
+        ]
+        for (bytes, error) in cases {
+            #expect(throws: error) { try CipherKey(text: SecretBytes(bytes)) }
+            #expect(try CipherKey.passphrase(SecretBytes(bytes)).form == .passphrase)
+        }
+        // Shorter than any database, so it may be text in another encoding.
+        #expect(try CipherKey(text: SecretBytes(random.dropLast())).form == .passphrase)
+        #expect(try CipherKey(text: SecretBytes(String(repeating: "é", count: 400).utf8)).form == .passphrase)
     }
 
     @Test(

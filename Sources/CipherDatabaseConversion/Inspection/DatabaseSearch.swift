@@ -1,7 +1,7 @@
 package import CipherErrors
 internal import CipherSQLite
 internal import CipherSQLiteFormat
-internal import CipherSystemFiles
+package import CipherSystemFiles
 
 #if canImport(Glibc)
     internal import Glibc
@@ -51,7 +51,7 @@ package struct DatabaseSearch: IteratorProtocol, Sequence, Sendable {
         package let modified: [Int]?
         /// The folder in which the file was found; `nil` if that folder was not found.
         let folder: FileIdentity?
-        fileprivate let file: FileIdentity?
+        package let identity: FileIdentity?
 
         init(_ path: String, _ kind: Kind, in folder: FileIdentity?, _ status: FileSystem.Status? = nil) {
             self.path = path
@@ -59,14 +59,14 @@ package struct DatabaseSearch: IteratorProtocol, Sequence, Sendable {
             self.folder = folder
             size = status?.size ?? 0
             modified = status?.modified
-            file = status?.identity
+            identity = status?.identity
         }
 
         /// Returns whether the same file still has this name.
         ///
         /// The next upgrade of the file removes what an earlier upgrade left in the folder.
         package func isStillThere() throws -> Bool {
-            try FileSystem.status(path, followLinks: false)?.identity == file
+            try FileSystem.status(path, followLinks: false)?.identity == identity
         }
     }
 

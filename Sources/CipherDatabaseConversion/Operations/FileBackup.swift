@@ -35,9 +35,11 @@ package struct FileBackup {
     ///
     /// - Throws: ``StoreError``. In that case nothing exists under the target's name.
     package func run() throws -> EncryptionReport {
+        try paths.checkInputs(of: provider)
+        if let backupProvider { try paths.checkInputs(of: backupProvider) }
         // A read-only connection stays open until the end. Otherwise another connection could be the last to close,
         // which would merge the log into the file.
-        try StoreError.typing(paths.database) {
+        return try StoreError.typing(paths.database) {
             let losesCommits = try LostCommits.exist(paths)
             var report = try DatabaseReader(options.inspector(paths)).readOpened(provider: provider, formats: formats) {
                 [paths, options] _, fileKey in

@@ -78,7 +78,7 @@ extension ExitStatus {
     init(_ error: KeyError) {
         self =
             switch error {
-            case .empty, .malformed, .rawLength, .byteOrderMark: .badData
+            case .empty, .malformed, .rawLength, .byteOrderMark, .database, .binary, .severalLines: .badData
             case .noRandomness, .derivationFailed: .internalFailure
             }
     }

@@ -1,5 +1,6 @@
 internal import CipherDatabaseConversion
 internal import CipherErrors
+internal import CipherKeyProviders
 internal import CipherSystemFiles
 
 #if canImport(FoundationEssentials)
@@ -59,9 +60,14 @@ struct Fleet {
                     + "line\(resumed.unreadable == 1 ? "" : "s"); files without a complete line are processed again")
         }
         if let list = invocation[FleetOptions.filesFrom] {
-            files = try .list(list, in: folder, shard, resumed)
+            files = try .list(list, in: folder, shard, resumed, cancellation)
+            // A list from another program can be read only once.
+            if files.isRepeatable {
+                try Self.checkKeyFiles(invocation, .list(list, in: folder, shard, resumed, cancellation))
+            }
             bar = FleetBar(progress) { nil }
         } else {
+            try Self.checkKeyFiles(invocation, .search(in: folder, names, shard, resumed))
             files = try .search(in: folder, names, shard, resumed)
             bar = try FleetBar(progress) {
                 let all = try FleetFiles.search(in: folder, names, shard, resumed)
@@ -72,6 +78,11 @@ struct Fleet {
         if let origin = shard.origin, origin != "--\(FleetOptions.shard.name)" {
             Output.complain("this run processes shard \(shard.index)/\(shard.count), as set by \(origin)")
         }
+    }
+
+    private static func checkKeyFiles(_ invocation: Invocation, _ files: FleetFiles) throws {
+        let providers = try [KeyOptions.key, .newKey].compactMap { try $0.provider(invocation) as? any InputFiles }
+        if !providers.isEmpty { try FleetKeys.check(providers, of: files) }
     }
 
     private static func total(of files: FleetFiles) -> FleetBar.Total {

@@ -38,9 +38,9 @@ final class FleetFiles: @unchecked Sendable {
     ///
     /// - Throws: ``StoreError`` if there is no such folder, or if the list cannot be read.
     static func list(
-        _ list: String, in folder: String, _ shard: Shard, _ resumed: ResumedFiles
+        _ list: String, in folder: String, _ shard: Shard, _ resumed: ResumedFiles, _ cancellation: UpgradeCancellation
     ) throws -> FleetFiles {
-        let names = try NameList(list, in: folder, shard)
+        let names = try NameList(list, in: folder, shard, cancellation)
         return FleetFiles(names.root, nil, names, resumed)
     }
 
@@ -103,6 +103,9 @@ final class FleetFiles: @unchecked Sendable {
 
     /// Whether the remaining files can be counted without waiting for a program that writes the list.
     var endsByItself: Bool { list == nil }
+
+    /// Whether the files can be found a second time.
+    var isRepeatable: Bool { list?.isRegularFile ?? true }
 }
 
 /// The names in a list that belong to a shard.
@@ -111,21 +114,25 @@ final class NameList {
     private var list: DatabaseList
     private let separator: UInt8
     private let shard: Shard
+    private let cancellation: UpgradeCancellation
+    /// The number of names without a character since the last other one.
+    private var emptyNames = 0
     /// A length in bytes that is greater than that of any path that the system accepts.
     private static let longestName = 1 << 16
 
     var root: String { list.root }
+    var isRegularFile: Bool { lines.isRegularFile }
 
-    init(_ path: String, in folder: String, _ shard: Shard) throws {
+    init(_ path: String, in folder: String, _ shard: Shard, _ cancellation: UpgradeCancellation) throws {
         list = try DatabaseList(in: folder)
         lines = try LineReader(path)
         self.shard = shard
+        self.cancellation = cancellation
         separator = try lines.begins(with: 0, within: Self.longestName) ? 0 : UInt8(ascii: "\n")
     }
 
     func next() throws -> DatabaseSearch.Found? {
-        while let bytes = try lines.next(separator: separator, longest: Self.longestName) {
-            guard !bytes.isEmpty else { continue }
+        while let bytes = try nextName() {
             let name = SystemPath.text(bytes)
             guard let path = list.path(of: name) else {
                 guard shard.owns(name) else { continue }
@@ -133,6 +140,23 @@ final class NameList {
             }
             guard shard.owns(String(decoding: path.utf8.dropFirst(prefixLength), as: UTF8.self)) else { continue }
             return list.found(at: path)
+        }
+        return nil
+    }
+
+    /// Returns the next name that is not empty; `nil` at the end, or if the run is canceled meanwhile.
+    private func nextName() throws -> ArraySlice<UInt8>? {
+        while let bytes = try lines.next(
+            separator: separator, longest: Self.longestName, unless: { [cancellation] in cancellation.isCancelled })
+        {
+            guard bytes.isEmpty else {
+                emptyNames = 0
+                return bytes
+            }
+            emptyNames += 1
+            guard emptyNames <= Self.longestName else {
+                throw lines.isOther("it contains \(Self.longestName) empty names in a row")
+            }
         }
         return nil
     }

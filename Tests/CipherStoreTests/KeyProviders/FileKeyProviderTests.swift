@@ -31,9 +31,10 @@ struct FileKeyProviderTests {
         #expect(key.text == SecretBytes(raw.utf8))
     }
 
-    @Test func `A second newline is part of a passphrase`() throws {
-        let path = try folder.write("secret\n\n", to: "key")
-        #expect(try FileKeyProvider(path: path).key(for: .existing, database: "app.db") == .passphrase("secret\n"))
+    @Test("A file that holds something other than one line of text is not a key file", arguments: KeyTexts.wrong)
+    func otherContent(text: String) throws {
+        #expect(code(.file(try folder.write(text, to: "key"))) == .keyMalformed)
+        #expect(code(.file(folder.path("key"), createIfMissing: true), .createOrExisting) == .keyMalformed)
     }
 
     @Test("A key file that only its owner can access is read", arguments: [0o400, 0o600, 0o700])

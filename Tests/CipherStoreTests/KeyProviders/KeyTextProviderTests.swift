@@ -5,6 +5,14 @@ import CipherTestSupport
 import Foundation
 import Testing
 
+/// Texts that no provider takes for a key.
+enum KeyTexts {
+    static let wrong = [
+        "SQLite format 3\0 and more", String(repeating: "\0", count: 67), "secret\0", "one\ntwo\n", "secret\n\n",
+        "-----BEGIN KEY-----\nabc\n-----END KEY-----\n", "secret\r",
+    ]
+}
+
 /// Keys from closures, the environment and systemd.
 struct KeyTextProviderTests {
     let folder: TemporaryFolder
@@ -64,6 +72,23 @@ struct KeyTextProviderTests {
         #expect(error?.code == code)
         #expect(error?.description.contains("c0ffee") == false)
         #expect(error?.description.contains("KEY") == true)
+    }
+
+    @Test(
+        "A variable or credential that holds something other than one line of text is refused",
+        arguments: KeyTexts.wrong)
+    func otherContent(text: String) throws {
+        try folder.write(text, to: "db-key")
+        let providers: [any KeyProvider] = [
+            EnvironmentKeyProvider(variable: "KEY", environment: environment(["KEY": text])),
+            SystemdCredentialKeyProvider(
+                name: "db-key", environment: environment(["CREDENTIALS_DIRECTORY": folder.path("")])),
+        ]
+        for provider in providers {
+            let error = #expect(throws: StoreError.self) { try provider.key(for: .existing, database: "app.db") }
+            #expect(error?.code == .keyMalformed)
+            #expect(error?.description.contains("secret") == false)
+        }
     }
 
     @Test func `The process's own environment is read`() throws {
