@@ -93,8 +93,9 @@ public final class Connection {
 
     /// Opens a file without touching it: SQLite reads it at the first statement.
     ///
-    /// Sorters and temporary tables stay in memory (SQLCipher's Debian build would write plaintext to a temporary
-    /// folder). The corresponding C function is `sqlite3_open_v2`.
+    /// Sorters and temporary tables stay in memory: SQLite's own layer would write plaintext to a temporary folder. A
+    /// profile may let them leave the memory through this library's layers, which encrypt them. The corresponding C
+    /// function is `sqlite3_open_v2`.
     ///
     /// - Parameters:
     ///   - busyTimeout: How long a statement waits for another connection's lock.

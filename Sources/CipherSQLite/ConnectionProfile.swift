@@ -36,6 +36,12 @@ package struct ConnectionProfile {
     package var extensions = SQLExtensions()
     /// The size of the page cache in KiB; `nil` for the engine's default.
     package var cacheSize: Int?
+    /// Whether sorters and temporary tables may leave the memory, for encrypted files without a name.
+    ///
+    /// With this setting, SQLite also keeps the journals of statements and savepoints in files, and SQLCipher cannot
+    /// always read page 1 of an encrypted database from such a journal. Connections with a journal therefore use
+    /// ``Connection/sortingInFiles(_:)`` instead.
+    package var sortsInFiles = false
 
     /// The profile for a file that is read and not changed; the file may come from an untrusted source.
     package static func inspecting(_ fileSize: Int64) -> Self {
@@ -65,7 +71,12 @@ package struct ConnectionProfile {
     /// representation of the schema, treat the file's tables as different from their copies, and copy row by row
     /// instead of record by record.
     package static func building(_ fileSize: Int64) -> Self {
-        Self(.readWrite, .fileIsForeign(size: fileSize), .refused, isDefensive: false)
+        var profile = Self(.readWrite, .fileIsForeign(size: fileSize), .refused, isDefensive: false)
+        // The copy has no journal.
+        profile.sortsInFiles = true
+        // A file's header may ask for a cache of any size, and a sorter may become as large as the cache.
+        profile.cacheSize = 2_000
+        return profile
     }
 
     /// The profile for comparing the copy with the original.
@@ -163,5 +174,6 @@ package struct ConnectionProfile {
         if let key { try connection.setKey(key.key, settings: key.format) }
         try connection.register(isOfForeignFile ? extensions.callableBySchema : extensions)
         if let cacheSize { try connection.execute(SQL(text: "PRAGMA cache_size = -\(cacheSize)")) }
+        if sortsInFiles { try connection.execute("PRAGMA temp_store = FILE") }
     }
 }

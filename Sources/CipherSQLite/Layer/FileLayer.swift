@@ -1,5 +1,6 @@
 internal import CCipherEngine
 internal import CipherErrors
+internal import CipherSystemFiles
 
 #if canImport(Glibc)
     internal import Glibc
@@ -20,6 +21,9 @@ internal import CipherErrors
 /// of databases that the connection has opened, and files that it has created, are removed: a hot journal may name any
 /// other file to be removed with it, and may be placed beside the database at any moment.
 ///
+/// Whatever SQLite sorts or holds in temporary tables, if the connection lets it leave the memory at all, is written to
+/// a file without a name, encrypted with a key of its own: see ``EncryptedScratch``.
+///
 /// Neither kind of layer reads a first page whose page size does not match that of the connection's key.
 /// Source: SQLite, "The SQLite OS Interface or VFS".
 package final class FileLayer {
@@ -38,6 +42,9 @@ package final class FileLayer {
     let path: String?
     /// A closure that opens a file of the kind that SQLite's flags specify; it returns `nil` if that is not possible.
     private let openFile: (Int32) throws -> (any LayeredFile)?
+    /// The flags with which SQLite opens the files that it needs besides a database and its journal or log.
+    private static let scratchFlags =
+        SQLITE_OPEN_TEMP_DB | SQLITE_OPEN_TRANSIENT_DB | SQLITE_OPEN_TEMP_JOURNAL | SQLITE_OPEN_SUBJOURNAL
     /// Whether there is a log beside the database.
     private let hasLog: Bool
     let readsAhead: Bool
@@ -64,6 +71,7 @@ package final class FileLayer {
     ) throws {
         try self.init { flags in
             if flags & SQLITE_OPEN_MAIN_DB != 0 { return try openDatabase() }
+            if flags & Self.scratchFlags != 0 { return try Self.scratch(makeJournal) }
             return makeJournal().map {
                 Scratch(DescriptorFile(descriptor: $0, path: "", closesDescriptor: true))
             }
@@ -75,8 +83,19 @@ package final class FileLayer {
     /// - Parameters:
     ///   - path: The path of the database, without symbolic links.
     ///   - readsAhead: Whether the database is read from beginning to end.
-    package convenience init(guarding path: String, readsAhead: Bool = false) throws {
-        try self.init(path: path, readsAhead: readsAhead) { _ in nil }
+    ///   - makeScratch: Opens a new file without a name, for reading and writing; returns `nil` if that is not possible.
+    ///     By default, the file is in the database's folder.
+    package convenience init(
+        guarding path: String, readsAhead: Bool = false, makeScratch: (() -> Int32?)? = nil
+    ) throws {
+        let makeScratch = makeScratch ?? { try? Folder(FileSystem.split(path).folder).createNameless() }
+        try self.init(path: path, readsAhead: readsAhead) { _ in try Self.scratch(makeScratch) }
+    }
+
+    /// Returns a temporary file, which is kept in memory if it cannot be created or encrypted.
+    private static func scratch(_ makeFile: () -> Int32?) throws -> any LayeredFile {
+        let file = makeFile().map { DescriptorFile(descriptor: $0, path: "", closesDescriptor: true) }
+        return try file.flatMap { EncryptedScratch($0) } ?? OverlayFile(over: nil, OverlayBudget(.max))
     }
 
     init(
@@ -164,6 +183,8 @@ package final class FileLayer {
         vfs.xOpen = { vfs, name, file, flags, granted in
             guard let vfs, let file, let base = sqlite3_vfs_find(nil), GuardedFile.fits(base.pointee)
             else { return SQLITE_CANTOPEN }
+            // Only temporary files have no name. SQLite's own layer would write them as plaintext.
+            guard name != nil else { return FileLayer.owner(vfs).open(file, flags, granted) }
             // SQLite's own layer keeps the pointer to the name.
             let result = base.pointee.xOpen(base, name, file, flags, granted)
             if result == SQLITE_OK, flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL) != 0 {
@@ -203,7 +224,8 @@ package final class FileLayer {
         guard let opened = (try? openFile(flags)) ?? nil else { return SQLITE_CANTOPEN }
         granted?.pointee = flags
         file.withMemoryRebound(to: LayeredFileHandle.self, capacity: 1) {
-            $0.pointee.opened = .passRetained(OpenLayeredFile(opened, self))
+            let isScratch = flags & Self.scratchFlags != 0
+            $0.pointee.opened = .passRetained(OpenLayeredFile(opened, self, isScratch: isScratch))
             $0.pointee.base.pMethods = LayeredFileHandle.methods
         }
         return SQLITE_OK
@@ -260,18 +282,21 @@ private final class Scratch: LayeredFile {
 private final class OpenLayeredFile {
     let file: any LayeredFile
     private let layer: FileLayer
+    /// Whether the pages, if there are any, are not the database's.
+    private let isScratch: Bool
 
-    init(_ file: any LayeredFile, _ layer: FileLayer) {
+    init(_ file: any LayeredFile, _ layer: FileLayer, isScratch: Bool) {
         self.file = file
         self.layer = layer
+        self.isScratch = isScratch
     }
 
     func fail(_ result: Int32) { layer.remember(result) }
 
     func read(into buffer: UnsafeMutableRawPointer, count: Int, offset: Int64) -> Int32 {
-        layer.judge(
-            file.read(into: buffer, count: count, offset: offset), UnsafeRawBufferPointer(start: buffer, count: count)
-        ) { offset == 0 }
+        let result = file.read(into: buffer, count: count, offset: offset)
+        guard !isScratch else { return result }
+        return layer.judge(result, UnsafeRawBufferPointer(start: buffer, count: count)) { offset == 0 }
     }
 
     func close() -> Int32 {
