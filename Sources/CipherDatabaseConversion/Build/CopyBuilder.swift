@@ -17,6 +17,8 @@ struct CopyBuilder {
     let sourceKey: FileKey?
     /// The file to build.
     let copy: NewFile
+    /// The path of the file that the copy will become, for errors.
+    let target: String
     /// The key of the copy; `nil` for a plaintext copy.
     let copyKey: FileKey?
     let extensions: SQLExtensions
@@ -59,7 +61,10 @@ struct CopyBuilder {
                 try connection.building { try fillTables(skeleton, connection) }
                 if !skeleton.indexesToFill.isEmpty {
                     try connection.forgetSchemas()
-                    for index in skeleton.indexesToFill { try fill(index, connection) }
+                    for (done, index) in skeleton.indexesToFill.enumerated() {
+                        try checkRoom(forIndexes: skeleton.indexesToFill.count - done, connection)
+                        try fill(index, connection)
+                    }
                 }
                 if connection.isInTransaction { try connection.execute("COMMIT") }
             }
@@ -74,6 +79,23 @@ struct CopyBuilder {
         }
         try skeleton.complete(connection)
         try copyHeader(connection)
+    }
+
+    /// Checks the free space for the indexes that are still empty, and for the sorted entries of one of them.
+    ///
+    /// What the copy still lacks of the original's content is in these indexes. The largest of them is at least as
+    /// large as their average, and its entries are also in a temporary file while SQLite sorts them. A damaged index
+    /// may be smaller than the one that is built; if the disk is then full, the statement fails.
+    private func checkRoom(forIndexes count: Int, _ connection: Connection) throws {
+        func content(_ schema: String) throws -> Int64 {
+            let values = try ["page_count", "freelist_count", "page_size"].map {
+                try connection.value(Int64.self, SQL(text: "PRAGMA \(schema).\($0)")) ?? 0
+            }
+            return (values[0] - values[1]) * values[2]
+        }
+        let rest = max(0, try content("main") - content("copy"))
+        try DatabasePaths(target, seenIn: nil).checkRoom(
+            for: rest + rest / Int64(count), largest: 0, "building the indexes of the copy needs")
     }
 
     private func fill(_ index: CopySkeleton.Index, _ connection: Connection) throws {
@@ -110,7 +132,7 @@ struct CopyBuilder {
             }
         }
         let connection = try ConnectionProfile.building(Connection.size(source)).with(sourceKey, extensions)
-            .open(source, busyTimeout: busyTimeout, through: FileLayer(guarding: source, readsAhead: true))
+            .open(source, busyTimeout: busyTimeout, through: layer())
         do {
             try attachCopy(connection, sealing)
         } catch {
@@ -118,6 +140,12 @@ struct CopyBuilder {
             throw error
         }
         return Begun(connection: connection, sealing: sealing)
+    }
+
+    /// Returns the layer for the original; it may be in a folder that cannot be written to, so files for sorting are in
+    /// the copy's folder.
+    private func layer() throws -> FileLayer {
+        try FileLayer(guarding: source, readsAhead: true) { [copy] in try? copy.folder.createNameless() }
     }
 
     private func attachCopy(_ connection: Connection, _ sealing: FileLayer?) throws {

@@ -214,7 +214,7 @@ struct ProvenCopy {
     ) throws -> ProofConnection {
         var original = original
         let builder = CopyBuilder(
-            source: source, sourceKey: sourceKey, copy: copy, copyKey: copyKey,
+            source: source, sourceKey: sourceKey, copy: copy, target: target, copyKey: copyKey,
             extensions: options.extensions, header: try HeaderFields(of: source, key: sourceKey),
             busyTimeout: options.busyTimeout, rebuildsIndexes: rebuildsIndexes, isBesideWriters: hold != nil,
             observer: observer)
