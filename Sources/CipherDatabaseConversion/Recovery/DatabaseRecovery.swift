@@ -223,7 +223,7 @@ package struct DatabaseRecovery {
             let recovered = try RecoveredDatabase(
                 connection, forms, encoding, header: damaged.header, apart: apart)
             let findings = try reading.run { try recovered.add($0) }
-            try recovered.finish()
+            try connection.sortingInFiles { try recovered.finish() }
             return (recovered, findings)
         }
         try file.sync()

@@ -187,7 +187,9 @@ package struct SchemaMigrator {
 
     private func applying<Result>(_ connection: Connection, _ body: () throws -> Result) throws -> Result {
         try reportingFailures(connection, "the transaction") {
-            try SchemaChangeSettings(connection).during { try connection.transaction(.immediate, body) }
+            try SchemaChangeSettings(connection).during {
+                try connection.transaction(.immediate) { try connection.sortingInFiles(body) }
+            }
         }
     }
 
