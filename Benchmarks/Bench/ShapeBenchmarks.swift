@@ -40,6 +40,11 @@ struct ShapeBenchmarks {
                     + ["a", "b", "c", "d", "e"].map { "CREATE INDEX i\(table)\($0) ON t\(table)(\($0));\n" }.joined()
                     + "\(counting(to: 50)) INSERT INTO t\(table) SELECT i, i * 7 % 11, 'x' || i, -i, i / 3 FROM n;\n"
             }.joined()),
+        Shape(
+            name: "an expression index of 100 MB",
+            script: "CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT);\n"
+                + "\(counting(to: 900_000)) INSERT INTO t SELECT i, hex(randomblob(50)) FROM n;\n"
+                + "CREATE INDEX i ON t(lower(a));\n"),
     ]
 
     /// Runs each only once, because `sqlcipher_export` takes minutes for some of them.
