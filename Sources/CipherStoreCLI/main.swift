@@ -9,6 +9,7 @@ internal import CipherErrors
     import Darwin
 #endif
 
+cs_protect_memory()
 cs_open_standard_streams()
 cs_fit_memory_to_limit()
 

@@ -89,6 +89,11 @@ int cs_limit_open_files(int most);
 // counted, not cut. Returns -1 with errno set if the line cannot be read.
 ssize_t cs_read_hidden_line(int terminal, const char *prompt, char *line, size_t size);
 
+// Forbids what would show keys and rows after a crash: core files, and the backtrace of Swift's runtime, which prints the
+// memory that registers point to. On Linux, also makes the process not dumpable: a crash handler of the system gets no
+// copy of its memory either, and no other process of the same user can read its memory or trace it.
+void cs_protect_memory(void);
+
 // What getopt_long(3) found. `index` is an index into the caller's options, or -1 if it was not reported.
 enum cs_argument_kind {
     CS_ARGUMENT_OPTION,
