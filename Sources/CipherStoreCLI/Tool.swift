@@ -100,6 +100,10 @@ package enum Tool {
 
     private static func report(_ error: any Error, asJSON: Bool) -> ExitStatus {
         let report = FailureReport(error)
+        guard !ThisProcess.isWorker else {
+            FleetChannel(1).send(FleetAnswer.unable(report))
+            return report.status
+        }
         Output.complain(report.line)
         // If another JSON object was already begun, this one would only corrupt it.
         if asJSON, !Output.hasBegun {

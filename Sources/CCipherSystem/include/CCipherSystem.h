@@ -2,6 +2,7 @@
 #define CCIPHER_SYSTEM_H
 
 #include <getopt.h>
+#include <stdint.h>
 #include <sys/types.h>
 #include <sys/xattr.h>
 
@@ -93,6 +94,41 @@ ssize_t cs_read_hidden_line(int terminal, const char *prompt, char *line, size_t
 // memory that registers point to. On Linux, also makes the process not dumpable: a crash handler of the system gets no
 // copy of its memory either, and no other process of the same user can read its memory or trace it.
 void cs_protect_memory(void);
+
+// Sets the name that Linux shows for the process: a program that is started through /proc has the name "exe" otherwise.
+void cs_name_process(const char *name);
+
+// Limits the memory that the process can write to, without its stack and without what it shares. Linux counts pages that
+// were mapped, whether or not they were used, but not the address space that malloc reserves for each thread. Has no
+// effect on other systems. Returns 0, or -1 with errno set.
+int cs_limit_memory(int64_t bytes);
+
+// Makes SIGXCPU end the process when it has used this much more processor time. Returns 0, or -1 with errno set.
+int cs_limit_processor_time(int64_t seconds);
+
+// Creates a pipe whose ends are closed in programs that this process executes. Returns 0, or -1 with errno set.
+int cs_pipe(int ends[2]);
+
+// A child process: the pipe that it reads as its standard input, and the socket that it has as its standard output.
+struct cs_child {
+    pid_t process;
+    int input;
+    int channel;
+};
+
+// Starts this process's own program again with these arguments. Returns 0, or an error number.
+int cs_child_start(char *const *argv, struct cs_child *child);
+
+// Returns whether a descriptor is a socket.
+int cs_is_socket(int descriptor);
+
+// Sends bytes over a local socket, and a duplicate of a descriptor with them unless it is -1. Returns the number of bytes
+// that were sent, or -1 with errno set.
+ssize_t cs_send(int channel, const void *bytes, size_t count, int descriptor);
+
+// Receives bytes, and the descriptor that was sent with them, or -1. Returns the number of bytes, 0 at the end, or -1
+// with errno set.
+ssize_t cs_receive(int channel, void *bytes, size_t count, int *descriptor);
 
 // What getopt_long(3) found. `index` is an index into the caller's options, or -1 if it was not reported.
 enum cs_argument_kind {

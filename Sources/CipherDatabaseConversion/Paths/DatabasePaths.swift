@@ -6,7 +6,7 @@ package import CipherSystemFiles
 /// The names of one database and of the files beside it.
 ///
 /// The file names are the complete upgrade state: which of them exist shows how far the upgrade got.
-package struct DatabasePaths: Sendable {
+package struct DatabasePaths: Codable, Sendable {
     /// The path of the database, without symbolic links.
     package let database: String
     /// The folder in which a search found the database; `nil` for a path specified by the caller.

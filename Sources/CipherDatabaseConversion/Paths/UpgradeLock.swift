@@ -56,6 +56,37 @@ package final class UpgradeLock: @unchecked Sendable {
         try shared.withLock(paths, timeout: timeout, cancellation: cancellation, body)
     }
 
+    /// Runs `body` with the shared lock of this process held, and passes it the folder's descriptor.
+    ///
+    /// A child process to which `body` sends the descriptor holds the lock too, until it ends or closes its duplicate.
+    ///
+    /// - Throws: The same errors as ``withLock(_:timeout:cancellation:_:)`` of an instance.
+    package static func lending<Result>(
+        _ paths: DatabasePaths, timeout: Duration, cancellation: UpgradeCancellation, _ body: (Int32) throws -> Result
+    ) throws -> Result {
+        try shared.withLock(paths, timeout: timeout, cancellation: cancellation) {
+            let folder = Name(paths.folder.utf8)
+            return try body(shared.lock.withLock { shared.folders[folder]?.descriptor } ?? -1)
+        }
+    }
+
+    /// Runs `body`, whose jobs in the database's folder join a lock that the parent process lent, and then closes the
+    /// descriptor.
+    ///
+    /// - Parameter descriptor: The descriptor that the parent process sent. No other job of this process may be in that
+    ///   folder.
+    package static func borrowing<Result>(
+        _ descriptor: Int32, of paths: DatabasePaths, _ body: () throws -> Result
+    ) rethrows -> Result {
+        let job = EnclosingJobs.Job()
+        shared.lock.withLock {
+            shared.folders[Name(paths.folder.utf8)] = Held(
+                descriptor: descriptor, jobs: [job], turnEnds: .now + .seconds(1 << 31))
+        }
+        defer { shared.release(paths, of: job) }
+        return try job.run(body)
+    }
+
     /// Runs `body` with the lock held.
     ///
     /// - Parameters:

@@ -88,8 +88,9 @@ enum EncryptCommand {
         }
         let path = invocation.operands[0]
         if try FleetOptions.isFleet(invocation) {
-            return try Fleet(invocation, in: path, .usual, verb: invocation.has(shadow) ? "proven" : "encrypted")
-                .run { FleetResult(try encrypt($0, $1), path: $0.database) }
+            return try Fleet.run(
+                invocation, in: path, .usual, verb: invocation.has(shadow) ? "proven" : "encrypted"
+            ) { FleetResult(try encrypt($0, $1), path: $0.database) }
         }
         let report = try UpgradeOptions.run(invocation, isRehearsal: invocation.has(shadow)) {
             try encrypt(DatabasePaths(path), $0)

@@ -59,13 +59,13 @@ enum MigrateCommand {
         var configuration = try ConfigurationOptions.read(invocation)
         // Without these options, each folder has one database, with the name from the configuration.
         configuration.sharesFolder = invocation.has(FleetOptions.name) || invocation.has(FleetOptions.filesFrom)
-        return try Fleet(invocation, in: folder, .equal(configuration.databaseName), verb: "migrated")
-            .run { [configuration] paths, options in
-                let opened = try StoreOpening(
-                    configuration: configuration, at: paths, provider: provider, options: options
-                ).run()
-                return FleetResult(opened.report, path: paths.database)
-            }
+        return try Fleet.run(invocation, in: folder, .equal(configuration.databaseName), verb: "migrated") {
+            [configuration] paths, options in
+            let opened = try StoreOpening(
+                configuration: configuration, at: paths, provider: provider, options: options
+            ).run()
+            return FleetResult(opened.report, path: paths.database)
+        }
     }
 
     private static func print(_ opened: StoreOpening.Opened) throws {

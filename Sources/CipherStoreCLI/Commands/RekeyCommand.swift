@@ -39,8 +39,9 @@ enum RekeyCommand {
         }
         let path = invocation.operands[0]
         if try FleetOptions.isFleet(invocation) {
-            return try Fleet(invocation, in: path, .usual, verb: "rekeyed")
-                .run { FleetResult(try rekey($0, $1), path: $0.database) }
+            return try Fleet.run(invocation, in: path, .usual, verb: "rekeyed") {
+                FleetResult(try rekey($0, $1), path: $0.database)
+            }
         }
         let report = try UpgradeOptions.run(invocation) { try rekey(DatabasePaths(path), $0) }
         return try ConversionFacts.print(report, invocation)

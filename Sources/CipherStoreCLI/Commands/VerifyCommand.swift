@@ -31,7 +31,7 @@ enum VerifyCommand {
             }
         }
         if try FleetOptions.isFleet(invocation) {
-            return try Fleet(invocation, in: path, .usual, verb: "sound").run { paths, _ in
+            return try Fleet.run(invocation, in: path, .usual, verb: "sound", locksFolders: false) { paths, _ in
                 FleetResult(try verify(paths), path: paths.database, hasKey: hasKey)
             }
         }

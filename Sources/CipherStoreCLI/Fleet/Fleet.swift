@@ -1,6 +1,7 @@
 internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherKeyProviders
+internal import CipherPrimitives
 internal import CipherSystemFiles
 
 #if canImport(FoundationEssentials)
@@ -12,16 +13,22 @@ internal import CipherSystemFiles
 /// Runs a command on all databases below a folder.
 ///
 /// Several files are processed at a time, each as the same command processes a single file, with the same locks and the
-/// same proof. Parallelism speeds up key derivation: a passphrase needs three derivations for each file that is
-/// converted, and one for each file that is already done. For small files, this is nearly all of the time.
+/// same proof, in one of several child processes (``WorkerProcess``). Parallelism speeds up key derivation: a passphrase
+/// needs three derivations for each file that is converted, and one for each file that is already done. For small files,
+/// this is nearly all of the time.
 struct Fleet {
-    /// Processes one file.
+    /// Processes one file, in a worker process.
     typealias Work = @Sendable (DatabasePaths, ConversionOptions) throws -> FleetResult
 
     private let invocation: Invocation
     /// The word to print for files that were done, such as `encrypted`.
     private let verb: String
     private let options: ConversionOptions
+    private let limits: FileLimits
+    /// The key that was read from standard input.
+    private let typedKey: SecretBytes?
+    /// Whether the command changes the files, under the lock of their folders.
+    private let locksFolders: Bool
     private let jobs: Int
     private let shard: Shard
     private let files: FleetFiles
@@ -32,14 +39,27 @@ struct Fleet {
     private let warnings: Set<String>
     private let cancellation = UpgradeCancellation()
 
-    /// Begins to search for the databases.
+    /// Runs a command on the databases in a folder or, in a worker process, on the files that the run sends.
     ///
     /// - Throws: ``StoreError`` if there is no such folder, or if the key that all files share is not available;
     ///   ``CommandFailure`` if options are invalid or a report covers different work.
-    init(_ invocation: Invocation, in folder: String, _ names: DatabaseSearch.Names, verb: String) throws {
+    static func run(
+        _ invocation: Invocation, in folder: String, _ names: DatabaseSearch.Names, verb: String,
+        locksFolders: Bool = true, work: Work
+    ) throws -> ExitStatus {
+        if ThisProcess.isWorker { try FleetWorker(invocation).serve(work) }
+        return try Fleet(invocation, in: folder, names, verb: verb, locksFolders: locksFolders).run()
+    }
+
+    /// Begins to search for the databases.
+    private init(
+        _ invocation: Invocation, in folder: String, _ names: DatabaseSearch.Names, verb: String, locksFolders: Bool
+    ) throws {
         self.invocation = invocation
         self.verb = verb
+        self.locksFolders = locksFolders
         options = try UpgradeOptions.waiting(invocation)
+        limits = try FileLimits(invocation)
         let progress = try invocation.choice(.progress, default: ProgressBar.Mode.auto)
         let shard = try Shard.asked(invocation, ProcessInfo.processInfo.environment)
         let names = try FleetOptions.names(invocation, default: names)
@@ -48,7 +68,10 @@ struct Fleet {
         }
         jobs = try FleetLimits.apply(invocation)
         let shared = try [KeyOptions.key, .newKey].map { try $0.checkShared(invocation, in: folder) }
-        warnings = try Set(KeyOptions.newKey.provider(invocation) == nil ? shared[0] : shared[1])
+        let newKey = try KeyOptions.newKey.provider(invocation)
+        warnings = Set(newKey == nil ? shared[0] : shared[1])
+        let isTyped = try newKey is TypedKeyProvider || KeyOptions.key.provider(invocation) is TypedKeyProvider
+        typedKey = isTyped ? try TypedKeyProvider.shared.text() : nil
         self.shard = shard
 
         let header = try ReportHeader(invocation, goal: verb, folder: FleetFiles.root(of: folder), shard)
@@ -109,29 +132,13 @@ struct Fleet {
     }
 
     /// Processes the files, and reports each as soon as it is finished.
-    func run(_ work: @escaping Work) throws -> ExitStatus {
+    private func run() throws -> ExitStatus {
         let began = ContinuousClock.now
         for warning in warnings.sorted() { Output.complain("warning: \(warning)") }
         try SignalWatch.cancel(cancellation)
-        let workers = try FleetWorkers(files, jobs: jobs, cancellation: cancellation) {
-            [cancellation, options, bar, pace] file in
-            switch file.kind {
-            // Links are not followed, but they are reported.
-            case .symbolicLink: return FleetResult(.skipped, "skipped", path: file.path, reason: "a symbolic link")
-            case .otherName(let first):
-                return FleetResult(
-                    .skipped, "skipped", path: file.path, reason: "a hard link to \(first)")
-            case .failure(let error): return FleetResult(error, path: file.path)
-            case .beside: return Self.notTouched(file)
-            case .database: break
-            }
-            pace?.wait(for: file.size)
-            var options = options
-            options.cancellation = cancellation
-            if let bar { options.progress = { bar.update(file, $0.fraction) } }
-            let result = Self.turn(of: file) { try work(DatabasePaths(file), options) }
-            bar?.finish(file, failed: result.kind == .failed)
-            return result
+        let seats = (0..<jobs).map { _ in WorkerSeat(limits, key: typedKey) }
+        let workers = try FleetWorkers(files, jobs: jobs, cancellation: cancellation) { [self] file, job in
+            process(file, in: seats[job])
         }
         var account = Account(summary: FleetSummary(), bar: bar)
         while let result = workers.nextResult() { tell(result, &account) }
@@ -140,6 +147,8 @@ struct Fleet {
         while cancellation.isCancelled, files.endsByItself, let file = files.next() {
             if case .database = file.kind { tell(FleetResult(.left, "left", path: file.path), &account) }
         }
+        // Not earlier, because a process keeps the files locked that it replaced and that may be in use.
+        for seat in seats { seat.end() }
         bar?.erase()
         account.summary.addResumed(files.resumedFiles)
         account.summary.signal = SignalWatch.received
@@ -154,6 +163,31 @@ struct Fleet {
         let report = FailureReport(failure)
         Output.complain(report.line)
         return account.summary.left > 0 ? report.status : account.summary.status
+    }
+
+    private func process(_ file: DatabaseSearch.Found, in seat: WorkerSeat) -> FleetResult {
+        switch file.kind {
+        // Links are not followed, but they are reported.
+        case .symbolicLink: return FleetResult(.skipped, "skipped", path: file.path, reason: "a symbolic link")
+        case .otherName(let first):
+            return FleetResult(.skipped, "skipped", path: file.path, reason: "a hard link to \(first)")
+        case .failure(let error): return FleetResult(error, path: file.path)
+        case .beside: return Self.notTouched(file)
+        case .database: break
+        }
+        pace?.wait(for: file.size)
+        let result = Self.turn(of: file) {
+            let paths = DatabasePaths(file)
+            let log = try? FileSystem.size(paths.wal)
+            let job = FleetJob(paths: paths, bytes: file.size + (log ?? 0), showsProgress: bar != nil)
+            let work = { (folder: Int32) in
+                try seat.process(job, folder: folder, cancellation: cancellation) { bar?.update(file, $0) }
+            }
+            guard locksFolders else { return try work(-1) }
+            return try UpgradeLock.lending(paths, timeout: options.upgradeTimeout, cancellation: cancellation, work)
+        }
+        bar?.finish(file, failed: result.kind == .failed)
+        return result
     }
 
     /// Processes a file, and records its state before and after.
@@ -191,7 +225,12 @@ struct Fleet {
         do {
             try report?.add(result)
             guard invocation.has(.json), account.outputFailure == nil else { return }
-            try Output.json(result)
+            guard let line = result.line else {
+                throw CommandFailure(
+                    .internalFailure, "internal", path: result.path, "the result could not be written as JSON",
+                    advice: "run the command without --json")
+            }
+            try Output.text(line + "\n")
             // A file whose line was read was processed, whatever happens to this process.
             try Output.flush()
         } catch {

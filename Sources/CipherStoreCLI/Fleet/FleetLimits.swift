@@ -15,7 +15,7 @@ internal import CipherSystemFiles
 enum FleetLimits {
     /// The maximum number of files that one job has open, as measured, with a margin.
     private static let filesOfJob = 12
-    /// The number of other files that the process has open: its streams, the reports, the folder that is searched.
+    /// The number of other files that the run has open: its streams, the reports, the folder that is searched.
     private static let filesBesides = 16
 
     /// Lowers the priority of this process and the number of files that it may have open, as the options request.
@@ -39,6 +39,13 @@ enum FleetLimits {
         let jobs = try FleetOptions.jobs(invocation)
         guard invocation.has(FleetOptions.maxOpen) else { return jobs }
         let most = try invocation.count(FleetOptions.maxOpen, default: 0)
+        let possible = try Self.jobs(openingAtMost: most)
+        try limitOpenFiles(most)
+        return min(jobs, possible)
+    }
+
+    /// Returns the number of jobs that together have no more files open.
+    private static func jobs(openingAtMost most: Int) throws -> Int {
         // Half is for old files that stay locked if the system does not report who else has them open.
         let possible = (most / 2 - filesBesides) / filesOfJob
         guard possible > 0 else {
@@ -46,12 +53,22 @@ enum FleetLimits {
                 "--max-open must be at least \(2 * (filesBesides + filesOfJob)), because one job can have that many "
                     + "files open")
         }
+        return possible
+    }
+
+    private static func limitOpenFiles(_ most: Int) throws {
         guard cs_limit_open_files(Int32(most)) == 0 else {
             throw StoreError(
                 .permission, "the limit on open files could not be set",
                 advice: "run the command without --max-open")
         }
-        return min(jobs, possible)
+    }
+
+    /// Limits the files that a worker process may have open to its share of those that the run may have open.
+    static func shareOpenFiles(_ invocation: Invocation) throws {
+        guard invocation.has(FleetOptions.maxOpen) else { return }
+        let most = try invocation.count(FleetOptions.maxOpen, default: 0)
+        try limitOpenFiles((most - filesBesides) / min(FleetOptions.jobs(invocation), jobs(openingAtMost: most)))
     }
 }
 

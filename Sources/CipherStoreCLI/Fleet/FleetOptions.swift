@@ -52,6 +52,7 @@ enum FleetOptions {
 
     static let all = [
         recursive, jobs, name, filesFrom, shard, shards, report, resume, maxOpen, nice, bytesPerSecond,
+        FileLimits.memory, FileLimits.time,
     ]
 
     /// The options that do not affect what is done to a file.

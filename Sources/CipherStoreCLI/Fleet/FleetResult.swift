@@ -3,8 +3,8 @@ internal import CipherErrors
 internal import CipherSchemaMigration
 internal import CipherStore
 
-/// The result for one file of a fleet; a line of the output with `--json`.
-struct FleetResult: Encodable, Sendable {
+/// The result for one file of a fleet.
+struct FleetResult: Codable, Sendable {
     let path: String
     let kind: FileResult
     /// The outcome that the same command reports for a single file, or `failed`, `damaged`, `skipped`, `left`.
@@ -12,9 +12,9 @@ struct FleetResult: Encodable, Sendable {
     /// The reason why the file was skipped.
     let reason: String?
     let failure: FailureReport?
-    /// The report that the same command prints for a single file with `--json`.
-    let report: (any Encodable & Sendable)?
     let warnings: [String]
+    /// The line of the output with `--json`; `nil` if it could not be made.
+    let line: String?
     /// Whether the file is plaintext although an encrypted one was expected.
     var isPlaintext = false
     /// Further facts for the report file.
@@ -28,6 +28,7 @@ struct FleetResult: Encodable, Sendable {
         let seconds: Double
     }
 
+    /// - Parameter report: The report that the same command prints for a single file with `--json`.
     init(
         _ kind: FileResult, _ outcome: String, path: String, reason: String? = nil, failure: FailureReport? = nil,
         report: (any Encodable & Sendable)? = nil, warnings: [String] = []
@@ -37,8 +38,8 @@ struct FleetResult: Encodable, Sendable {
         self.outcome = outcome
         self.reason = reason
         self.failure = failure
-        self.report = report
         self.warnings = warnings
+        line = try? Output.jsonText(Line(path: path, outcome: outcome, reason: reason, error: failure, report: report))
     }
 
     init(_ error: any Error, path: String) {
@@ -48,6 +49,20 @@ struct FleetResult: Encodable, Sendable {
             failure: isCancelled ? nil : FailureReport(error))
     }
 
+    // ``turn`` is what the run observes, so a worker does not tell it.
+    private enum CodingKeys: String, CodingKey {
+        case path, kind, outcome, reason, failure, warnings, line, isPlaintext
+    }
+}
+
+/// The line of the output with `--json`.
+private struct Line: Encodable {
+    let path: String
+    let outcome: String
+    let reason: String?
+    let error: FailureReport?
+    let report: (any Encodable)?
+
     private enum CodingKeys: String, CodingKey { case path, outcome, reason, error, report }
 
     func encode(to encoder: any Encoder) throws {
@@ -55,7 +70,7 @@ struct FleetResult: Encodable, Sendable {
         try container.encode(path, forKey: .path)
         try container.encode(outcome, forKey: .outcome)
         try container.encodeIfPresent(reason, forKey: .reason)
-        try container.encodeIfPresent(failure, forKey: .error)
+        try container.encodeIfPresent(error, forKey: .error)
         if let report { try container.encode(report, forKey: .report) }
     }
 }

@@ -10,17 +10,18 @@ final class FleetWorkers: @unchecked Sendable {
     // Everything that changes is read and written only under `lock`.
     private let lock = Lock()
     private let files: FleetFiles
-    private let work: @Sendable (DatabaseSearch.Found) -> FleetResult
+    private let work: @Sendable (DatabaseSearch.Found, Int) -> FleetResult
     private let cancellation: UpgradeCancellation
     private var running = 0
     private var results: [FleetResult] = []
 
     /// Starts one thread for each job, or as many as the system can start.
     ///
+    /// - Parameter work: Processes a file, in the job with this number, counted from 0.
     /// - Throws: ``StoreError`` if the system cannot start any thread.
     init(
         _ files: FleetFiles, jobs: Int, cancellation: UpgradeCancellation,
-        work: @escaping @Sendable (DatabaseSearch.Found) -> FleetResult
+        work: @escaping @Sendable (DatabaseSearch.Found, Int) -> FleetResult
     ) throws {
         self.files = files
         self.cancellation = cancellation
@@ -29,7 +30,7 @@ final class FleetWorkers: @unchecked Sendable {
         for begun in 0..<running {
             do {
                 try DetachedThread.start("job \(begun + 1)") { [self] in
-                    takeAll()
+                    takeAll(begun)
                     end()
                 }
             } catch {
@@ -50,9 +51,9 @@ final class FleetWorkers: @unchecked Sendable {
         }
     }
 
-    private func takeAll() {
+    private func takeAll(_ job: Int) {
         while let file = take() {
-            let result = work(file)
+            let result = work(file, job)
             lock.withLock {
                 results.append(result)
                 lock.wakeAll()

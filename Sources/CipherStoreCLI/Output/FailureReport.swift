@@ -2,14 +2,15 @@ internal import CipherErrors
 internal import CipherSQLite
 
 /// A failure as it is reported: one line on standard error, and an object on standard output for programs.
-struct FailureReport: Encodable {
+struct FailureReport: Codable, Sendable {
     let code: String
     let message: String
     let path: String?
     let advice: String
     /// The stage of an upgrade that failed.
     private(set) var stage: UpgradeStage?
-    let status: ExitStatus
+    /// The exit status of a command that fails with this; the report itself does not contain it.
+    private(set) var status = ExitStatus.internalFailure
 
     init(_ error: any Error) {
         switch error {

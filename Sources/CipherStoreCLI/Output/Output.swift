@@ -50,8 +50,10 @@ enum Output {
 
     /// Prints a line on standard error, after the program's name.
     ///
-    /// A failure to write it is ignored, because it cannot be reported anywhere.
+    /// A failure to write it is ignored, because it cannot be reported anywhere. A worker process of a run on a fleet
+    /// prints nothing: what it would say at its start, the run itself has said.
     static func complain(_ text: String) {
+        guard !ThisProcess.isWorker else { return }
         FileDescriptorStream.writeAll(Array("cipherstore: \(SystemPath.printable(text))\n".utf8), to: 2)
     }
 

@@ -1,3 +1,4 @@
+internal import CCipherSystem
 internal import CipherSystemFiles
 
 #if canImport(Glibc)
@@ -20,6 +21,10 @@ enum SignalWatch {
     /// The first signal since ``cancel(_:)`` that asked the process to end.
     static var received: Int32? { state.withLock { state.received } }
 
+    /// A descriptor that becomes readable at the first such signal, for a thread that waits for something else too; -1
+    /// before ``cancel(_:)``.
+    static var alarm: Int32 { state.withLock { state.alarm[0] } }
+
     /// Makes the first SIGINT, SIGTERM or SIGHUP cancel the upgrade, which then leaves the file as it was; a second
     /// signal ends the process at once, and the next run cleans up.
     ///
@@ -32,6 +37,7 @@ enum SignalWatch {
         sigemptyset(&signals)
         for number in [SIGINT, SIGTERM, SIGHUP] where !isIgnored(number) { sigaddset(&signals, number) }
         pthread_sigmask(SIG_BLOCK, &signals, nil)
+        state.withLock { _ = cs_pipe(&state.alarm) }
         let watched = signals
         try DetachedThread.start("signals") {
             var watched = watched
@@ -40,6 +46,8 @@ enum SignalWatch {
                 guard sigwait(&watched, &number) == 0 else { return }
                 guard state.note(number) else { end(by: number) }
                 cancellation.cancel()
+                // The end of a pipe wakes everyone who waits for it.
+                state.withLock { _ = close(state.alarm[1]) }
             }
         }
     }
@@ -65,8 +73,10 @@ enum SignalWatch {
     private static let state = State()
 
     private final class State: @unchecked Sendable {
-        // Read and written only under `lock`.
+        // Everything that changes is read and written only under `lock`.
         var received: Int32?
+        /// The two ends of a pipe.
+        var alarm: [Int32] = [-1, -1]
         private let lock = Lock()
 
         func withLock<Result>(_ body: () -> Result) -> Result { lock.withLock(body) }

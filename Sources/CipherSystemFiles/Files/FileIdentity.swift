@@ -7,7 +7,7 @@
 #endif
 
 /// The identity of a file or folder, even if its name later refers to another one.
-package struct FileIdentity: Hashable, Sendable {
+package struct FileIdentity: Hashable, Codable, Sendable {
     let device: UInt64
     package let inode: UInt64
 
