@@ -46,6 +46,9 @@ public struct Engine: Sendable {
     /// Source: SQLite, "Write-Ahead Logging", "The WAL-Reset Bug".
     public var hasWALResetFault: Bool { (3_007_000...3_051_002).contains(sqliteVersionNumber) }
 
+    /// The known faults of the linked SQLite that the content of an untrusted file can reach.
+    public var faults: [EngineFault] { EngineFault.all(in: sqliteVersionNumber) }
+
     private init() {
         // The memory statistics take a process-wide lock at every allocation, and the verification uses two threads. If
         // the app already uses SQLite, the statistics stay on.

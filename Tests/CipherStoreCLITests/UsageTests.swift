@@ -151,6 +151,10 @@ import Testing
         #expect(run.output.hasPrefix("cipherstore "))
         #expect(run.output.contains("SQLCipher "))
         #expect(run.output.contains("wal_autocheckpoint = 0") == Engine.current.hasWALResetFault)
+        for fault in Engine.current.faults { #expect(run.output.contains(fault.id), "\(fault.id)") }
+        let json = try ToolFixture().run("version", "--json")
+        #expect(json.status == 0)
+        for fault in Engine.current.faults { #expect(json.output.contains(fault.id), "\(fault.id)") }
     }
 
     @Test(

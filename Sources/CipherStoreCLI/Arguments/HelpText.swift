@@ -11,7 +11,19 @@ package enum HelpText {
 
     package static var version: String {
         "cipherstore \(ToolVersion.number) (SQLCipher \(Engine.current.cipherVersion), "
-            + "SQLite \(Engine.current.sqliteVersion))\n" + (Engine.current.hasWALResetFault ? walResetFault : "")
+            + "SQLite \(Engine.current.sqliteVersion))\n"
+            + (Engine.current.hasWALResetFault ? walResetFault : "") + faults
+    }
+
+    /// The known faults of the linked SQLite that an untrusted file can reach.
+    private static var faults: String {
+        let faults = Engine.current.faults
+        guard !faults.isEmpty else { return "" }
+        let entries = faults.map { fault in
+            let fence = fault.fence.map { "fenced: \($0)" } ?? fault.advice.map { "not fenced: \($0)" } ?? "not fenced"
+            return TextLayout.entry(fault.id, "\(fault.cause); \(fence); fixed in \(fault.fixedIn)", indent: indent)
+        }
+        return "\nKnown faults of this SQLite version that an untrusted file can reach:\n" + entries.joined()
     }
 
     private static let walResetFault = TextLayout.paragraph(
