@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
 
 static int config(sqlite3 *db, int option, int enabled) { return sqlite3_db_config(db, option, enabled, (int *)0); }
 
@@ -110,6 +111,14 @@ int cs_fts5_interface(sqlite3 *db, fts5_api **interface) {
 }
 
 int cs_config_no_memory_statistics(void) { return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
+
+void cs_result_json(sqlite3_context *context) { sqlite3_result_subtype(context, 'J'); }
+
+double cs_processor_seconds(void) {
+    struct timespec time = {0, 0};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
 
 uintptr_t cs_this_thread(void) { return (uintptr_t)pthread_self(); }
 

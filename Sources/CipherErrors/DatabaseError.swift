@@ -56,6 +56,8 @@ public struct DatabaseError: Error, Sendable, Equatable {
     public var isCorrupt: Bool { code == ResultCode.corrupt || code == ResultCode.notADatabase }
     /// Whether an operation took more steps than an undamaged file should need.
     package var isBeyondSteps: Bool { isCorrupt && message == Self.beyondSteps }
+    /// Whether the schema's expressions took more processor time than they may take in a file of this size.
+    package var isBeyondTime: Bool { isTooBig && message.hasPrefix(Self.beyondTime) }
     /// What to do next if the file is damaged; `nil` for any other failure.
     public var advice: String? { code == ResultCode.corrupt ? StoreError.damageAdvice : nil }
     /// Whether a text or blob exceeds SQLite's size limit.
@@ -85,6 +87,9 @@ public struct DatabaseError: Error, Sendable, Equatable {
 
     package static let beyondSteps =
         "the operation exceeded its step limit, which can happen if pages of the file refer to each other in a cycle"
+
+    package static let beyondTime =
+        "the expressions in the schema take more processor time than is allowed for a file of this size"
 
     package static let generic = ResultCode.error
     package static let misuse = ResultCode.misuse

@@ -10,19 +10,35 @@ extension Connection {
         _ = cs_config_trusted_schema(handle, 0)
     }
 
-    /// Prevents functions in the schema from running unless they are innocuous, and prevents values that the file could
-    /// not hold.
+    /// Prevents functions in the schema from running unless they are innocuous, and prevents values and programs that
+    /// no row of the file needs.
     ///
-    /// A few bytes of schema can request gigabytes: `zeroblob(1000000000)` in a generated column or an index. Stored
-    /// values are smaller than the file, so no value that is stored in the file or computed from it reaches the limit.
+    /// A few bytes of schema can request gigabytes: `zeroblob(1000000000)` in a generated column or an index, or
+    /// generated columns that each use the one before twice. Stored values are smaller than the file, so no value that
+    /// is stored in the file reaches the limit.
     /// The corresponding C function is `sqlite3_limit`.
     ///
     /// - Parameter fileSize: The size of the file and of its log, in bytes.
     package func distrust(fileSize: Int64) {
         distrustSchema()
-        let bound = min(max(fileSize, 2 << 20), Int64(Int32.max) / 8) * 8
-        // The call returns the previous limit, and never raises it above the library's own.
-        _ = sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, Int32(clamping: bound))
+        setValueLimit(fileSize + Self.spareLength)
+        // In `integrity_check`, a table needs 100 to 200 instructions, and has at least one page.
+        _ = sqlite3_limit(handle, SQLITE_LIMIT_VDBE_OP, Int32(clamping: 500_000 + fileSize / 4))
+    }
+
+    /// The number of bytes by which a value may be longer than the file; the library's own statements also need it.
+    private static let spareLength: Int64 = 64 << 10
+
+    /// Permits values of several times the file's size, for a statement of the caller's own.
+    ///
+    /// An aggregate may return all rows of a file as JSON, for example.
+    package func allowLongResults() throws {
+        setValueLimit(max(try Self.size(path), 512 << 10) * 8)
+    }
+
+    /// The call never raises the limit above the library's own.
+    private func setValueLimit(_ bytes: Int64) {
+        _ = sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, Int32(clamping: bytes))
     }
 
     /// Runs `body` and refuses values beyond a length, unless a lower limit is already in effect.
@@ -42,30 +58,45 @@ extension Connection {
     /// Runs `body` and ends it if it takes more steps of SQLite's virtual machine than an undamaged file needs.
     ///
     /// Pages that refer to each other can make a small b-tree endless: SQLite detects a b-tree that is too deep, but
-    /// not one whose branches all lead to the same leaves. While `body` runs, no other progress handler is called.
+    /// not one whose branches all lead to the same leaves.
     ///
-    /// - Throws: Any error thrown by `body`, and ``DatabaseError`` with `SQLITE_CORRUPT` if it was ended.
-    package func withinSteps<Result>(_ steps: Int = 20_000_000, _ body: () throws -> Result) throws -> Result {
-        guard let result = try finishing(within: steps, body) else {
+    /// - Parameter seconds: The processor time that `body` may take, because a step may compute with long values.
+    /// - Throws: Any error thrown by `body`, and ``DatabaseError`` with `SQLITE_CORRUPT` if it was ended, or with
+    ///   `SQLITE_TOOBIG` if it took too much time.
+    package func withinSteps<Result>(
+        _ steps: Int = 20_000_000, seconds: Double = .infinity, _ body: () throws -> Result
+    ) throws -> Result {
+        let end = cs_processor_seconds() + seconds
+        guard let result = try finishing(within: steps, until: end, body) else {
+            let isLate = cs_processor_seconds() >= end
             throw DatabaseError(
-                extendedCode: SQLITE_CORRUPT, message: DatabaseError.beyondSteps, path: path)
+                extendedCode: isLate ? SQLITE_TOOBIG : SQLITE_CORRUPT,
+                message: isLate ? DatabaseError.beyondTime : DatabaseError.beyondSteps, path: path)
         }
         return result
     }
 
-    /// Runs `body` as ``withinSteps(_:_:)`` does, but returns `nil` if it was ended.
+    /// Runs `body` as ``withinSteps(_:seconds:_:)`` does, but returns `nil` if it was ended.
     package func finishing<Result>(within steps: Int, _ body: () throws -> Result) throws -> Result? {
+        try finishing(within: steps, until: .infinity, body)
+    }
+
+    private func finishing<Result>(
+        within steps: Int, until end: Double, _ body: () throws -> Result
+    ) throws -> Result? {
         let stride = Self.stride
         var left = steps / Int(stride)
+        var isOver = false
         let outer = progressHandler
         setProgressHandler(every: stride) {
             left -= 1
-            return left > 0
+            isOver = isOver || left <= 0 || end < .infinity && cs_processor_seconds() >= end
+            return !isOver && outer?.mayContinue(after: Int(stride)) != false
         }
         defer { setProgressHandler(outer) }
         do {
             return try body()
-        } catch is DatabaseError where left <= 0 {
+        } catch is DatabaseError where isOver {
             return nil
         }
     }
@@ -82,12 +113,13 @@ extension Connection {
     ///
     /// - Returns: `false` if there are more than `entries` entries.
     package func proveReadable(entries: Int) throws -> Bool {
-        // SQLite takes five to seven steps for an entry, depending on its version. One stride is added, because the
-        // handler is called only after whole strides.
-        try finishing(within: 8 * entries + Int(Self.stride)) { try readSchema() } != nil
+        // SQLite takes five to seven steps for an entry, depending on its version, and some for the statement.
+        try finishing(within: 8 * entries + 10_000) { try readSchema() } != nil
     }
 
-    private static let stride: Int32 = 10_000
+    /// The number of steps between two looks at the clock: a step with a value as long as the file may take a
+    /// millisecond for each megabyte.
+    private static let stride: Int32 = 1_000
 
     private func readSchema() throws {
         do {

@@ -34,6 +34,8 @@ package struct ConnectionProfile {
     /// Whether a commit may checkpoint, which is not safe if other connections write: see ``Checkpointer``.
     package var checkpointsByItself = true
     package var extensions = SQLExtensions()
+    /// Whether the functions are bounded although the file is trusted in other respects.
+    private var runsForeignExpressions = false
     /// The size of the page cache in KiB; `nil` for the engine's default.
     package var cacheSize: Int?
     /// Whether sorters and temporary tables may leave the memory, for encrypted files without a name.
@@ -59,7 +61,8 @@ package struct ConnectionProfile {
     /// then merges the log into the file. After a read-only connection, a later recovery would stop at the first frame
     /// that was committed without a checksum.
     package static func following(_ fileSize: Int64) -> Self {
-        var profile = settling(fileSize)
+        // Values that are committed meanwhile may be longer than the file is now.
+        var profile = settling(max(fileSize, 2 << 20) * 8)
         profile.checkpointsByItself = false
         return profile
     }
@@ -71,12 +74,18 @@ package struct ConnectionProfile {
     /// representation of the schema, treat the file's tables as different from their copies, and copy row by row
     /// instead of record by record.
     package static func building(_ fileSize: Int64) -> Self {
-        var profile = Self(.readWrite, .fileIsForeign(size: fileSize), .refused, isDefensive: false)
+        // The plain definition that a table of 2,000 columns has meanwhile is longer than a small file.
+        var profile = Self(.readWrite, .fileIsForeign(size: fileSize + (128 << 10)), .refused, isDefensive: false)
         // The copy has no journal.
         profile.sortsInFiles = true
         // A file's header may ask for a cache of any size, and a sorter may become as large as the cache.
         profile.cacheSize = 2_000
         return profile
+    }
+
+    /// The profile for filling a new database with the rows and the schema of a damaged file.
+    package static func recovering(_ fileSize: Int64) -> Self {
+        Self(.create, .fileIsForeign(size: fileSize), .everywhere, isDefensive: false)
     }
 
     /// The profile for comparing the copy with the original.
@@ -93,6 +102,7 @@ package struct ConnectionProfile {
         profile.cacheSize = 16_000
         // Other connections may have the file open.
         profile.checkpointsByItself = false
+        profile.runsForeignExpressions = true
         return profile
     }
 
@@ -152,6 +162,9 @@ package struct ConnectionProfile {
         return connection
     }
 
+    /// Whether the schema may not call functions that take unlimited time or memory.
+    private var boundsFunctions: Bool { isOfForeignFile || runsForeignExpressions }
+
     private var isOfForeignFile: Bool {
         if case .fileIsForeign = trust { true } else { false }
     }
@@ -170,6 +183,7 @@ package struct ConnectionProfile {
         case .fileIsForeign(let size): connection.distrust(fileSize: size)
         }
         if isDefensive { connection.beDefensive() }
+        if boundsFunctions { try connection.boundFunctions() }
         if !checkpointsByItself { try connection.stopAutomaticCheckpoints() }
         if let key { try connection.setKey(key.key, settings: key.format) }
         try connection.register(isOfForeignFile ? extensions.callableBySchema : extensions)

@@ -3,11 +3,22 @@ internal import CCipherEngine
 /// A closure that decides, after a number of steps of SQLite's virtual machine, whether a statement may continue.
 final class ProgressHandler {
     fileprivate let steps: Int32
-    fileprivate let body: () -> Bool
+    private let body: () -> Bool
+    private var taken = 0
 
     init(steps: Int32, body: @escaping () -> Bool) {
         self.steps = steps
         self.body = body
+    }
+
+    /// Returns whether the statement may continue after further steps, of which a part may not be SQLite's own.
+    func mayContinue(after further: Int) -> Bool {
+        taken += further
+        while taken >= steps {
+            taken -= Int(steps)
+            guard body() else { return false }
+        }
+        return true
     }
 }
 
@@ -33,7 +44,8 @@ extension Connection {
             handle, progressHandler.steps,
             { context in
                 guard let context else { return 0 }
-                return Unmanaged<ProgressHandler>.fromOpaque(context).takeUnretainedValue().body() ? 0 : 1
+                let handler = Unmanaged<ProgressHandler>.fromOpaque(context).takeUnretainedValue()
+                return handler.mayContinue(after: Int(handler.steps)) ? 0 : 1
             }, Unmanaged.passUnretained(progressHandler).toOpaque())
     }
 }

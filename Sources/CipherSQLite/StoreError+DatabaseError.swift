@@ -79,6 +79,7 @@ private enum FailureCause {
     case newerSchema(Int)
     case damaged
     case beyondSteps
+    case beyondTime
     case tooBig
     case busy
     case full
@@ -101,6 +102,8 @@ private enum FailureCause {
                 .newerSchema(writerVersion)
             } else if error.isBeyondSteps {
                 .beyondSteps
+            } else if error.isBeyondTime {
+                .beyondTime
             } else if error.isCorrupt {
                 .damaged
             } else if error.isTooBig {
@@ -153,6 +156,10 @@ private enum FailureCause {
                     + "cipherstore recover or call DatabaseConverter.recover")
         // On a damaged page, old engines find a record with a value beyond SQLite's limit.
         case .damaged, .beyondSteps, .tooBig: .damaged(path, "the database is damaged", changed: nil, underlying: error)
+        case .beyondTime:
+            failure(
+                .corrupt, error.message,
+                "drop or simplify the indexes on expressions, generated columns and constraints in the schema")
         case .busy:
             .busy(
                 path, "another connection is using the database", retry: .afterClosing, changed: nil,
@@ -210,7 +217,7 @@ private enum FailureCause {
             failure(
                 .corrupt,
                 "check the file with cipherstore verify; if it is not damaged, report this bug with the schema")
-        case .tooBig, .constraint, .mismatch, .unregistered, .generic, .other:
+        case .beyondTime, .tooBig, .constraint, .mismatch, .unregistered, .generic, .other:
             .unreachable(path, detail, correct: correction, underlying: error)
         }
     }

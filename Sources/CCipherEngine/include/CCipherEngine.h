@@ -33,6 +33,12 @@ int cs_log_index(sqlite3 *db, const char *schema, unsigned char header[48]);
 // Turns off the library's memory statistics. Returns SQLITE_MISUSE if the library is already in use.
 int cs_config_no_memory_statistics(void);
 
+// Marks the result of a function as JSON.
+void cs_result_json(sqlite3_context *context);
+
+// Returns the processor time that the calling thread has used, in seconds.
+double cs_processor_seconds(void);
+
 // The calling thread's number, and access to a number that several threads read and write.
 uintptr_t cs_this_thread(void);
 uintptr_t cs_load(const uintptr_t *number);

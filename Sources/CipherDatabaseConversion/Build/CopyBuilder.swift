@@ -61,9 +61,12 @@ struct CopyBuilder {
                 try connection.building { try fillTables(skeleton, connection) }
                 if !skeleton.indexesToFill.isEmpty {
                     try connection.forgetSchemas()
-                    for (done, index) in skeleton.indexesToFill.enumerated() {
-                        try checkRoom(forIndexes: skeleton.indexesToFill.count - done, connection)
-                        try fill(index, connection)
+                    // All indexes share one limit, because a schema may have any number of them.
+                    try connection.computingBySchema {
+                        for (done, index) in skeleton.indexesToFill.enumerated() {
+                            try checkRoom(forIndexes: skeleton.indexesToFill.count - done, connection)
+                            try fill(index, connection)
+                        }
                     }
                 }
                 if connection.isInTransaction { try connection.execute("COMMIT") }
@@ -98,6 +101,8 @@ struct CopyBuilder {
             for: rest + rest / Int64(count), largest: 0, "building the indexes of the copy needs")
     }
 
+    private static let dropIndex = "drop the index before the upgrade and create it again afterwards"
+
     private func fill(_ index: CopySkeleton.Index, _ connection: Connection) throws {
         let fill: SQL = "REINDEX copy.\(index.name)"
         do {
@@ -108,14 +113,17 @@ struct CopyBuilder {
             throw StoreError(
                 .missingFunction, path: source,
                 "the index \(index.name) calls \(name), which is not registered",
-                advice: "register the function in the configuration's `functions`, or drop the index before the "
-                    + "upgrade and create it again afterwards",
+                advice: "register the function in the configuration's `functions`, or \(Self.dropIndex)",
                 changed: .nothing, underlying: error)
         }
         do {
             try connection.execute(fill)
         } catch let error as DatabaseError where error.isConstraintViolation {
             throw try DuplicateKeys(index, connection).error(source, error)
+        } catch let error as DatabaseError where error.isTooBig || error.code == DatabaseError.generic {
+            throw StoreError(
+                .corrupt, path: source, "the index \(index.name) cannot be computed",
+                advice: Self.dropIndex, changed: .nothing, underlying: error)
         }
     }
 

@@ -107,8 +107,10 @@ extension IndexTree {
     /// Returns `nil` if the tree is damaged, or SQL cannot read it.
     private func reading<Result>(_ connection: Connection, _ body: () throws -> Result?) throws -> Result? {
         do {
-            return try connection.standingInForAbsentFunctions { try connection.withinStepsForRows(body) }
-        } catch let error as DatabaseError where error.isCorrupt || error.code == DatabaseError.generic {
+            return try connection.standingInForAbsentFunctions { try connection.computingBySchema(body) }
+        } catch let error as DatabaseError
+            where error.isCorrupt || error.isTooBig || error.code == DatabaseError.generic
+        {
             return nil
         }
     }

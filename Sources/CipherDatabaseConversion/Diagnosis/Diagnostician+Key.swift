@@ -158,7 +158,12 @@ extension Diagnostician {
                 connection.setProgressHandler(every: 10_000) {
                     cancellation?.isCancelled != true && ContinuousClock.now < deadline
                 }
-                return try connection.values(String.self, "PRAGMA quick_check").first(where: Self.isAboutPages) ?? "ok"
+                var complaint = "ok"
+                try connection.computingBySchema("PRAGMA quick_check") { row in
+                    let message = try row.get(String.self, at: 0)
+                    if complaint == "ok", Self.isAboutPages(message) { complaint = message }
+                }
+                return complaint
             }
             diagnosis.causes.removeAll { $0.kind == .hotJournal }
             guard complaint != "ok" else { return }
@@ -176,7 +181,7 @@ extension Diagnostician {
         } catch let error as DatabaseError where error.code == DatabaseError.generic {
             // The check requires a collation or function of the app.
             return
-        } catch let error as DatabaseError where error.isInterrupted {
+        } catch let error as DatabaseError where error.isInterrupted || error.isTooBig {
             if cancellation?.isCancelled == true { throw KeySearch.cancelled(paths.database) }
             diagnosis.isComplete = false
         }

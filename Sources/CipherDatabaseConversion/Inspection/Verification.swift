@@ -128,7 +128,7 @@ public struct Verification: Sendable, Encodable {
     private mutating func collect(_ check: SQL, _ connection: Connection) throws -> Bool {
         unfinished = nil
         do {
-            try connection.forEachRow(check) { row in
+            try connection.computingBySchema(check) { row in
                 let message = try row.get(String.self, at: 0)
                 if message != "ok" { complain(message) }
             }
@@ -137,6 +137,8 @@ public struct Verification: Sendable, Encodable {
             throw StoreError(error, path: path, during: .use)
         } catch let error as DatabaseError where error.code == DatabaseError.generic {
             unfinished = error
+        } catch let error as DatabaseError where error.isTooBig && !error.isBeyondTime {
+            complain("the check could not be completed: the schema computes a value that no file of this size can hold")
         } catch let error as DatabaseError {
             complain("the check could not be completed: \(error.message)")
         }

@@ -63,14 +63,12 @@ struct MergedLogCheck {
     /// Rows that violate their constraints are ignored, because healthy databases have them too.
     private func faults(_ connection: Connection) throws -> Set<String> {
         var found: Set<String> = []
-        try connection.withinStepsForRows {
-            try connection.forEachRow("PRAGMA quick_check(100)") { row in
-                let text = try row.get(String.self, at: 0)
-                guard text.hasPrefix("*** in database") else { return }
-                for line in text.split(separator: "\n").dropFirst() {
-                    let words = line.split(separator: " ").filter { !$0.contains(where: \.isNumber) }
-                    found.insert(words.joined(separator: " "))
-                }
+        try connection.computingBySchema("PRAGMA quick_check(100)") { row in
+            let text = try row.get(String.self, at: 0)
+            guard text.hasPrefix("*** in database") else { return }
+            for line in text.split(separator: "\n").dropFirst() {
+                let words = line.split(separator: " ").filter { !$0.contains(where: \.isNumber) }
+                found.insert(words.joined(separator: " "))
             }
         }
         return found

@@ -60,7 +60,7 @@ struct IntegrityComplaints: Sendable, Equatable {
         let standing = try connection.standingIndexes()
         let names = Dictionary(standing.map { ($0.root, $0.name.description) }) { first, _ in first }
         do {
-            try connection.forEachRow(check) { row in
+            try connection.computingBySchema(check) { row in
                 // All faults of a file's pages are in one row, one per line.
                 for line in try row.get(String.self, at: 0).split(separator: "\n") {
                     let message = String(line)
@@ -78,7 +78,7 @@ struct IntegrityComplaints: Sendable, Equatable {
             // An index's root page may not be an index page, for example. The messages before the error are used.
             damage = error
             return nil
-        } catch let error as DatabaseError where error.code == DatabaseError.generic {
+        } catch let error as DatabaseError where error.code == DatabaseError.generic || error.isTooBig {
             return error.message
         }
     }

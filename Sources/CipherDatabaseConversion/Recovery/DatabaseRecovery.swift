@@ -214,8 +214,9 @@ package struct DatabaseRecovery {
         let (forms, encoding) = (reading.forms, reading.encoding)
         let key = try keys.building.wait()
         let (recovered, findings) = try ReadBack(paths: target, copy: file, key: key).lending { connection in
-            try ConnectionProfile.scratch.with(extensions: options.extensions).apply(to: connection)
-            connection.distrustSchema()
+            let size = Int64(pages.geometry.pageSize) * Int64(pages.pageCount)
+            try ConnectionProfile.recovering(size + Connection.size(source.database))
+                .with(extensions: options.extensions).apply(to: connection)
             connection.setProgressHandler(every: 20_000) {
                 observer.update(bytes: (try? file.size()) ?? 0)
                 return !observer.isCancelled
@@ -305,8 +306,12 @@ package struct DatabaseRecovery {
     }
 
     private func check(_ table: SchemaName, _ connection: Connection) throws -> [String] {
-        try connection.values(String.self, "PRAGMA integrity_check(\(table))").filter { $0 != "ok" }
-            .map { $0.split(separator: "\n").joined(separator: "; ") }
+        var found: [String] = []
+        try connection.computingBySchema("PRAGMA integrity_check(\(table))") { row in
+            let message = try row.get(String.self, at: 0)
+            if message != "ok" { found.append(message.split(separator: "\n").joined(separator: "; ")) }
+        }
+        return found
     }
 
     private func failure(_ detail: String) -> StoreError {

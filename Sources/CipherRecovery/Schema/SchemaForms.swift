@@ -36,9 +36,10 @@ package struct SchemaForms {
     /// - Throws: ``StoreError`` with the code `missingCollation` if a table or an index sorts by a collation that is
     ///   not registered; ``DatabaseError`` if memory is exhausted.
     package init(_ entries: [SchemaText], _ encoding: TextEncoding, extensions: SQLExtensions, path: String) throws {
-        let connection = try MemoryDatabase().connect(ConnectionProfile.scratch.with(extensions: extensions))
+        // No value that the schema states is longer than the schema.
+        let size = entries.reduce(0) { $0 + Int64($1.sql?.count ?? 0) }
+        let connection = try MemoryDatabase().connect(.recovering(size).with(extensions: extensions))
         defer { connection.close() }
-        connection.distrustSchema()
         for entry in entries where entry.type == "table" { try add(table: entry, encoding, connection, path) }
         for entry in entries where entry.type == "index" && entry.sql != nil {
             _ = try attempt(entry, connection, path) { try connection.execute(SQL(bytes: entry.sql ?? [])) }

@@ -298,7 +298,7 @@ package final class RecoveredDatabase {
 
     private func make(_ index: IndexForm, _ number: Int) throws {
         do {
-            try connection.execute(SQL(bytes: index.sql ?? []))
+            try connection.computingBySchema { try connection.execute(SQL(bytes: index.sql ?? [])) }
         } catch let error as DatabaseError where !error.endsRun {
             if error.isConstraintViolation {
                 hasDuplicates = true

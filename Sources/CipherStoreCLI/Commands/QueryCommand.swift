@@ -54,6 +54,7 @@ enum QueryCommand {
         _ sql: String, _ connection: Connection, _ makeWriter: ([String]) -> any RowWriter
     ) throws {
         connection.beDefensive()
+        try connection.allowLongResults()
         try connection.refuseWhatOutlastsLoans()
         try connection.transaction(.deferred) {
             try connection.lend { try run(sql, lent: $0, makeWriter) }

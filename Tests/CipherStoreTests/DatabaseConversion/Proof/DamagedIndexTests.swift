@@ -207,7 +207,7 @@ struct DamagedIndexTests {
                     + "INSERT INTO t SELECT i FROM n")
             try connection.editSchema(
                 "UPDATE sqlite_master SET sql = "
-                    + "'CREATE TABLE t(a CHECK (length(replace(hex(zeroblob(2000000)), ''0'', ''1'')) > a))'")
+                    + "'CREATE TABLE t(a CHECK (length(replace(hex(zeroblob(400000)), ''0'', ''1'')) > a))'")
         }
         let report = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run()
         #expect(
