@@ -30,6 +30,8 @@ final class TerminalRun {
         process.standardInput = FileHandle(fileDescriptor: terminal, closeOnDealloc: true)
         process.standardOutput = try FileHandle(forWritingTo: streams.url.appending(path: "output"))
         process.standardError = try FileHandle(forWritingTo: streams.url.appending(path: "errors"))
+        // A job in the background of a shell ignores these signals, and the tool would inherit that.
+        for number in [SIGINT, SIGQUIT] { signal(number, SIG_DFL) }
         try process.run()
     }
 
