@@ -27,6 +27,8 @@ final class TerminalRun {
         try #require(main >= 0)
         process.executableURL = URL(filePath: controls ? "/usr/bin/setsid" : Programs.tool)
         process.arguments = (controls ? ["--ctty", "--wait", Programs.tool] : []) + arguments
+        // Swift's backtraces would catch SIGQUIT, after which the process goes on.
+        process.environment = ProcessInfo.processInfo.environment.merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 }
         process.standardInput = FileHandle(fileDescriptor: terminal, closeOnDealloc: true)
         process.standardOutput = try FileHandle(forWritingTo: streams.url.appending(path: "output"))
         process.standardError = try FileHandle(forWritingTo: streams.url.appending(path: "errors"))
