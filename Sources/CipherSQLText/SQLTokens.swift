@@ -9,6 +9,10 @@ package struct SQLTokens {
     package let bytes: [UInt8]
     /// The tokens, in order.
     package private(set) var tokens: [SQLToken] = []
+    /// The number of parentheses that enclose each token, and the end of the text.
+    ///
+    /// They are counted once, because a hostile schema may have hundreds of thousands of tokens.
+    private var depths = [0]
     private var position = 0
 
     /// Splits a text into tokens.
@@ -52,12 +56,7 @@ package struct SQLTokens {
     }
 
     /// Returns the number of parentheses that enclose a token.
-    package func depth(at index: Int) -> Int {
-        tokens[..<index].reduce(0) { depth, token in
-            guard token.kind == .symbol else { return depth }
-            return depth + (token.content == "(" ? 1 : token.content == ")" ? -1 : 0)
-        }
-    }
+    package func depth(at index: Int) -> Int { depths[index] }
 
     // MARK: Scanning
 
@@ -157,7 +156,9 @@ package struct SQLTokens {
     }
 
     private mutating func append(_ kind: SQLToken.Kind, _ start: Int, content: String? = nil) {
-        tokens.append(
-            SQLToken(kind: kind, range: start..<position, content: content ?? text(start..<position)))
+        let token = SQLToken(kind: kind, range: start..<position, content: content ?? text(start..<position))
+        tokens.append(token)
+        let opened = kind != .symbol ? 0 : token.content == "(" ? 1 : token.content == ")" ? -1 : 0
+        depths.append(depths[depths.count - 1] + opened)
     }
 }
