@@ -313,27 +313,32 @@ static ssize_t read_line_without_echo(
 
 // Source: OpenBSD, readpassphrase.c. Unlike there, the signals are blocked except during the wait for input.
 ssize_t cs_read_hidden_line(int terminal, const char *prompt, char *line, size_t size) {
-    sigset_t blocked, mask;
+    sigset_t blocked, mask, open;
     sigemptyset(&blocked);
     for (int i = 0; i < PROMPT_SIGNALS; i++) sigaddset(&blocked, prompt_signals[i]);
+    // The thread that started this process may have blocked the signals, as the threads of libdispatch do.
+    pthread_sigmask(SIG_BLOCK, &blocked, &mask);
+    open = mask;
+    for (int i = 0; i < PROMPT_SIGNALS; i++) sigdelset(&open, prompt_signals[i]);
     ssize_t count;
     int number;
     do {
         struct sigaction before[PROMPT_SIGNALS], noting = {.sa_handler = note_prompt_signal};
         noting.sa_mask = blocked;
-        pthread_sigmask(SIG_BLOCK, &blocked, &mask);
+        pthread_sigmask(SIG_BLOCK, &blocked, NULL);
         prompt_signal = 0;
         for (int i = 0; i < PROMPT_SIGNALS; i++) {
             sigaction(prompt_signals[i], NULL, &before[i]);
             // A signal that the caller ignores, as nohup(1) does, stays ignored.
             if (before[i].sa_handler != SIG_IGN) sigaction(prompt_signals[i], &noting, NULL);
         }
-        count = read_line_without_echo(terminal, prompt, &mask, line, size);
+        count = read_line_without_echo(terminal, prompt, &open, line, size);
         int reason = errno;
         number = prompt_signal;
         for (int i = 0; i < PROMPT_SIGNALS; i++) sigaction(prompt_signals[i], &before[i], NULL);
-        pthread_sigmask(SIG_SETMASK, &mask, NULL);
+        pthread_sigmask(SIG_SETMASK, &open, NULL);
         if (number != 0) kill(getpid(), number);
+        pthread_sigmask(SIG_SETMASK, &mask, NULL);
         errno = number != 0 ? EINTR : reason;
     } while (count < 0 && number == SIGTSTP);
     return count;

@@ -44,7 +44,7 @@ final class BoundedFunctions {
         _ = sqlite3_limit(calculator, SQLITE_LIMIT_LENGTH, mostBytes)
         // The arguments are copied first, because weighing them may convert them.
         for index in 0..<arguments.count {
-            guard sqlite3_bind_value(statement, index + 1, arguments[index]) == SQLITE_OK else {
+            guard bind(arguments, index, of: function, in: encoding, to: statement) == SQLITE_OK else {
                 return fail(context)
             }
         }
@@ -61,6 +61,25 @@ final class BoundedFunctions {
         case .units, .refused:
             let message = "\(function.name)() was refused, because it may take too long with these arguments"
             sqlite3_result_error(context, message, -1)
+        }
+    }
+
+    /// Copies an argument.
+    ///
+    /// A function that expects text reads the bytes of a blob in the encoding of the database. A bound blob has lost this
+    /// encoding, so its text is bound instead.
+    private func bind(
+        _ arguments: FunctionArguments, _ index: Int32, of function: BoundedFunction, in encoding: TextEncoding,
+        to statement: OpaquePointer
+    ) -> Int32 {
+        guard encoding != .utf8, sqlite3_value_type(arguments[index]) == SQLITE_BLOB,
+            function.readsBlobsAsText(arguments), let copy = sqlite3_value_dup(arguments[index])
+        else { return sqlite3_bind_value(statement, index + 1, arguments[index]) }
+        defer { sqlite3_value_free(copy) }
+        guard let text = sqlite3_value_text(copy) else { return SQLITE_NOMEM }
+        let count = sqlite3_value_bytes(copy)
+        return text.withMemoryRebound(to: CChar.self, capacity: Int(count)) {
+            sqlite3_bind_text(statement, index + 1, $0, count, cs_transient_destructor())
         }
     }
 

@@ -11,6 +11,5 @@ internal import CCipherSystem
 cs_protect_memory()
 cs_open_standard_streams()
 cs_fit_memory_to_limit()
-SignalWatch.unblockAll()
 
 exit(Tool.run(ThisProcess.commandLine))

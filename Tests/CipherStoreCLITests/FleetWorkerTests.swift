@@ -208,7 +208,7 @@ import Testing
             _ = try holder.finish()
             let finished = try fixture.tool.checked(run.finish())
             #expect(finished.status == 0, "\(finished.errors)")
-            let verified = try fixture.run("verify", "--json")
+            let verified = try fixture.run("verify")
             #expect(try FleetLines(verified).summary["plaintext"] == 0 && verified.status == 0)
         }
 

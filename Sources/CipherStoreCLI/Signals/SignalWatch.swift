@@ -18,15 +18,6 @@ enum SignalWatch {
         _ = signal(SIGXFSZ, SIG_IGN)
     }
 
-    /// Lets every signal reach the process.
-    ///
-    /// A process inherits the signals that the thread which starts it blocks, and some libraries' threads block all.
-    static func unblockAll() {
-        var none = sigset_t()
-        sigemptyset(&none)
-        pthread_sigmask(SIG_SETMASK, &none, nil)
-    }
-
     /// The first signal since ``cancel(_:)`` that asked the process to end.
     static var received: Int32? { state.withLock { state.received } }
 
