@@ -75,12 +75,17 @@ extension Connection {
     private func contentSize() throws -> Int64 { try max(Self.size(path), pagesSize()) }
 
     private func pagesSize() throws -> Int64 {
-        let pages = try value(Int64.self, "PRAGMA main.page_count") ?? 0
-        // For an encrypted file, SQLCipher 4 handles the pragma instead of SQLite, and returns text.
-        switch try value(Value.self, "PRAGMA main.page_size") {
-        case .integer(let size): return pages * size
-        case .text(let size): return pages * (Int64(size) ?? 0)
-        default: return 0
+        try (value(Int64.self, "PRAGMA main.page_count") ?? 0) * pageSize(of: "main")
+    }
+
+    /// Returns the size of a file's pages in bytes.
+    ///
+    /// For an encrypted file, SQLCipher 4 handles the pragma instead of SQLite, and returns text.
+    package func pageSize(of schema: String) throws -> Int64 {
+        switch try value(Value.self, SQL(text: "PRAGMA \(schema).page_size")) {
+        case .integer(let size): size
+        case .text(let size): Int64(size) ?? 0
+        default: 0
         }
     }
 

@@ -91,10 +91,10 @@ struct CopyBuilder {
     /// may be smaller than the one that is built; if the disk is then full, the statement fails.
     private func checkRoom(forIndexes count: Int, _ connection: Connection) throws {
         func content(_ schema: String) throws -> Int64 {
-            let values = try ["page_count", "freelist_count", "page_size"].map {
+            let counts = try ["page_count", "freelist_count"].map {
                 try connection.value(Int64.self, SQL(text: "PRAGMA \(schema).\($0)")) ?? 0
             }
-            return (values[0] - values[1]) * values[2]
+            return try (counts[0] - counts[1]) * connection.pageSize(of: schema)
         }
         let rest = max(0, try content("main") - content("copy"))
         try DatabasePaths(target, seenIn: nil).checkRoom(

@@ -25,7 +25,7 @@ struct SchemaTemplate {
                     case "UTF-16be": .utf16BigEndian
                     default: .utf8
                     }
-                let size = try connection.value(Int.self, "PRAGMA page_size") ?? 0
+                let size = try Int(connection.pageSize(of: "main"))
                 return (entries, encoding, PageGeometry(pageSize: size, reserved: 0))
             }
         }
