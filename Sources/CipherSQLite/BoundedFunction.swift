@@ -28,14 +28,6 @@ struct BoundedFunction: Sendable {
         return SQLITE_DETERMINISTIC | innocuous | (returnsJSON ? returnsSubtype : 0)
     }
 
-    /// Whether a call reads the bytes of its blobs as text.
-    func readsBlobsAsText(_ arguments: FunctionArguments) -> Bool {
-        guard !name.hasPrefix("json") else { return false }
-        // Two blobs are compared byte by byte.
-        return name != "instr"
-            || !(0..<arguments.count).allSatisfy { sqlite3_value_type(arguments[$0]) == SQLITE_BLOB }
-    }
-
     private init(
         _ name: String, _ argumentCount: Int32, returnsJSON: Bool = false,
         weigh: @escaping @Sendable (FunctionArguments, Int) -> Weight

@@ -17,6 +17,8 @@ final class BoundedFunctions {
     /// A connection that evaluates SQLite's own functions; `nil` until one is called.
     private var calculator: OpaquePointer?
     private var statements: [String: OpaquePointer] = [:]
+    /// The arguments of the call that is being computed.
+    private var current: FunctionArguments?
     /// The cost that the progress handler does not know of yet.
     private var owed: UInt64 = 0
 
@@ -36,18 +38,8 @@ final class BoundedFunctions {
             let message = calculator.map { String(cString: sqlite3_errmsg($0)) } ?? "out of memory"
             return sqlite3_result_error(context, message, -1)
         }
-        defer {
-            sqlite3_reset(statement)
-            sqlite3_clear_bindings(statement)
-        }
         let mostBytes = sqlite3_limit(connection.handle, SQLITE_LIMIT_LENGTH, -1)
         _ = sqlite3_limit(calculator, SQLITE_LIMIT_LENGTH, mostBytes)
-        // The arguments are copied first, because weighing them may convert them.
-        for index in 0..<arguments.count {
-            guard bind(arguments, index, of: function, in: encoding, to: statement) == SQLITE_OK else {
-                return fail(context)
-            }
-        }
         switch function.weigh(arguments, Int(mostBytes)) {
         case .tooBig: return sqlite3_result_error_toobig(context)
         case .units(let units) where units <= Self.mostCost:
@@ -57,33 +49,22 @@ final class BoundedFunctions {
             guard connection.progressHandler?.mayContinue(after: steps) != false else {
                 return sqlite3_result_error_code(context, SQLITE_INTERRUPT)
             }
-            compute(function, statement, context)
+            compute(function, arguments, statement, context)
         case .units, .refused:
             let message = "\(function.name)() was refused, because it may take too long with these arguments"
             sqlite3_result_error(context, message, -1)
         }
     }
 
-    /// Copies an argument.
-    ///
-    /// A function that expects text reads the bytes of a blob in the encoding of the database. A bound blob has lost this
-    /// encoding, so its text is bound instead.
-    private func bind(
-        _ arguments: FunctionArguments, _ index: Int32, of function: BoundedFunction, in encoding: TextEncoding,
-        to statement: OpaquePointer
-    ) -> Int32 {
-        guard encoding != .utf8, sqlite3_value_type(arguments[index]) == SQLITE_BLOB,
-            function.readsBlobsAsText(arguments), let copy = sqlite3_value_dup(arguments[index])
-        else { return sqlite3_bind_value(statement, index + 1, arguments[index]) }
-        defer { sqlite3_value_free(copy) }
-        guard let text = sqlite3_value_text(copy) else { return SQLITE_NOMEM }
-        let count = sqlite3_value_bytes(copy)
-        return text.withMemoryRebound(to: CChar.self, capacity: Int(count)) {
-            sqlite3_bind_text(statement, index + 1, $0, count, cs_transient_destructor())
+    private func compute(
+        _ function: BoundedFunction, _ arguments: FunctionArguments, _ statement: OpaquePointer,
+        _ context: OpaquePointer
+    ) {
+        current = arguments
+        defer {
+            sqlite3_reset(statement)
+            current = nil
         }
-    }
-
-    private func compute(_ function: BoundedFunction, _ statement: OpaquePointer, _ context: OpaquePointer) {
         guard sqlite3_step(statement) == SQLITE_ROW else { return fail(context) }
         sqlite3_result_value(context, sqlite3_column_value(statement, 0))
         // Without this, another function would quote JSON as text.
@@ -98,14 +79,30 @@ final class BoundedFunctions {
         }
     }
 
+    /// Registers the function that returns an argument of the current call.
+    ///
+    /// Parameters would not do, because SQLite reads a bound blob as UTF-8 if a function expects text.
+    private func lendArguments() -> Int32 {
+        sqlite3_create_function_v2(
+            calculator, "cipherstore_argument", 1, SQLITE_UTF8, Unmanaged.passUnretained(self).toOpaque(),
+            { context, _, places in
+                guard let context, let user = sqlite3_user_data(context) else { return }
+                let bounds = Unmanaged<BoundedFunctions>.fromOpaque(user).takeUnretainedValue()
+                let place = sqlite3_value_int(places?[0])
+                guard let current = bounds.current, place < current.count else { return }
+                sqlite3_result_value(context, current[place])
+            }, nil, nil, nil)
+    }
+
     private func statement(_ name: String, _ count: Int32, _ encoding: TextEncoding) -> OpaquePointer? {
-        let parameters = (0..<count).map { "?\($0 + 1)" }.joined(separator: ", ")
+        let parameters = (0..<count).map { "cipherstore_argument(\($0))" }.joined(separator: ", ")
         let sql = "SELECT \(name)(\(parameters))"
         if let statement = statements[sql] { return statement }
         if calculator == nil {
             guard sqlite3_open_v2(":memory:", &calculator, SQLITE_OPEN_READWRITE, nil) == SQLITE_OK else { return nil }
             // SQLite reads the bytes of a blob in the encoding of the database if a function expects text.
             sqlite3_exec(calculator, "PRAGMA encoding = '\(encoding.rawValue)'", nil, nil, nil)
+            guard lendArguments() == SQLITE_OK else { return nil }
         }
         var statement: OpaquePointer?
         guard sqlite3_prepare_v2(calculator, sql, -1, &statement, nil) == SQLITE_OK else { return nil }
@@ -129,38 +126,48 @@ private enum TextEncoding: String, CaseIterable {
     }
 }
 
-/// The arguments of a call.
+/// The arguments of a call, which are weighed without changing them: SQLite keeps a conversion in the value itself.
 struct FunctionArguments {
     let count: Int32
     fileprivate let start: UnsafeMutablePointer<OpaquePointer?>?
+    fileprivate let isUTF8: Bool
 
     subscript(index: Int32) -> OpaquePointer? { start?[Int(index)] }
 
-    /// The length of an argument in bytes; 0 for NULL, and more than enough for a number.
+    /// The length of an argument in bytes of UTF-8, or a little more; 0 for NULL.
     func size(_ index: Int32) -> UInt64 {
         switch sqlite3_value_type(self[index]) {
         case SQLITE_NULL: 0
+        case SQLITE_TEXT where !isUTF8: units(index) * 3
         case SQLITE_TEXT, SQLITE_BLOB: UInt64(sqlite3_value_bytes(self[index]))
         default: 32
         }
     }
 
-    /// The sum of the lengths of texts and blobs.
+    /// The sum of the lengths of texts and blobs in bytes of UTF-8, or less.
     var total: UInt64 {
         (0..<count).reduce(0) { total, index in
-            let type = sqlite3_value_type(self[index])
-            return type == SQLITE_TEXT || type == SQLITE_BLOB ? total + size(index) : total
+            switch sqlite3_value_type(self[index]) {
+            case SQLITE_TEXT where !isUTF8: total + units(index)
+            case SQLITE_TEXT, SQLITE_BLOB: total + UInt64(sqlite3_value_bytes(self[index]))
+            default: total
+            }
         }
     }
+
+    /// The number of UTF-16 code units of a text, each of which takes one to three bytes of UTF-8.
+    private func units(_ index: Int32) -> UInt64 { UInt64(sqlite3_value_bytes16(self[index])) / 2 }
 
     /// The number that a function that expects one reads, also from text.
     func integer(_ index: Int32) -> Int64 { sqlite3_value_int64(self[index]) }
 
     /// Lends an argument as SQLite's functions read it: a blob and a number as text.
     func withText<Result>(_ index: Int32, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        let copy = sqlite3_value_dup(self[index])
+        defer { sqlite3_value_free(copy) }
         // The text comes first, because reading it may change the number of bytes.
-        let text = sqlite3_value_text(self[index])
-        let count = text == nil ? 0 : Int(sqlite3_value_bytes(self[index]))
+        let text = sqlite3_value_text(copy)
+        let count = text == nil ? 0 : Int(sqlite3_value_bytes(copy))
         return body(UnsafeRawBufferPointer(start: text, count: count))
     }
 }
@@ -184,7 +191,8 @@ extension Connection {
                         guard let context, let user = sqlite3_user_data(context) else { return }
                         let call = Unmanaged<FunctionCall>.fromOpaque(user).takeUnretainedValue()
                         call.bounds.call(
-                            call.function, in: call.encoding, context, FunctionArguments(count: count, start: arguments)
+                            call.function, in: call.encoding, context,
+                            FunctionArguments(count: count, start: arguments, isUTF8: call.encoding == .utf8)
                         )
                     }, nil, nil, { user in user.map { Unmanaged<FunctionCall>.fromOpaque($0).release() } }))
         }

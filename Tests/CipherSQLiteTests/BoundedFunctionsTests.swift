@@ -24,8 +24,14 @@ struct BoundedFunctionsTests {
         "printf('%.3s|%-9s|%x|%,d', a, b, c, c)", "printf(a)",
     ]
 
+    /// In a UTF-16 database, SQLite's own function reads beyond the text of a blob.
+    private static func joining(_ call: String) -> String {
+        "CASE WHEN 'blob' IN (typeof(a), typeof(b), typeof(c)) THEN 0 ELSE \(call) END"
+    }
+
     private static let newExpressions = [
-        "concat(a, b, c)", "concat_ws(a, b, c)", "concat_ws('-', a, b, c)", "concat_ws(a, NULL, c)",
+        joining("concat(a, b, c)"), joining("concat_ws(a, b, c)"), joining("concat_ws('-', a, b, c)"),
+        joining("concat_ws(a, NULL, c)"),
         "format(a, b, c)", "unhex(a, b)", "unhex(hex(a) || '-' || hex(b), '-')", "json_patch(a, b)",
         "json_patch('{\"k\":1}', json_object('k', a, 'm', b))", "json_array(json_patch('{\"k\":1}', '{\"m\":[2]}'))",
         "json_array(json_patch('[1', '{}'), 1)", "hex(jsonb_patch('{\"k\":1}', json_array(b)))",
@@ -82,11 +88,11 @@ struct BoundedFunctionsTests {
     @Test(
         "A call that would run for long is refused with the function's name",
         arguments: [
-            "instr(hex(zeroblob(7000000)), hex(zeroblob(3500000)) || '1')",
-            "replace(hex(zeroblob(7000000)), hex(zeroblob(3500000)) || '1', '')",
-            "trim(hex(zeroblob(7000000)), replace(hex(zeroblob(300)), '0', 'a') || '0')",
-            "hex(zeroblob(7000000)) LIKE '%' || substr(hex(zeroblob(20000)), 1, 40000) || '1'",
-            "hex(zeroblob(7000000)) GLOB '*' || substr(hex(zeroblob(20000)), 1, 40000) || '1'",
+            "instr(hex(zeroblob(1900000)), hex(zeroblob(900000)) || '1')",
+            "replace(hex(zeroblob(1900000)), hex(zeroblob(900000)) || '1', '')",
+            "trim(hex(zeroblob(1900000)), replace(hex(zeroblob(300)), '0', 'a') || '0')",
+            "hex(zeroblob(1900000)) LIKE '%' || substr(hex(zeroblob(20000)), 1, 40000) || '1'",
+            "hex(zeroblob(1900000)) GLOB '*' || substr(hex(zeroblob(20000)), 1, 40000) || '1'",
         ])
     func refused(call: String) throws {
         let connection = try bounded()
@@ -124,8 +130,8 @@ struct BoundedFunctionsTests {
         .enabled(if: Engine.current.sqliteVersionNumber >= 3_044_000),
         arguments: [
             "concat_ws(hex(zeroblob(2000000)), \(Array(repeating: "'a'", count: 120).joined(separator: ", ")))",
-            "concat_ws(hex(zeroblob(8000000)), NULL, NULL, NULL, NULL)",
-            "concat(\(Array(repeating: "hex(zeroblob(4000000))", count: 120).joined(separator: ", ")))",
+            "concat_ws(hex(zeroblob(2000000)), NULL, NULL, NULL, NULL, NULL, NULL)",
+            "concat(\(Array(repeating: "hex(zeroblob(1900000))", count: 120).joined(separator: ", ")))",
             "json_pretty(replace(hex(zeroblob(400)), '0', '[') || replace(hex(zeroblob(400)), '0', ']'), hex(zeroblob(30000)))",
         ])
     func joined(call: String) throws {
