@@ -106,21 +106,33 @@ struct BoundedFunction: Sendable {
     /// Source: SQLite's release history: CVE-2020-13434, before SQLite 3.32.
     private static func formatting(_ arguments: FunctionArguments, _ mostBytes: Int) -> Weight {
         guard arguments.count > 0 else { return .units(0) }
-        let (number, takesNumbers) = arguments.withText(0) { format in
-            var (largest, number, takesNumbers) = (0, 0, false)
-            for byte in format {
-                let isDigit = byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9")
-                number = isDigit ? min(number * 10 + Int(byte - UInt8(ascii: "0")), 1 << 32) : 0
-                largest = max(largest, number)
-                takesNumbers = takesNumbers || byte == UInt8(ascii: "*")
+        let most = UInt64(max(mostBytes, 1 << 20))
+        let isTooWide = arguments.withText(0) { format in
+            var next: Int32 = 1
+            let parts = format.split(separator: UInt8(ascii: "%"), omittingEmptySubsequences: false)
+            var isLiteral = false
+            for specification in parts.dropFirst() {
+                // Two percent signs stand for one.
+                guard !isLiteral, !specification.isEmpty else {
+                    isLiteral = !isLiteral && specification.isEmpty
+                    continue
+                }
+                var number: UInt64 = 0
+                // The width and the precision come before the first letter.
+                for byte in specification.prefix(while: { ($0 | 0x20) < UInt8(ascii: "a") }) {
+                    let isDigit = byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9")
+                    number = isDigit ? min(number * 10 + UInt64(byte - UInt8(ascii: "0")), 1 << 32) : 0
+                    if byte == UInt8(ascii: "*") {
+                        if next < arguments.count { number = arguments.integer(next).magnitude }
+                        next += 1
+                    }
+                    if number > most { return true }
+                }
+                next += 1
             }
-            return (largest, takesNumbers)
+            return false
         }
-        let most = max(mostBytes, 1 << 20)
-        let isTooWide =
-            takesNumbers
-            && (1..<max(1, arguments.count)).contains { arguments.integer($0).magnitude > most }
-        return number > most || isTooWide ? .refused : .units(arguments.total)
+        return isTooWide ? .refused : .units(arguments.total)
     }
 
     /// Returns the cost of writing JSON with indentation, for which SQLite has no limit until it is done.
