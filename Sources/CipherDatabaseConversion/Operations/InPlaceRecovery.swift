@@ -269,7 +269,7 @@ package struct InPlaceRecovery {
         guard opened.damaged.hasForeignSidecar || cause != nil else { return }
         let survey = try recovery.survey(opened, observer)
         if opened.damaged.hasForeignSidecar, try survey.isSound() { throw Inspector(paths).staleSidecar() }
-        guard let cause, try !survey.hasDamage() else { return }
+        guard let cause, !opened.damaged.hasDamagedSidecar, try !survey.hasDamage() else { return }
         if let rejected = survey.rejected {
             throw StoreError(
                 .corrupt, path: paths.database,
