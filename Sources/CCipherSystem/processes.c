@@ -124,7 +124,21 @@ static int start(char *const *argv, int input, int channel, pid_t *process) {
     if (result != 0) return result;
     result = posix_spawn_file_actions_adddup2(&actions, input, 0);
     if (result == 0) result = posix_spawn_file_actions_adddup2(&actions, channel, 1);
-    if (result == 0) result = posix_spawn(process, path, &actions, NULL, argv, environ);
+    // Only the run acts on these signals. The thread that started the run may have blocked others as well, with which a
+    // crash would not end the child.
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGINT);
+    sigaddset(&blocked, SIGTERM);
+    sigaddset(&blocked, SIGHUP);
+    posix_spawnattr_t attributes;
+    if (result == 0) result = posix_spawnattr_init(&attributes);
+    if (result == 0) {
+        posix_spawnattr_setsigmask(&attributes, &blocked);
+        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+        result = posix_spawn(process, path, &actions, &attributes, argv, environ);
+        posix_spawnattr_destroy(&attributes);
+    }
     posix_spawn_file_actions_destroy(&actions);
     return result;
 }
