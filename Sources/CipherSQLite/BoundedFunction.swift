@@ -93,9 +93,10 @@ struct BoundedFunction: Sendable {
         var units = product(arguments, 0, 1)
         // Since SQLite 3.21, a part that is not found ends the search; before, every combination of places is tried.
         guard Engine.current.sqliteVersionNumber < 3_021_000 else { return .units(units) }
-        let text = max(arguments.size(1), 1)
+        // A place is a character, and neighbouring wildcards are one.
+        let text = max(arguments.withText(1) { text in UInt64(text.count { $0 & 0xc0 != 0x80 }) }, 1)
         let wildcards = arguments.withText(0) { pattern in
-            pattern.count { $0 == UInt8(ascii: wildcard) }
+            zip(pattern, Array(pattern.dropFirst()) + [0]).count { $0.0 == UInt8(ascii: wildcard) && $0.1 != $0.0 }
         }
         for _ in 0..<max(0, wildcards - 2) where units < 1 << 31 { units *= text }
         return .units(units)

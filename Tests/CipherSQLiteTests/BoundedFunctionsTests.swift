@@ -56,7 +56,7 @@ struct BoundedFunctionsTests {
 
     @Test(
         "A bounded function has the same results and errors as SQLite's own",
-        arguments: Engine.current.cipherMajor >= 4 ? ["UTF-8", "UTF-16le", "UTF-16be"] : ["UTF-8"])
+        arguments: ["UTF-8", "UTF-16le", "UTF-16be"])
     func sameResults(encoding: String) throws {
         let plain = try fixture.open()
         try plain.execute(SQL(text: "PRAGMA encoding = '\(encoding)'"))
