@@ -277,8 +277,11 @@ package struct InPlaceRecovery {
                     + "damaged: a newer version of SQLite may have written the definition",
                 advice: "link a newer SQLCipher, or \(StoreError.damageAdvice)", changed: .nothing)
         }
-        // Rows that a damaged UNIQUE index has let in are on undamaged pages.
-        guard (cause as? StoreError)?.underlying?.isConstraintViolation == true else { throw cause }
+        // CipherStore itself found what is wrong, such as hidden rows, or SQLite found rows that a damaged UNIQUE index
+        // has let in. Anything else that SQLite reports of undamaged pages may have another cause.
+        guard let cause = cause as? StoreError, cause.code == .corrupt,
+            cause.underlying?.isConstraintViolation ?? true
+        else { throw cause }
     }
 
     private func recovery() -> DatabaseRecovery {
