@@ -51,7 +51,7 @@ struct KeyDiagnosisTests {
         Case("two newlines in the file", word, word + "\n\n", [.newline]),
         Case("a NUL that was hashed, which makes no other key", word + "\0", word, []),
         Case("a NUL that was hashed behind more than a block", long + "\0", long, [.nul]),
-        Case("a NUL in the file, which makes no other key", word, word + "\0", []),
+        Case("a NUL in the file, with which the text is no key", word, word + "\0", [.nul]),
         Case("a NUL in the file behind more than a block", long, long + "\0", [.nul]),
         Case("a NUL and more in the file", word, word + "\0garbage", [.nul]),
         Case("a space in the file", word, word + " \n", [.whitespace]),
