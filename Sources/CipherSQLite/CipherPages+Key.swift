@@ -4,7 +4,7 @@ extension CipherPages {
     /// Describes the pages of a file with a key.
     ///
     /// Format 1 does not authenticate pages. Source: SQLCipher Design, "Database Encryption and Decryption".
-    init(_ key: CipherKey, _ settings: CipherSettings) {
+    init(_ key: CipherKey, _ settings: CipherSettings, isReadOnly: Bool) {
         let salt = CipherKey.saltLength
         let end = settings.pageSize - settings.reservedBytes
         let decrypt: (UnsafeRawBufferPointer) -> [UInt8] = { page in
@@ -24,6 +24,6 @@ extension CipherPages {
         }
         self.init(
             size: settings.pageSize, reserved: settings.reservedBytes,
-            decryptHeader: settings.isAuthenticated ? nil : decrypt)
+            decryptHeader: settings.isAuthenticated ? nil : decrypt, refusesBlankPages: isReadOnly)
     }
 }

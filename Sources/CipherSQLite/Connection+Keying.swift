@@ -33,7 +33,8 @@ extension Connection {
         try key.checkFits(settings, path: path)
         if schema == "main" { keyState = .given }
         usesCipher = true
-        layers[schema]?.cipherPages = CipherPages(key, settings)
+        layers[schema]?.cipherPages = CipherPages(
+            key, settings, isReadOnly: sqlite3_db_readonly(handle, schema) == 1)
         try key.keyBytes.withUnsafeBytes { bytes in
             try check(cs_key(handle, schema, bytes.baseAddress, Int32(bytes.count)))
         }

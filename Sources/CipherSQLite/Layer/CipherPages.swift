@@ -25,6 +25,18 @@ struct CipherPages {
     ///
     /// The first 16 bytes of the result are not used. The result is empty if the decryption fails.
     let decryptHeader: ((UnsafeRawBufferPointer) -> [UInt8])?
+    /// Whether a page of zeros is refused.
+    ///
+    /// SQLCipher reads such a page as if it were authentic, because SQLite may have allocated the page without writing
+    /// it. SQLite reads a page like that only to reuse it, so a connection that never writes refuses it.
+    let refusesBlankPages: Bool
+
+    /// Returns whether these bytes are a page of zeros, other than page 1, that is refused.
+    ///
+    /// - Parameter isFirstPage: Returns whether the bytes are page 1.
+    func refuseBlank(_ bytes: UnsafeRawBufferPointer, isFirstPage: () -> Bool) -> Bool {
+        refusesBlankPages && bytes.count == size && bytes.allSatisfy { $0 == 0 } && !isFirstPage()
+    }
 
     /// Returns whether these bytes of a file contain no header, or the header of a file with pages of these properties.
     ///

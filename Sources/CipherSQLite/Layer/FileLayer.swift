@@ -233,8 +233,11 @@ package final class FileLayer {
 
     /// Returns SQLite's result code for a read that returned these bytes.
     func judge(_ result: Int32, _ bytes: UnsafeRawBufferPointer, isFirstPage: () -> Bool) -> Int32 {
-        guard let cipherPages, !cipherPages.admit(bytes, isFirstPage: isFirstPage) else { return result }
-        return SQLITE_NOTADB
+        guard let cipherPages else { return result }
+        guard cipherPages.admit(bytes, isFirstPage: isFirstPage) else { return SQLITE_NOTADB }
+        // The part of a page that is behind the end of the file is filled with zeros.
+        guard result == SQLITE_OK, cipherPages.refuseBlank(bytes, isFirstPage: isFirstPage) else { return result }
+        return SQLITE_CORRUPT
     }
 
     fileprivate func remember(_ result: Int32) {

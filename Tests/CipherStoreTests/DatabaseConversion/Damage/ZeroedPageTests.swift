@@ -31,9 +31,7 @@ struct ZeroedPageTests {
         }
     }
 
-    @Test(
-        "A file with a zeroed page that a row depends on is damaged, and is not copied",
-        .enabled(if: Engine.current.hasCipherIntegrityCheck), arguments: formats)
+    @Test("A file with a zeroed page that a row depends on is damaged, and is not copied", arguments: formats)
     func copies(settings: CipherSettings) throws {
         let folder = try TemporaryFolder(inMemory: true)
         let path = folder.path("app.db")
