@@ -18,7 +18,7 @@ build() {
 }
 
 # Ends the script if a program has a RUNPATH. It would load libraries from there first, such as libIPSec_MB.so.1 from its
-# own folder, and whoever can write there could run code in it.
+# own folder, and anyone with write access there could run code in it.
 no_runpath() {
     local dynamic
     dynamic=$(readelf -d "$1") || die "readelf cannot read $1"

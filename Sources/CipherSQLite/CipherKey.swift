@@ -48,7 +48,7 @@ public struct CipherKey: Sendable, Equatable {
 
     /// Returns a passphrase key, from text; its UTF-8 bytes are the passphrase.
     ///
-    /// - Throws: The same errors as ``passphrase(_:)-swift.type.method``.
+    /// - Throws: The same errors as ``passphrase(_:)-(SecretBytes)``.
     public static func passphrase(_ text: String) throws -> CipherKey {
         try passphrase(SecretBytes(text.utf8))
     }
@@ -91,7 +91,7 @@ public struct CipherKey: Sendable, Equatable {
     ///
     /// Text that may be something other than a key is refused: a file that changes or disappears later, such as a
     /// database, would take every database with it that was encrypted with its bytes. If a database already has such a
-    /// key, ``passphrase(_:)-swift.type.method`` accepts its bytes.
+    /// key, ``passphrase(_:)-(SecretBytes)`` accepts its bytes.
     ///
     /// - Throws: ``KeyError/empty``; ``KeyError/malformed`` for text that begins with `x'`, with or without white space
     ///   before it, but has neither raw form, because it is never taken as a passphrase; ``KeyError/byteOrderMark`` for

@@ -47,7 +47,7 @@ public struct Engine: Sendable {
     public var hasWALResetFault: Bool { (3_007_000...3_051_002).contains(sqliteVersionNumber) }
 
     /// The known faults of the linked SQLite that the content of an untrusted file can reach.
-    public var faults: [EngineFault] { EngineFault.all(in: sqliteVersionNumber) }
+    package var faults: [EngineFault] { EngineFault.all(in: sqliteVersionNumber) }
 
     private init() {
         // The memory statistics take a process-wide lock at every allocation, and the verification uses two threads. If

@@ -33,7 +33,7 @@ import Testing
     }
 
     #if os(Linux)
-        @Test("A program that loads libraries from a folder of its own choice is not installed")
+        @Test("A program that names a folder to load libraries from is not installed")
         func refusesRunPath() throws {
             let folder = try TemporaryFolder()
             let run = try ToolRun.run(

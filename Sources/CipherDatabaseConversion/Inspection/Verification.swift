@@ -17,10 +17,7 @@ public struct Verification: Sendable, Encodable {
     public let state: FileState
     /// The cipher format that the key opened.
     public let cipherCompatibility: Int?
-    /// Whether every byte of every page, used or not, was authenticated; `false` if the engine authenticates only the
-    /// pages it reads, or if a part of the header is readable.
-    public private(set) var everyPageAuthenticated = false
-    /// The pages that were authenticated; `nil` for a file that is not encrypted.
+    /// The pages that were authenticated; `nil` for a file that is not encrypted, or if the check was not completed.
     public private(set) var authentication: PageAuthentication?
     /// The faults of the file, up to ``limit``.
     public private(set) var complaints: [String] = []
@@ -62,7 +59,7 @@ public struct Verification: Sendable, Encodable {
     private var unfinished: DatabaseError?
 
     private enum CodingKeys: String, CodingKey {
-        case path, state, cipherCompatibility, everyPageAuthenticated, authentication, complaints, isTruncated, warnings
+        case path, state, cipherCompatibility, authentication, complaints, isTruncated, warnings
     }
 
     private init(_ connection: Connection, _ settings: CipherSettings?, path: String) throws {
@@ -77,11 +74,9 @@ public struct Verification: Sendable, Encodable {
             warnings.append(warning)
             authentication = PageAuthentication.none
         } else if let settings {
-            authentication = PageAuthentication(settings)
-            if Engine.current.hasCipherIntegrityCheck {
-                let isComplete = try collect("PRAGMA cipher_integrity_check", connection)
-                everyPageAuthenticated = isComplete && authentication == .everyPage
-            }
+            let isComplete =
+                try !Engine.current.hasCipherIntegrityCheck || collect("PRAGMA cipher_integrity_check", connection)
+            authentication = isComplete ? PageAuthentication(settings) : nil
         }
         try checkStructure(connection)
     }

@@ -5,8 +5,8 @@ internal import CipherSystemFiles
 /// A temporary file of SQLite, such as a sorter's, encrypted with a key that exists only in this object.
 ///
 /// SQLCipher encrypts databases and their journals, but not the rows that SQLite sorts or holds in temporary tables.
-/// Each block is a message of its own: AES-256 in CBC mode under a random initialization vector, which is stored before
-/// the block, as SQLCipher does for a page. Nothing authenticates a block, because the file has no name, so only this
+/// Each block is encrypted separately, as SQLCipher encrypts a page: AES-256 in CBC mode, with a random initialization
+/// vector that is stored before the block. Nothing authenticates a block, because the file has no name, so only this
 /// process has access to it.
 package final class EncryptedScratch: LayeredFile {
     /// The smallest page size that is common.

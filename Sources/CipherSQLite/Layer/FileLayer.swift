@@ -22,7 +22,7 @@ internal import CipherSystemFiles
 /// other file to be removed with it, and may be placed beside the database at any moment.
 ///
 /// Whatever SQLite sorts or holds in temporary tables, if the connection lets it leave the memory at all, is written to
-/// a file without a name, encrypted with a key of its own: see ``EncryptedScratch``.
+/// a file without a name, encrypted with a separate, random key: see ``EncryptedScratch``.
 ///
 /// Neither kind of layer reads a first page whose page size does not match that of the connection's key.
 /// Source: SQLite, "The SQLite OS Interface or VFS".
