@@ -179,14 +179,15 @@ struct RecoveryTrials {
 
     /// Returns whether anything that is left shows that a row existed, and to which table it belonged.
     ///
-    /// This is the list of free pages together with the schema or one whole tree, or an index that names the row.
+    /// This is the list of free pages together with the schema or one whole tree, or an index that names the row. If the
+    /// list is lost, an index without all of the row's values does not show that the row is not an old version.
     private static func isDecidable(_ key: RowPlaces.Key, _ places: RowPlaces, _ lost: Set<UInt32>) -> Bool {
         let isListLost = !places.freeTrunks.isDisjoint(with: lost) && !places.freeLeaves.isEmpty
         let isInParts = lost.contains(1) && !places.interior[key.table, default: []].isDisjoint(with: lost)
         guard isListLost || isInParts else { return true }
         // The chain that a pointer map shows from a page to all pages above it.
         if places.isMapped(key, without: lost) { return true }
-        return places.entries[key]?.contains { $0.isDisjoint(with: lost) } ?? false
+        return !isListLost && places.entries[key]?.contains { $0.isDisjoint(with: lost) } ?? false
     }
 
     /// A row of `lost_and_found` without the columns that only that table has: the rowid and the values.

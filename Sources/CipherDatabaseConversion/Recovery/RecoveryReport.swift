@@ -23,10 +23,11 @@ public struct RecoveryReport: Sendable, Codable, Equatable {
         /// The name of the table that contains them: `lost_and_found`, or `cipherstore_lost_and_found` after an
         /// in-place recovery; with a number appended if the schema already uses that name.
         public var name: String
-        /// The number of rows whose table is unknown, that may have been deleted, or whose rowid or key is that of
-        /// another row.
+        /// The number of rows whose table is unknown, that may have been deleted or may be old versions, or whose rowid
+        /// or key is that of another row.
         public var orphanedRows: Int
-        /// The number of rows from free pages, and of rows to which no index of their table refers any more.
+        /// The number of rows from free pages, and of rows from pages that may be free or are in an earlier state and to
+        /// which an undamaged index of their table does not refer.
         public var deletedRows: Int
         /// The number of rows that the rest of their page contradicts.
         public var damagedRows: Int
@@ -37,9 +38,10 @@ public struct RecoveryReport: Sendable, Codable, Equatable {
     /// The path of the damaged database, without symbolic links; after an in-place recovery, the path under which it is
     /// kept.
     public var source: String
-    /// Whether nothing is missing as far as the damaged file shows: every entry of the schema could be read; the file
-    /// has as many pages as its header states; every page of every table was undamaged, or an undamaged index refers
-    /// to as many rows as were recovered; and the whole log or journal could be read.
+    /// Whether the damaged file shows that no row is missing, and that no row is an old version: the header and every
+    /// entry of the schema could be read; the file has as many pages as its header states; every page of every table
+    /// was undamaged, or the undamaged indexes refer to exactly the recovered rows; every page that belongs to nothing
+    /// is free; and the whole log or journal could be read.
     public var complete: Bool
     /// Whether nothing was damaged, so that an in-place recovery left the database as it was.
     public var wasSound = false

@@ -16,24 +16,30 @@ struct RecoverySummary {
     }
 
     func report(path: String, source: String) -> RecoveryReport {
-        let apart = lostAndFound
-        var isComplete =
-            forms.rejected.isEmpty && recovered.generalNotes.isEmpty
-            && !recovered.hasDuplicates && (apart?.orphanedRows ?? 0) == 0 && (apart?.damagedRows ?? 0) == 0
-        if findings.isSchemaDamaged || findings.missingPages > 0 { isComplete = false }
-        for number in forms.tables.indices where !hasAllRows(number) { isComplete = false }
         let tables = forms.tables.indices.map(table)
         return RecoveryReport(
-            path: path, source: source, complete: isComplete, tables: tables, lostAndFound: apart,
+            path: path, source: source, complete: isComplete, tables: tables, lostAndFound: lostAndFound,
             lostPages: findings.lostPages.map(Int.init).sorted(), notes: notes,
             rows: tables.reduce(0) { $0 + $1.rows }, bytesBefore: 0, bytesAfter: 0, seconds: 0)
     }
 
-    /// Returns whether nothing indicates that a row of a table was not recovered.
+    /// Whether the damaged file shows that no row is missing, and that no row is an old version.
+    private var isComplete: Bool {
+        forms.rejected.isEmpty && recovered.generalNotes.isEmpty && !recovered.hasDuplicates
+            && recovered.apartCounts[.orphaned, default: 0] == 0 && recovered.apartCounts[.damaged, default: 0] == 0
+            && !findings.isSchemaDamaged && !findings.isHeaderLost && findings.missingPages == 0
+            && findings.hiddenPages == 0 && forms.tables.indices.allSatisfy(hasAllRows)
+    }
+
+    /// Returns whether the damaged file shows that every row of a table was recovered.
+    ///
+    /// An index shows this only if it refers to exactly the rows that were found. If it refers to fewer rows, it is an
+    /// old version.
     private func hasAllRows(_ number: Int) -> Bool {
         let found = findings.tables[number]
         guard !recovered.rebuilt.contains(number) else { return true }
-        return found.indexedRows.map { $0 <= recovered.counts[number] } ?? found.lostPages.isEmpty
+        let isWhole = found.lostPages.isEmpty && (found.indexedRows ?? 0) <= recovered.counts[number]
+        return found.oldRows == 0 && (isWhole || found.isConfirmed)
     }
 
     private var lostAndFound: RecoveryReport.LostAndFound? {
@@ -69,7 +75,16 @@ struct RecoverySummary {
                 missing > 0
                     ? "according to an undamaged index, \(Self.counted(missing, "row")) \(missing == 1 ? "is" : "are") "
                         + "missing from this table"
-                    : "according to an undamaged index, no rows are missing from this table")
+                    : found.isConfirmed
+                        ? "according to an undamaged index, no rows are missing from this table"
+                        : "an undamaged index refers to other rows than those of this table, so one of the two is an "
+                            + "old version")
+        }
+        if found.oldRows > 0 {
+            notes.append(
+                "\(Self.counted(found.oldRows, "row")) may be old versions, because nothing shows that the pages of "
+                    + "these rows are in use and up to date, and the undamaged indexes do not contain all of their "
+                    + "values")
         }
         if recovered.sequencesMade.contains(number) {
             notes.append("the AUTOINCREMENT counter of this table was set to the largest rowid")
@@ -97,6 +112,17 @@ struct RecoverySummary {
             notes.append(
                 "the file is truncated: \(Self.counted(findings.missingPages, "page")) counted in its header "
                     + "\(findings.missingPages == 1 ? "is" : "are") missing")
+        }
+        if findings.isHeaderLost {
+            notes.append(
+                "the header of the damaged database is lost, so its number of pages, user_version and application_id "
+                    + "are unknown")
+        }
+        if findings.hiddenPages > 0 {
+            let isOne = findings.hiddenPages == 1
+            notes.append(
+                "\(Self.counted(findings.hiddenPages, "page")) \(isOne ? "is" : "are") neither free nor part of a table "
+                    + "or an index, so another page may be an old version, and rows may be missing")
         }
         if findings.isFreeListDamaged { notes.append("the list of free pages is damaged") }
         for rejected in forms.rejected {

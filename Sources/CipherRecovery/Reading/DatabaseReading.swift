@@ -48,6 +48,7 @@ package struct DatabaseReading<Source: PageSource> {
         try run.readOrphans()
         try run.readFreePages()
         try run.readContinued()
+        run.compareIndexes()
         return run.findings
     }
 }
@@ -79,6 +80,10 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
     private var continued: [(table: Int, page: UInt32, index: Int)] = []
     /// The number of rows found in each table.
     private var rows: [Int]
+    /// The entries that the rows found in each table have in its indexes, by the positions of the table and the index.
+    private var expected: [[EntryTally]]
+    /// The entries of each undamaged, plain index.
+    private var entries: [[EntryTally?]]
     /// The storage classes found in the columns of each table.
     var observed: [ObservedValues]
     /// The evidence about the free pages.
@@ -105,10 +110,13 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
         }
         shapes = reading.forms.tables.map { RecordShape($0, counted: Set(counted)) }
         rows = reading.forms.tables.map { _ in 0 }
+        expected = reading.forms.tables.map { $0.indexes.map { _ in EntryTally() } }
+        entries = reading.forms.tables.map { $0.indexes.map { _ in nil } }
         observed = reading.forms.tables.map { ObservedValues(columns: $0.stored.count) }
         pointerMap?.claim(owners)
         let schema = try SchemaReading.map(reading.source, owners)
         findings.isSchemaDamaged = reading.isSchemaDamaged || !schema.isWhole
+        findings.isHeaderLost = reading.header == nil
         findings.missingPages = max(0, (reading.header?.claimedPages ?? 0) - Int(reading.source.pageCount))
         for place in schema.pages {
             // The schema's overflow pages must not be taken for those of other b-trees.
@@ -209,7 +217,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
         let (reading, sink, isWhole) = (reading, sink, content.isWhole)
         let rowid = content.tree.kind.isTable ? cell.rowid : nil
         var emptied: UInt32?
-        var seen: (table: Int, classes: [UInt8])?
+        var seen: (table: Int, classes: [UInt8], entries: [UInt64])?
         do {
             var claims = true
             if case .apart(.deleted, _) = destination { claims = false }
@@ -223,12 +231,18 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
                         checked = .apart(.damaged, tables: [number])
                     }
                 }
-                if case .table(let number) = checked { seen = (number, ObservedValues.classes(values)) }
+                if case .table(let number) = checked {
+                    seen = (
+                        number, ObservedValues.classes(values),
+                        reading.forms.tables[number].entryPrints(rowid, values)
+                    )
+                }
                 try sink(ReadRow(destination: checked, page: cell.page, rowid: rowid, values: values))
             }
             if let seen {
                 rows[seen.table] += 1
                 observed[seen.table].add(seen.classes)
+                for (index, entry) in seen.entries.enumerated() { expected[seen.table][index].add(entry) }
             }
             if let emptied { note(lost: emptied, destination) }
         } catch let loss as PayloadReader<Source>.Loss {
@@ -283,22 +297,24 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
             for (index, map) in maps.enumerated() {
                 guard let map else { continue }
                 var isWhole = map.isWhole
-                var entries = 0
+                var (count, tally) = (0, EntryTally())
                 for place in map.pages {
                     try reading.checkpoint()
                     guard let content = try content(place.page) else { continue }
                     defer { content.keep() }
                     for cell in content.cells {
-                        entries += 1
-                        if cell.local.count < cell.length, (try? payloads.read(cell, { _ in })) == nil {
-                            isWhole = false
+                        count += 1
+                        let print = try? payloads.read(cell) {
+                            try RecordReader.values($0.bytes, page: cell.page).fingerprint()
                         }
+                        if let print { tally.add(print) } else { isWhole = false }
                     }
                 }
                 if !isWhole {
                     findings.damagedIndexes.append((table, index))
                 } else if forms.tables[table].indexes[index].isPlain {
-                    findings.tables[table].indexedRows = max(entries, findings.tables[table].indexedRows ?? 0)
+                    findings.tables[table].indexedRows = max(count, findings.tables[table].indexedRows ?? 0)
+                    entries[table][index] = tally
                 }
             }
             // If pages of the table are known to contradict their parents, these pages account for the missing rows.
@@ -307,6 +323,21 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
             else { continue }
             findings.tables[table].lacksRows = true
             tables[table].lackRows()
+        }
+    }
+
+    /// Whether no page of a b-tree is known to be lost or damaged.
+    var isEveryTreeWhole: Bool {
+        !findings.isSchemaDamaged && findings.damagedIndexes.isEmpty && hasAllIndexPages && tables.allSatisfy(\.isWhole)
+            && findings.tables.allSatisfy(\.lostPages.isEmpty)
+    }
+
+    /// Compares the rows found in each table with those that its undamaged indexes name.
+    mutating func compareIndexes() {
+        for table in forms.tables.indices {
+            let whole = entries[table].indices.filter { entries[table][$0] != nil }
+            findings.tables[table].isConfirmed =
+                !whole.isEmpty && whole.allSatisfy { entries[table][$0] == expected[table][$0] }
         }
     }
 }

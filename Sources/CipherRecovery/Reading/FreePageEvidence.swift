@@ -6,8 +6,11 @@ struct FreePageEvidence {
     var leaves: [UInt32] = []
     /// The number of free pages whose location is unknown; `nil` if that number is unknown.
     var unknown: Int?
-    /// Whether every free page is known, so that every other page is live.
-    var isComplete: Bool { unknown == 0 }
+    /// The pages that no list names but that can only be free.
+    var freed: Set<UInt32> = []
+
+    /// Returns whether every free page is known, and a page is not one of them.
+    func showInUse(_ page: UInt32) -> Bool { unknown == 0 && !freed.contains(page) }
 }
 
 extension ReadingRun {

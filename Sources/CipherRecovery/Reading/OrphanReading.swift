@@ -27,6 +27,7 @@ extension ReadingRun {
 
     mutating func readOrphans() throws {
         guard source.pageCount > 1 else { return }
+        countHidden()
         let openings = tables.indices.map { self.openings(in: $0) }
         let gapped = Set(openings.indices.filter { !openings[$0].isEmpty })
         let isMissing = findings.isSchemaDamaged || tables.contains { !$0.missing.isEmpty }
@@ -206,12 +207,13 @@ extension ReadingRun {
                 }
                 let destination: ReadRow.Destination =
                     switch answer {
-                    case .confirmed: .table(stray.table)
+                    case .current, .named: .table(stray.table)
                     case .denied: .apart(.deleted, tables: [stray.table])
                     case .unknown, nil:
                         stray.place.contains(cell.rowid)
                             ? .table(stray.table) : .apart(.damaged, tables: [stray.table])
                     }
+                if answer == .named { findings.tables[stray.table].oldRows += 1 }
                 try hand(cell, content, destination)
             }
         }
@@ -268,7 +270,7 @@ extension ReadingRun {
                     evidence.answer(isTable ? cell.rowid : nil, try RecordReader.values(bytes, page: cell.page))
                 }
             }
-            if answers.contains(.confirmed) { orphan.confirmed.insert(table) }
+            if answers.contains(where: { $0 == .current || $0 == .named }) { orphan.confirmed.insert(table) }
             if !answers.isEmpty, answers.allSatisfy({ $0 == .denied }) { orphan.denied.insert(table) }
         }
     }
@@ -315,26 +317,35 @@ extension ReadingRun {
         switch try pointerMap?.use(of: page, in: source) {
         case .tree: true
         case .free, .overflow: false
-        case nil: freePages.isComplete
+        case nil: freePages.showInUse(page)
         }
     }
 
-    /// Counts the orphans that can only be free.
+    /// Counts the pages that are neither free nor part of a b-tree, if no damage to a b-tree explains them.
+    private mutating func countHidden() {
+        guard let header = reading.header, let unknown = freePages.unknown, isEveryTreeWhole, !reading.mayLackTables
+        else { return }
+        let last = min(source.pageCount, header.claimedPages.map { UInt32(clamping: $0) } ?? source.pageCount)
+        guard last > 2 else { return }
+        let unclaimed = (2...last).reduce(0) { [owners] in $0 + (owners.isUnclaimed($1) ? 1 : 0) }
+        findings.hiddenPages = max(0, unclaimed - max(0, unknown))
+    }
+
+    /// Finds the orphans that can only be free.
     ///
     /// If these orphans account for the header's number of free pages, all other orphans are live.
     private mutating func countFreed(_ orphans: [Orphan], _ survey: OrphanSurvey) throws {
         guard let unknown = freePages.unknown, unknown > 0, !reading.mayLackTables else { return }
-        var freed = 0
+        var freed = hasAllIndexPages ? survey.indexPages : []
         for orphan in orphans {
             guard let content = try content(orphan.page) else { continue }
-            if isFreed(orphan, content) { freed += 1 }
+            if isFreed(orphan, content) { freed.insert(orphan.page) }
             content.keep()
         }
-        if hasAllIndexPages { freed += survey.indexPages.count }
-        if freed == unknown { freePages.unknown = 0 }
+        if freed.count == unknown { (freePages.unknown, freePages.freed) = (0, freed) }
     }
 
-    private var hasAllIndexPages: Bool {
+    var hasAllIndexPages: Bool {
         indexes.allSatisfy { $0.allSatisfy { $0.map { $0.missing.isEmpty } ?? false } }
     }
 
@@ -361,10 +372,12 @@ extension ReadingRun {
         let isLiving = try isLiving(orphan.page)
         guard let table, let evidence = evidence[table], isLiving || orphan.confirmed.contains(table) else {
             return try handApart(
-                content, isFreed(orphan, content) ? .deleted : .orphaned,
+                content, !isLiving && isFreed(orphan, content) ? .deleted : .orphaned,
                 table.map { [$0] } ?? orphan.tables.sorted())
         }
-        findings.tables[table].orphanedPages += 1
+        // If the list of free pages is damaged, the page may be an old version, whatever the number of free pages is.
+        let mayBeOld = orphan.use == nil && findings.isFreeListDamaged
+        var isAssigned = false
         if !content.isWhole { findings.tables[table].lostPages.insert(content.number) }
         for cell in content.cells {
             let answer = try? payloads.peek(cell) { bytes in
@@ -372,14 +385,19 @@ extension ReadingRun {
             }
             let destination: ReadRow.Destination
             switch answer {
-            case .denied: destination = .apart(.deleted, tables: [table])
-            // A freed page holds copies of moved rows as well as deleted rows.
-            case .unknown where !isLiving:
+            // If the page is live, either the page or the index is an old version.
+            case .denied: destination = .apart(isLiving ? .orphaned : .deleted, tables: [table])
+            // A freed page holds old versions and copies of moved rows as well as deleted rows.
+            case .named where !isLiving, .unknown where !isLiving:
                 destination = .apart(.orphaned, tables: [table])
             default: destination = .table(table)
             }
+            var isOld = answer == .named
+            if case .table = destination { (isAssigned, isOld) = (true, mayBeOld && answer != .current) }
+            if isOld { findings.tables[table].oldRows += 1 }
             try hand(cell, content, destination)
         }
+        if isAssigned { findings.tables[table].orphanedPages += 1 }
         for cell in content.doubtful { try hand(cell, content, .apart(.damaged, tables: [table])) }
     }
 

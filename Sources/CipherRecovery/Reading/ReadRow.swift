@@ -15,7 +15,8 @@ package struct ReadRow {
         /// It is not known which table the row belongs to or whether it was deleted, or another row has its rowid or
         /// key.
         case orphaned
-        /// The row is on a free page, or an undamaged index of its table does not name it.
+        /// The row is on a free page, or on a page that may be free and an undamaged index of its table does not name
+        /// it.
         case deleted
         /// The rest of its page or its table's definition contradicts the row, or part of the row is lost.
         case damaged
@@ -42,6 +43,11 @@ package struct ReadingFindings: Sendable {
         package var indexedRows: Int?
         /// Whether ``indexedRows`` is greater than the number of rows in the table's own b-tree.
         package var lacksRows = false
+        /// Whether the table has undamaged indexes, and each of them names exactly the rows that were found.
+        package var isConfirmed = false
+        /// The number of rows that may be old versions: nothing shows that their pages are in use and up to date, and
+        /// the undamaged indexes do not contain all of their values.
+        package var oldRows = 0
         /// The number of pages to which no b-tree leads any more but whose rows belong to the table.
         package var orphanedPages = 0
 
@@ -55,6 +61,12 @@ package struct ReadingFindings: Sendable {
     package var damagedIndexes: [(table: Int, index: Int)] = []
     /// Whether the free list is damaged, or the number of its pages differs from the header's.
     package var isFreeListDamaged = false
+    /// The number of pages that are neither free nor part of a b-tree, although every b-tree seems to be undamaged.
+    ///
+    /// An old version of a page leads to fewer pages than the lost version did.
+    package var hiddenPages = 0
+    /// Whether the header is lost, so that the number of pages is not known.
+    package var isHeaderLost = false
     /// The number of pages that the header counts and the file does not have.
     package var missingPages = 0
     /// Whether pages or entries of the schema are missing or damaged.

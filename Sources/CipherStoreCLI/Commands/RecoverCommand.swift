@@ -17,9 +17,9 @@ extension Command {
                 + "if the pages that point to it are lost. Indexes and full-text indexes are rebuilt. Every "
                 + "recovered row is compared with the result of a second reading of the damaged database.",
             "Other rows are put into the table lost_and_found (with --in-place: cipherstore_lost_and_found), each with "
-                + "a reason: orphaned (the row cannot be assigned to one table), deleted (it is on a free page) or "
-                + "damaged (it contradicts the rest of its page). If the schema is lost, recover uses the schema of "
-                + "--template or, with --config, the app's schema for a first install.",
+                + "a reason: orphaned (the row cannot be assigned to one table, or may be deleted or an old version), "
+                + "deleted (it is on a free page) or damaged (it contradicts the rest of its page). If the schema is "
+                + "lost, recover uses the schema of --template or, with --config, the app's schema for a first install.",
             "With --output, the new database is a separate file. With --in-place, the new database replaces the "
                 + "damaged one in a single rename. The damaged one is kept as DB-damaged (or DB-damaged-2 and so on), "
                 + "with its -wal or -journal; if it is plaintext, it stays plaintext. At all times, DB is either the "

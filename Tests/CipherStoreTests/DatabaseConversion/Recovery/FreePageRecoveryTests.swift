@@ -83,4 +83,65 @@ import Testing
         try fixture.check(lost: [root])
         #expect(report.lostAndFound == nil, "\(report)")
     }
+
+    @Test("Old rows on free pages do not replace the lost rows of a table, although an index has the same keys")
+    func oldVersions() throws {
+        let fixture = try RecoveryFixture(
+            pageSize: 4096,
+            script: """
+                CREATE TABLE junk(x);
+                CREATE TABLE account(id INTEGER PRIMARY KEY, name TEXT, balance INTEGER, note TEXT);
+                CREATE INDEX names ON account(name);
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400)
+                    INSERT INTO account SELECT i, 'name ' || i, 1000000 + i, hex(zeroblob(30)) FROM n;
+                COMMIT; BEGIN; DROP TABLE junk; COMMIT; BEGIN;
+                CREATE TABLE fresh(id INTEGER PRIMARY KEY, name TEXT, balance INTEGER, note TEXT);
+                INSERT INTO fresh SELECT id, name, 0, note FROM account; CREATE INDEX fresh_names ON fresh(name);
+                DROP TABLE account; ALTER TABLE fresh RENAME TO account;
+                """, before: "PRAGMA secure_delete = OFF;")
+        try fixture.damage(fixture.places.freeTrunks.union(#require(fixture.places.pagesOfTrees["account"])))
+        let report = try fixture.recover()
+        #expect(!report.complete && report.tables.map(\.rows) == [0], "\(report)")
+        #expect(report.lostAndFound?.orphanedRows == 400 && report.lostAndFound?.deletedRows == 0, "\(report)")
+        #expect(report.tables[0].notes.contains { $0.contains("400 rows") && $0.contains("old versions") }, "\(report)")
+    }
+
+    @Test("If indexes contain every column, they show that a row is current, although its page may be free")
+    func coveredRows() throws {
+        let fixture = try RecoveryFixture(
+            script: """
+                CREATE TABLE t(a INTEGER, b TEXT); CREATE INDEX t_a ON t(a); CREATE INDEX t_b ON t(b);
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600)
+                    INSERT INTO t SELECT i, 'row ' || i || hex(zeroblob(60)) FROM n;
+                CREATE TABLE other(a); INSERT INTO other VALUES (zeroblob(5000)); COMMIT; BEGIN; DROP TABLE other;
+                """, before: "PRAGMA secure_delete = OFF;")
+        let lost = try fixture.places.freeTrunks.union([#require(fixture.places.roots["t"])])
+        try fixture.damage(lost)
+        let report = try fixture.recover()
+        try fixture.check(lost: lost)
+        #expect(report.complete && report.tables.map(\.rows) == [600], "\(report)")
+    }
+
+    @Test("If pages are neither free nor part of a table, the recovery is not complete", arguments: [false, true])
+    func rootRolledBack(areLost: Bool) throws {
+        let filled = """
+            CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT);
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400)
+                INSERT INTO t SELECT i, 'row ' || i || hex(zeroblob(20)) FROM n;
+            """
+        let earlier = try RecoveryFixture(script: filled)
+        let fixture = try RecoveryFixture(
+            script: filled + "COMMIT; BEGIN; INSERT INTO t SELECT id + 400, a FROM t WHERE id <= 120;")
+        let root = try #require(fixture.places.roots["t"])
+        try fixture.restore([root], from: earlier)
+        let before = try #require(earlier.places.pagesOfTrees["t"])
+        let hidden = try #require(fixture.places.pagesOfTrees["t"]).subtracting(before)
+        let rows = fixture.places.pages.values.filter { !$0.isDisjoint(with: hidden) }.count
+        try #require(hidden.count > 1 && rows > 80)
+        if areLost { try fixture.damage(hidden) }
+        let report = try fixture.recover()
+        #expect(!report.complete && report.tables.map(\.rows) == [520 - rows], "\(report)")
+        #expect(report.lostAndFound?.orphanedRows == (areLost ? nil : rows), "\(report)")
+        #expect(report.lostAndFound?.deletedRows ?? 0 == 0, "\(report)")
+    }
 }

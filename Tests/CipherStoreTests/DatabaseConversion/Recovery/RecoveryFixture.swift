@@ -65,6 +65,18 @@ struct RecoveryFixture {
         try data.write(to: URL(filePath: path))
     }
 
+    /// Replaces pages by those of another state of the database.
+    func restore(_ pages: some Sequence<UInt32>, from other: RecoveryFixture) throws {
+        let size = try pageSize
+        var data = try Data(contentsOf: URL(filePath: path))
+        let earlier = try Data(contentsOf: URL(filePath: other.path))
+        for page in pages {
+            let extent = Int(page - 1) * size..<Int(page) * size
+            data.replaceSubrange(extent, with: earlier[extent])
+        }
+        try data.write(to: URL(filePath: path))
+    }
+
     @discardableResult
     func recover(template: String? = nil, options: ConversionOptions = ConversionOptions()) throws -> RecoveryReport {
         let before = try FolderDigest(folder.url)
