@@ -95,6 +95,11 @@ struct DamagedSource {
     /// Whether the log or journal beside the file was not read because it belongs to another database.
     var hasForeignSidecar: Bool { notes.contains(Self.foreignSidecar) }
 
+    /// Whether SQLite would use a log or a journal that was not read, or not completely.
+    ///
+    /// A log without a committed transaction is not such a log, because SQLite ignores it too.
+    var lacksSidecar: Bool { hasForeignSidecar || hasDamagedSidecar || notes.contains(Self.otherJournal) }
+
     /// Whether the log holds commits that were not read, the journal holds pages that were not restored, or the
     /// journal may belong to a committed transaction.
     var hasDamagedSidecar: Bool {
@@ -110,6 +115,9 @@ struct DamagedSource {
 
     static let damagedJournal =
         "the journal is damaged, so some pages that the unfinished transaction changed were not restored"
+
+    static let otherJournal =
+        "the journal was not read, because its page size differs from the file's page size"
 
     static let foreignSidecar =
         "the -wal or -journal file next to the database was not read, because it belongs to another copy of this "
@@ -139,7 +147,7 @@ struct DamagedSource {
                 return (versions, journal.file)
             }
             if versions != nil {
-                notes.append("the journal was not read, because its page size differs from the file's page size")
+                notes.append(otherJournal)
             } else if try journal.isDamaged(of: bytes, nil) {
                 notes.append(damagedJournal)
             }
@@ -147,10 +155,12 @@ struct DamagedSource {
         guard let log = try SidecarFile(paths.wal) else { return (nil, nil) }
         if try LogHeader.losesCommits(log) { notes.append(LostCommits.finding) }
         if let header = try LogHeader(log) {
-            if let versions = try header.committedPages(in: log), versions.pageSize == geometry.pageSize {
-                return (versions, log)
+            guard let versions = try header.committedPages(in: log) else {
+                notes.append("the -wal was not read, because it contains no committed transaction")
+                return (nil, nil)
             }
-            notes.append("the -wal was not read, because it contains no committed transaction of this database")
+            if versions.pageSize == geometry.pageSize { return (versions, log) }
+            notes.append(foreignSidecar)
         }
         return (nil, nil)
     }

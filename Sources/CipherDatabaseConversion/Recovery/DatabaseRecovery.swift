@@ -233,7 +233,7 @@ package struct DatabaseRecovery {
         var report = RecoverySummary(recovered, findings, forms, hasTemplate: template != nil)
             .report(path: target.database, source: source.database)
         report.notes = damaged.notes + report.notes + complaints + key.warnings
-        if damaged.hasDamagedSidecar { report.complete = false }
+        if damaged.lacksSidecar { report.complete = false }
         report.bytesAfter = try file.size()
         return report
     }

@@ -134,4 +134,68 @@ import Testing
         #expect(report.notes.contains { $0.contains("journal") }, "\(report)")
         #expect(try rows(TestKeys.raw()).map(\.value) == ["integer(1)|text(\"one\")"])
     }
+
+    /// Puts a log with a committed transaction of another database next to the database.
+    private func addForeignLog(pageSize: Int, _ key: CipherKey?) throws {
+        let other = try TemporaryFolder()
+        try LegacyFile.write(other.path("app.db"), key: key, unclosed: true) { connection in
+            try connection.executeScript(
+                text: "PRAGMA page_size = \(pageSize); PRAGMA journal_mode = WAL; CREATE TABLE t(a, b)")
+        }
+        try FileManager.default.copyItem(atPath: other.path("app.db-wal"), toPath: path + "-wal")
+    }
+
+    @Test("A recovery without the log beside the database is not complete", arguments: [4096, 1024])
+    func foreignLog(pageSize: Int) throws {
+        // An encrypted page has the size in the key's settings.
+        let key = pageSize == 4096 ? try TestKeys.raw(8) : nil
+        try LegacyFile.write(
+            path, key: key == nil ? nil : TestKeys.raw(), script: "CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 2)")
+        #expect(try recover().complete)
+        try FileManager.default.removeItem(atPath: output)
+        try addForeignLog(pageSize: pageSize, key)
+        let report = try recover()
+        #expect(!report.complete && report.tables.map(\.rows) == [1], "\(report)")
+        #expect(report.notes.contains { $0.contains("was not read") }, "\(report)")
+    }
+
+    @Test("A log from which SQLite reads nothing does not make a recovery incomplete", arguments: [0, 32, Int.max])
+    func logWithoutCommits(length: Int) throws {
+        try LegacyFile.write(path, key: TestKeys.raw(), unclosed: true) { connection in
+            try connection.executeScript("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0")
+            try connection.executeScript(text: "CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 'one'), (2, 'two')")
+            // The next transaction restarts the log with another salt. It writes frames before it ends.
+            _ = try connection.value(Int.self, "PRAGMA wal_checkpoint(RESTART)")
+            try connection.executeScript(text: "PRAGMA cache_size = 1; BEGIN")
+            try connection.execute(
+                """
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+                INSERT INTO t SELECT i, hex(randomblob(20)) FROM n
+                """)
+        }
+        let log = try Data(contentsOf: URL(filePath: path + "-wal"))
+        try log.prefix(length).write(to: URL(filePath: path + "-wal"))
+        let report = try recover()
+        #expect(report.complete && report.tables.map(\.rows) == [2], "\(report)")
+    }
+
+    @Test("A recovery without the hot journal beside the database is not complete", arguments: [true, false])
+    func journalOfOtherPageSize(isEncrypted: Bool) throws {
+        try LegacyFile.write(path, key: isEncrypted ? TestKeys.raw() : nil, unclosed: true) { connection in
+            try connection.executeScript(text: "CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT)")
+            try connection.execute(
+                """
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+                INSERT INTO t SELECT i, 'old ' || i FROM n
+                """)
+            try connection.executeScript(text: "PRAGMA cache_size = 5; BEGIN; UPDATE t SET b = 'new' || substr(b, 4)")
+        }
+        var journal = try Data(contentsOf: URL(filePath: path + "-journal"))
+        // The page size in the header is changed to 1,024.
+        journal.replaceSubrange(24..<28, with: [0, 0, 4, 0])
+        try journal.write(to: URL(filePath: path + "-journal"))
+        let report = try recover()
+        #expect(!report.complete && report.tables.map(\.rows) == [3000], "\(report)")
+        #expect(report.notes.contains { $0.contains("was not read") }, "\(report)")
+    }
 }
