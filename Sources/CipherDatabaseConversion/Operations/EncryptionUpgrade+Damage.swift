@@ -27,6 +27,8 @@ extension EncryptionUpgrade {
             do {
                 var recovery = InPlaceRecovery(of: paths, provider: provider, formats: formats, options: options)
                 recovery.cause = error
+                // The caller decided to encrypt this file.
+                recovery.expectsPlaintext = true
                 return try recover(recovery)
             } catch let other as StoreError where doubt == .unopened && other.tellsNoDamage {
                 throw error

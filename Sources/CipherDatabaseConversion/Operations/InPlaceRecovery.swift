@@ -25,6 +25,8 @@ package struct InPlaceRecovery {
     var cause: (any Error)?
     /// Whether the new database has the cipher format of the damaged one, if that can be written.
     package var keepsFormat = false
+    /// Whether the damaged database may be unencrypted as far as the caller knows, so that the report need not say so.
+    package var expectsPlaintext = false
 
     /// The result of a recovery.
     package struct Found {
@@ -98,7 +100,7 @@ package struct InPlaceRecovery {
         let recovery = recovery()
         let opened = try open(recovery)
         let observer = UpgradeObserver(path: paths.database, report: nil, cancellation: options.cancellation)
-        guard !opened.damaged.hasForeignSidecar, !opened.damaged.hasDamagedSidecar,
+        guard opened.damaged.header != nil, !opened.damaged.hasForeignSidecar, !opened.damaged.hasDamagedSidecar,
             try recovery.survey(opened, observer).isSound()
         else { return nil }
         let formats = opened.damaged.format.map { [$0] } ?? []
@@ -289,6 +291,7 @@ package struct InPlaceRecovery {
             inPlaceOf: paths, provider: provider, formats: formats, template: template, options: options)
         recovery.makeSchema = makeSchema
         recovery.keepsFormat = keepsFormat
+        recovery.expectsPlaintext = expectsPlaintext
         return recovery
     }
 

@@ -106,6 +106,9 @@ struct DamagedSource {
         [LostCommits.finding, Self.damagedJournal, Self.movedSuperJournal].contains(where: notes.contains)
     }
 
+    static let notEncrypted =
+        "the damaged database was not encrypted, so anyone who can write the file could have changed its rows"
+
     static let notAuthenticated =
         "the pages of the damaged database have no HMAC, so they could not be authenticated"
 

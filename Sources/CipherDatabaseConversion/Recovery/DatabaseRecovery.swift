@@ -24,6 +24,8 @@ package struct DatabaseRecovery {
     package var makeSchema: ((Connection) throws -> Void)?
     /// Whether the new database has the cipher format of the damaged one, if that is known and can be written.
     package var keepsFormat = false
+    /// Whether the damaged database may be unencrypted as far as the caller knows, so that the report need not say so.
+    package var expectsPlaintext = false
 
     /// - Parameters:
     ///   - source: The damaged database.
@@ -125,6 +127,7 @@ package struct DatabaseRecovery {
             try self.template.map { try SchemaTemplate($0, provider: provider, formats: formats, options) }
             ?? makeSchema.map { try SchemaTemplate(options.extensions, madeBy: $0) }
         var damaged = try DamagedSource(source, sizes: template?.geometry, provider: provider, formats: formats)
+        if damaged.isPlaintext, !expectsPlaintext { damaged.notes.append(DamagedSource.notEncrypted) }
         var newFormat = options.format
         if keepsFormat, !damaged.isPlaintext {
             if let format = damaged.format, format.canBeWritten {

@@ -77,9 +77,11 @@ extension StoreOpening {
                 "encryption is off in the configuration, but recovery always produces an encrypted database",
                 advice: "turn encryption on", changed: .nothing)
         }
-        return try InPlaceRecovery(
+        var recovery = InPlaceRecovery(
             of: paths, provider: provider, formats: configuration.encryption.formats, template: template,
-            options: options
-        ).runLocked { try checkDecision($0, wasPlaintext: $1.wasPlaintext) }
+            options: options)
+        // The check refuses a plaintext file that the configuration does not expect.
+        recovery.expectsPlaintext = true
+        return try recovery.runLocked { try checkDecision($0, wasPlaintext: $1.wasPlaintext) }
     }
 }

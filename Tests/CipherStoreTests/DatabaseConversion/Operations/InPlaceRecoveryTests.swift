@@ -98,6 +98,8 @@ import Testing
         let recovery = try #require(report.recovery)
         #expect(recovery.path == damaged.path && recovery.source == damaged.path + "-damaged")
         #expect(!recovery.complete)
+        // A legacy file is expected to be unencrypted.
+        #expect(!recovery.notes.contains { $0.contains("was not encrypted") }, "\(recovery)")
         #expect(recovery.tables.map(\.name) == ["t", "scrap"] && recovery.tables.map(\.rows) == [3, 0])
         #expect(recovery.tables[1].lostPages == [damaged.scrap])
         #expect(report.warnings.contains { $0.contains("app.db-damaged; it is in plaintext") }, "\(report.warnings)")
@@ -179,6 +181,18 @@ import Testing
         let direct = try #require(try storeError { try damaged.recovery().runLocked() })
         #expect(direct.code == .corrupt && direct.advice.contains("template"), "\(direct)")
         #expect(try damaged.digest() == before)
+    }
+
+    @Test("A plaintext file whose header is lost is recovered in place, because its schema is still readable")
+    func headerOfPlaintext() throws {
+        let damaged = try Damaged(journal: "DELETE", losesScrap: false)
+        var (data, random) = (try damaged.bytes("app.db"), SeededRandom(seed: 1))
+        for offset in 0..<100 { data[offset] = UInt8.random(in: 0...255, using: &random) }
+        try data.write(to: URL(filePath: damaged.path))
+        let report = try damaged.recovery().runLocked()
+        #expect(!report.wasSound && !report.complete && report.tables.map(\.rows) == [3, 2], "\(report)")
+        #expect(report.notes.contains { $0.contains("was not encrypted") }, "\(report)")
+        #expect(try Damaged.rows(damaged.path, key: TestKeys.raw()) == Damaged.allRows)
     }
 
     /// Changes a definition as only a newer SQLite, or damage, would.

@@ -198,4 +198,14 @@ import Testing
         #expect(!report.complete && report.tables.map(\.rows) == [3000], "\(report)")
         #expect(report.notes.contains { $0.contains("was not read") }, "\(report)")
     }
+
+    @Test("Only a recovery of an unencrypted database says that nothing shows who wrote its rows")
+    func plaintext() throws {
+        for key in [nil, try TestKeys.raw()] {
+            try LegacyFile.write(path, key: key, script: "CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 2)")
+            let report = try recover()
+            #expect(report.complete && report.notes.contains { $0.contains("was not encrypted") } == (key == nil))
+            for file in [path, output] { try FileManager.default.removeItem(atPath: file) }
+        }
+    }
 }
