@@ -29,8 +29,8 @@ public struct ColumnForms: Sendable, Equatable {
         case millisecondsSince1970
         /// A REAL: the `timeIntervalSinceReferenceDate`.
         case secondsSince2001
-        /// Text in UTC, such as `2026-11-23 09:30:00.125`, which sorts by time and is rounded to milliseconds. A number
-        /// is read as seconds since 1970.
+        /// Text in UTC, such as `2026-11-23 09:30:00.125`, which sorts by time and is rounded to milliseconds. Only the
+        /// years 1 to 9999 can be written. A number is read as seconds since 1970.
         case text
         /// The same as ``text``, but with a T between day and time, such as `2026-11-23T09:30:00.125`.
         case textWithT
@@ -57,7 +57,8 @@ public struct ColumnForms: Sendable, Equatable {
 
     // MARK: Writing
 
-    func value(_ date: Date) -> Value {
+    /// Returns a date's value; `nil` if the date has no value in this form.
+    func value(_ date: Date) -> Value? {
         switch dates {
         case .secondsSince1970: .real(date.timeIntervalSince1970)
         case .millisecondsSince1970:
@@ -65,10 +66,23 @@ public struct ColumnForms: Sendable, Equatable {
             Int64(exactly: (date.timeIntervalSince1970 * 1_000).rounded()).map(Value.integer)
                 ?? .real(date.timeIntervalSince1970 * 1_000)
         case .secondsSince2001: .real(date.timeIntervalSinceReferenceDate)
-        case .text: .text(date.formatted(Self.texts[0]))
-        case .textWithT: .text(date.formatted(Self.textWithT))
+        case .text: Self.text(date, Self.texts[0])
+        case .textWithT: Self.text(date, Self.textWithT)
         }
     }
+
+    private static func text(_ date: Date, _ form: Date.ISO8601FormatStyle) -> Value? {
+        let milliseconds = (date.timeIntervalSince1970 * 1_000).rounded()
+        // Some calendars begin year 1 two days earlier; year 10000 has five digits.
+        guard -62_135_769_600_000..<253_402_300_800_000 ~= milliseconds else { return nil }
+        // Foundation cuts the rest of a millisecond off, and most numbers of milliseconds are slightly less than that
+        // number as seconds in a `Date`.
+        let text = Date(timeIntervalSince1970: (milliseconds + 0.25) / 1_000).formatted(form)
+        return text.hasPrefix("0000") ? nil : .text(text)
+    }
+
+    /// The error for other dates.
+    static let beyondText = "a date is written as text only if its year is 1 to 9999"
 
     func value(_ uuid: UUID) -> Value {
         switch uuids {
@@ -140,7 +154,7 @@ public struct ColumnForms: Sendable, Equatable {
 
 extension Date: Bindable, ColumnReadable {
     /// Seconds since 1970 as a REAL; a date interpolated into SQL is bound in the connection's ``ColumnForms`` instead.
-    public var databaseValue: Value { ColumnForms().value(self) }
+    public var databaseValue: Value { .real(timeIntervalSince1970) }
 
     /// Reads a date in the connection's form, or as text.
     public static func read(from row: borrowing Row, at index: Int) throws -> Date {
@@ -187,18 +201,27 @@ extension URL: Bindable, ColumnReadable {
 }
 
 extension Decimal: Bindable, ColumnReadable {
-    /// The digits as text, because a REAL would round them.
-    public var databaseValue: Value { .text(description) }
+    /// The digits as text, because a REAL would round them; NaN is NULL.
+    ///
+    /// A column of type DECIMAL, NUMERIC or MONEY has SQLite's numeric affinity and stores the number as an INTEGER or a
+    /// REAL, which keeps 15 digits. A column of type TEXT keeps all digits, but compares and sorts them as text.
+    public var databaseValue: Value { isNaN ? .null : .text(description) }
 
     /// Reads a TEXT column that contains a number, or an INTEGER or REAL column.
+    ///
+    /// A REAL is read as the shortest number that is stored as this REAL: 0.07 and not 0.07000000000000001.
     public static func read(from row: borrowing Row, at index: Int) throws -> Decimal {
         switch row.value(at: index) {
         case .integer(let number): return Decimal(number)
-        case .real(let number): return Decimal(number)
+        case .real(let number):
+            guard number.isFinite, let decimal = Decimal(string: number.description), !decimal.isNaN else {
+                throw row.mismatch(at: index, wanted: Decimal.self)
+            }
+            return decimal
         case .text(let text):
             // The whole text must be a number, not only its beginning.
             guard text.utf8.allSatisfy({ 0x30...0x39 ~= $0 || [0x2b, 0x2d, 0x2e, 0x45, 0x65].contains($0) }),
-                let number = Decimal(string: text)
+                let number = Decimal(string: text), !number.isNaN
             else { fallthrough }
             return number
         default: throw row.mismatch(at: index, wanted: Decimal.self)

@@ -1,3 +1,4 @@
+internal import CCipherEngine
 internal import CipherErrors
 
 /// Inserting, updating and deleting Encodable values, with a property for each column, matched by name.
@@ -8,13 +9,25 @@ internal import CipherErrors
 extension Connection {
     /// Inserts a value as a new row.
     ///
-    /// - Returns: The rowid; if an INTEGER PRIMARY KEY was `nil`, this is the key that SQLite chose.
+    /// - Returns: The rowid; if an INTEGER PRIMARY KEY was `nil`, this is the key that SQLite chose. `nil` for a table
+    ///   without rowids, for a view, and if a trigger prevented the row from being inserted.
     /// - Throws: ``DatabaseError``, with `SQLITE_CONSTRAINT` if the value conflicts with an existing row;
-    ///   `EncodingError` for a value that cannot be a row.
+    ///   `EncodingError` for a value that cannot be a row, such as NaN, or a date that the form of
+    ///   ``ColumnForms`` cannot express.
     @discardableResult
-    public func insert(_ value: some Encodable, into table: String) throws -> Int64 {
+    public func insert(_ value: some Encodable, into table: String) throws -> Int64? {
         let row = try RowEncoder(value, forms: columnForms)
         try execute(row, .insert, table)
+        return insertedRowID(table)
+    }
+
+    /// Returns the rowid of the row that the last statement inserted into a table; `nil` if it did not insert a row with
+    /// a rowid.
+    private func insertedRowID(_ table: String) -> Int64? {
+        // Only tables without rowids have no column of this name, unless they declare one.
+        guard changes > 0,
+            sqlite3_table_column_metadata(handle, nil, table, "_rowid_", nil, nil, nil, nil, nil) == SQLITE_OK
+        else { return nil }
         return lastInsertedRowID
     }
 
@@ -74,7 +87,9 @@ extension Connection {
             inserted = try self.row(type, SQL(text: statement.sql + " RETURNING *", values: row.values))
         } else {
             try execute(SQL(text: statement.sql, values: row.values))
-            inserted = try self.row(type, "SELECT * FROM \(identifier: table) WHERE rowid = \(lastInsertedRowID)")
+            inserted = try insertedRowID(table).flatMap {
+                try self.row(type, "SELECT * FROM \(identifier: table) WHERE rowid = \($0)")
+            }
         }
         guard let inserted else {
             throw DatabaseError(
@@ -95,7 +110,7 @@ extension Connection {
     /// A statement for values with the same properties.
     struct ValueStatement {
         /// The properties for which the statement was created.
-        let names: [String]
+        let names: [ExactName]
         let sql: String
         /// The index of the value for each parameter; `nil` if the parameters are in the order of the properties.
         let order: [Int]?
@@ -107,9 +122,11 @@ extension Connection {
     }
 
     private func statement(_ change: RowChange, _ names: [String], _ table: String) throws -> ValueStatement {
-        let key = ValueStatementKey(change: change, table: table)
+        let key = ValueStatementKey(change: change, table: ExactName(table))
         // Whether a table's key is still the same is known only while SQLite reports schema changes.
-        if isLent && tellsOfSchemaChanges || change == .insert, let known = valueStatements[key], known.names == names {
+        if isLent && tellsOfSchemaChanges || change == .insert, let known = valueStatements[key],
+            known.names.elementsEqual(names, by: { $0.isSpelled($1) })
+        {
             return known
         }
         let statement = try make(change, names, table)
@@ -120,13 +137,14 @@ extension Connection {
     private func make(_ change: RowChange, _ names: [String], _ table: String) throws -> ValueStatement {
         let table = (quoted: SQL.quoted(column: table), name: table)
         let columns = names.map(SQL.quoted(column:))
+        let exact = names.map(ExactName.init)
         func insertion() -> String {
             columns.isEmpty
                 ? "INSERT INTO \(table.quoted) DEFAULT VALUES"
                 : "INSERT INTO \(table.quoted)(\(columns.joined(separator: ", "))) VALUES "
                     + "(\(columns.map { _ in "?" }.joined(separator: ", ")))"
         }
-        guard change != .insert else { return ValueStatement(names: names, sql: insertion(), order: nil) }
+        guard change != .insert else { return ValueStatement(names: exact, sql: insertion(), order: nil) }
         let all = names.indices
         let keys = try keyIndexes(of: names, in: table.name)
         // A table may consist of key columns only; then an update only finds the row.
@@ -137,13 +155,13 @@ extension Connection {
             let conflict = keys.map { columns[$0] }.joined(separator: ", ")
             let assignments = rest.map { "\(columns[$0]) = excluded.\(columns[$0])" }.joined(separator: ", ")
             return ValueStatement(
-                names: names, sql: insertion() + " ON CONFLICT(\(conflict)) DO UPDATE SET \(assignments)", order: nil)
+                names: exact, sql: insertion() + " ON CONFLICT(\(conflict)) DO UPDATE SET \(assignments)", order: nil)
         case .update:
             let assignments = rest.map { "\(columns[$0]) = ?" }.joined(separator: ", ")
             return ValueStatement(
-                names: names, sql: "UPDATE \(table.quoted) SET \(assignments) WHERE \(match)", order: rest + keys)
+                names: exact, sql: "UPDATE \(table.quoted) SET \(assignments) WHERE \(match)", order: rest + keys)
         case .delete:
-            return ValueStatement(names: names, sql: "DELETE FROM \(table.quoted) WHERE \(match)", order: keys)
+            return ValueStatement(names: exact, sql: "DELETE FROM \(table.quoted) WHERE \(match)", order: keys)
         }
     }
 
@@ -163,7 +181,7 @@ extension Connection {
         }
         return try keys.map { key in
             guard
-                let index = names.firstIndex(of: key)
+                let index = names.firstIndex(where: { ExactName(key).isSpelled($0) })
                     ?? names.firstIndex(where: { TableAccess.folded($0) == TableAccess.folded(key) })
             else {
                 throw StoreError(
@@ -191,5 +209,5 @@ extension Connection {
 /// The key by which a statement for values is found.
 struct ValueStatementKey: Hashable {
     let change: Connection.RowChange
-    let table: String
+    let table: ExactName
 }

@@ -97,9 +97,9 @@ private final class RowColumns {
     /// Whether the name of any column contains a dot, so that a structure may be read from several columns.
     let hasGroups: Bool
     /// The names of the columns in order; `nil` for a second column with the same name, which cannot be requested.
-    private let names: [String?]
+    private let names: [ExactName?]
     /// The column indexes by name, for the columns' names and for other names that were requested.
-    @exclusivity(unchecked) private var indexes: [String: Int?]
+    @exclusivity(unchecked) private var indexes: [ExactName: Int?]
     /// The columns whose names begin with a prefix, by prefix.
     private var groups: [String: [Int]] = [:]
     /// The column that was requested last; usually the next request is for the following column, or for the same one.
@@ -107,22 +107,23 @@ private final class RowColumns {
 
     init(_ statement: Statement) {
         row = Row(of: statement)
-        let all = (0..<statement.columnCount).map(statement.columnName)
+        let all = (0..<statement.columnCount).map { ExactName(statement.columnName($0)) }
         let indexes = Dictionary(zip(all, all.indices.map(Optional.some)), uniquingKeysWith: { first, _ in first })
-        hasGroups = all.contains { $0.utf8.contains(UInt8(ascii: ".")) }
+        hasGroups = all.contains { $0.text.utf8.contains(UInt8(ascii: ".")) }
         names = all.enumerated().map { indexes[$1] == $0 ? $1 : nil }
         self.indexes = indexes
     }
 
-    var all: [String] { names.compactMap(\.self) }
+    var all: [String] { names.compactMap(\.?.text) }
 
     func index(of name: String) -> Int? {
         let next = latest + 1 < names.count ? latest + 1 : 0
-        if names[next] == name {
+        if names[next]?.isSpelled(name) == true {
             latest = next
-        } else if names[latest] != name {
-            if indexes[name] == nil { indexes[name] = .some(unexact(name)) }
-            guard case .some(.some(let index)) = indexes[name] else { return nil }
+        } else if names[latest]?.isSpelled(name) != true {
+            let exact = ExactName(name)
+            if indexes[exact] == nil { indexes[exact] = .some(unexact(name)) }
+            guard case .some(.some(let index)) = indexes[exact] else { return nil }
             latest = index
         }
         return latest
@@ -131,7 +132,7 @@ private final class RowColumns {
     /// Returns the first column whose name differs only in ASCII case, as SQLite compares names.
     private func unexact(_ name: String) -> Int? {
         let wanted = TableAccess.folded(name)
-        return names.firstIndex { $0.map(TableAccess.folded) == wanted }
+        return names.firstIndex { $0.map { TableAccess.folded($0.text) } == wanted }
     }
 
     /// Returns whether there are columns whose names begin with a prefix, and whether all of them are NULL.
@@ -142,10 +143,10 @@ private final class RowColumns {
 
     private func indexes(_ prefix: String) -> [Int] {
         if let known = groups[prefix] { return known }
-        var found = names.indices.filter { names[$0]?.hasPrefix(prefix) == true }
+        var found = names.indices.filter { names[$0]?.text.hasPrefix(prefix) == true }
         if found.isEmpty {
             let wanted = TableAccess.folded(prefix)
-            found = names.indices.filter { names[$0].map(TableAccess.folded)?.hasPrefix(wanted) == true }
+            found = names.indices.filter { names[$0].map { TableAccess.folded($0.text) }?.hasPrefix(wanted) == true }
         }
         groups[prefix] = found
         return found

@@ -55,8 +55,8 @@ private struct RowEncodingContainer<Key: CodingKey>: KeyedEncodingContainerProto
     func encodeNil(forKey key: Key) { add(.null, key) }
     func encode(_ value: Bool, forKey key: Key) { add(value.databaseValue, key) }
     func encode(_ value: String, forKey key: Key) { add(.text(value), key) }
-    func encode(_ value: Double, forKey key: Key) { add(.real(value), key) }
-    func encode(_ value: Float, forKey key: Key) { add(value.databaseValue, key) }
+    func encode(_ value: Double, forKey key: Key) throws { add(try ColumnEncoder.number(value, [key]), key) }
+    func encode(_ value: Float, forKey key: Key) throws { add(try ColumnEncoder.number(Double(value), [key]), key) }
     func encode(_ value: Int, forKey key: Key) { add(.integer(Int64(value)), key) }
     func encode(_ value: Int8, forKey key: Key) { add(value.databaseValue, key) }
     func encode(_ value: Int16, forKey key: Key) { add(value.databaseValue, key) }
@@ -75,8 +75,12 @@ private struct RowEncodingContainer<Key: CodingKey>: KeyedEncodingContainerProto
     // A property that is `nil` is NULL in the row; it is not left out.
     func encodeIfPresent(_ value: Bool?, forKey key: Key) { add(value.databaseValue, key) }
     func encodeIfPresent(_ value: String?, forKey key: Key) { add(value.databaseValue, key) }
-    func encodeIfPresent(_ value: Double?, forKey key: Key) { add(value.databaseValue, key) }
-    func encodeIfPresent(_ value: Float?, forKey key: Key) { add(value.databaseValue, key) }
+    func encodeIfPresent(_ value: Double?, forKey key: Key) throws {
+        add(try value.map { try ColumnEncoder.number($0, [key]) } ?? .null, key)
+    }
+    func encodeIfPresent(_ value: Float?, forKey key: Key) throws {
+        add(try value.map { try ColumnEncoder.number(Double($0), [key]) } ?? .null, key)
+    }
     func encodeIfPresent(_ value: Int?, forKey key: Key) { add(value.databaseValue, key) }
     func encodeIfPresent(_ value: Int8?, forKey key: Key) { add(value.databaseValue, key) }
     func encodeIfPresent(_ value: Int16?, forKey key: Key) { add(value.databaseValue, key) }
@@ -135,28 +139,27 @@ private struct RowEncodingContainer<Key: CodingKey>: KeyedEncodingContainerProto
 /// single-value type; for any other type, its JSON.
 private final class ColumnEncoder: Encoder, SingleValueEncodingContainer {
     let forms: ColumnForms
+    let codingPath: [any CodingKey]
     var value: Value?
     /// Whether the property consists of several values.
     var isStructure = false
-    var codingPath: [any CodingKey] { [] }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
-    init(_ forms: ColumnForms) {
+    init(_ forms: ColumnForms, _ codingPath: [any CodingKey] = []) {
         self.forms = forms
+        self.codingPath = codingPath
     }
 
     static func value<Property: Encodable>(
         _ property: Property, _ forms: ColumnForms, _ key: any CodingKey
     ) throws -> Value {
         // The frequent types come first, because they need no lookup.
-        if Property.self == Date.self { return forms.value(unsafeBitCast(property, to: Date.self)) }
+        if Property.self == Date.self { return try date(unsafeBitCast(property, to: Date.self), forms, [key]) }
         if Property.self == UUID.self { return forms.value(unsafeBitCast(property, to: UUID.self)) }
         if Property.self == Data.self { return unsafeBitCast(property, to: Data.self).databaseValue }
         // These casts also look through optionals.
-        if let date = property as? Date { return forms.value(date) }
-        if let uuid = property as? UUID { return forms.value(uuid) }
-        if let column = property as? any Bindable { return column.databaseValue }
-        let encoder = ColumnEncoder(forms)
+        if let value = try column(property, forms, [key]) { return value }
+        let encoder = ColumnEncoder(forms, [key])
         try property.encode(to: encoder)
         guard encoder.isStructure else { return encoder.value ?? .null }
         do {
@@ -167,6 +170,39 @@ private final class ColumnEncoder: Encoder, SingleValueEncodingContainer {
                 .init(
                     codingPath: [key], debugDescription: "the value cannot be encoded as JSON", underlyingError: error))
         }
+    }
+
+    /// Returns the value of a column type; `nil` for any other type.
+    private static func column(_ value: Any, _ forms: ColumnForms, _ path: [any CodingKey]) throws -> Value? {
+        switch value {
+        case let value as Date: try date(value, forms, path)
+        case let value as UUID: forms.value(value)
+        case let value as Decimal where value.isNaN: throw unstorable(value, noNaN, path)
+        case let value as Double: try number(value, path)
+        case let value as Float: try number(Double(value), path)
+        case let value as any Bindable: value.databaseValue
+        default: nil
+        }
+    }
+
+    private static func date(_ date: Date, _ forms: ColumnForms, _ path: [any CodingKey]) throws -> Value {
+        guard let value = forms.value(date) else {
+            // The description of a date that is not finite crashes.
+            throw unstorable(date.timeIntervalSince1970, ColumnForms.beyondText, path)
+        }
+        return value
+    }
+
+    static func number(_ number: Double, _ path: @autoclosure () -> [any CodingKey]) throws -> Value {
+        guard !number.isNaN else { throw unstorable(number, noNaN, path()) }
+        return .real(number)
+    }
+
+    /// SQLite would store NaN as NULL, which a property that is not optional cannot read.
+    private static let noNaN = "NaN cannot be stored: use nil instead"
+
+    private static func unstorable(_ value: Any, _ reason: String, _ path: [any CodingKey]) -> EncodingError {
+        .invalidValue(value, .init(codingPath: path, debugDescription: reason))
     }
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
@@ -192,12 +228,8 @@ private final class ColumnEncoder: Encoder, SingleValueEncodingContainer {
                         codingPath: [], debugDescription: "the value does not fit into a signed 64-bit integer"))
             }
             value = .integer(integer)
-        } else if let date = single as? Date {
-            value = forms.value(date)
-        } else if let uuid = single as? UUID {
-            value = forms.value(uuid)
-        } else if let column = single as? any Bindable {
-            value = column.databaseValue
+        } else if let column = try Self.column(single, forms, codingPath) {
+            value = column
         } else {
             try single.encode(to: self)
         }

@@ -68,10 +68,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
     }
 
     /// The bound values, in order; dates and UUIDs in the forms of ``ColumnForms/init(dates:uuids:)``.
-    public var values: [Value] { values(in: ColumnForms()) }
-
-    /// The bound values, in order.
-    func values(in forms: ColumnForms) -> [Value] { pieces.compactMap { $0.value(in: forms) } }
+    public var values: [Value] { pieces.compactMap(\.value) }
 
     fileprivate init(pieces: ContiguousArray<Piece>) {
         self.pieces = pieces
@@ -313,13 +310,13 @@ extension SQL.Piece {
         }
     }
 
-    /// Returns the value that the piece binds; `nil` if it binds none.
-    func value(in forms: ColumnForms) -> Value? {
+    /// The value that the piece binds, without regard to the forms of a connection; `nil` if it binds none.
+    fileprivate var value: Value? {
         switch self {
         case .literal, .text, .name, .refusal: nil
         case .parameter(let value), .argument(let value): value
-        case .date(let date): forms.value(date)
-        case .uuid(let uuid): forms.value(uuid)
+        case .date(let date): date.databaseValue
+        case .uuid(let uuid): uuid.databaseValue
         }
     }
 

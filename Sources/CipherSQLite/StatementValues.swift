@@ -15,7 +15,9 @@ extension Statement {
             switch sql.pieces[position] {
             case .literal, .text, .name, .refusal: continue
             case .parameter(let value), .argument(let value): result = bind(value, at: index + 1)
-            case .date(let date): result = bind(connection.columnForms.value(date), at: index + 1)
+            case .date(let date):
+                guard let value = connection.columnForms.value(date) else { throw misuse(ColumnForms.beyondText) }
+                result = bind(value, at: index + 1)
             case .uuid(let uuid): result = bind(connection.columnForms.value(uuid), at: index + 1)
             }
             index += 1
@@ -27,11 +29,11 @@ extension Statement {
     }
 
     private func otherCount(_ sql: SQL, _ expected: Int32) -> DatabaseError {
-        DatabaseError(
-            extendedCode: DatabaseError.misuse,
-            message: "the number of values (\(sql.values.count)) differs from the number of parameters (\(expected))",
-            sql: self.sql,
-            path: connection.path)
+        misuse("the number of values (\(sql.values.count)) differs from the number of parameters (\(expected))")
+    }
+
+    private func misuse(_ message: String) -> DatabaseError {
+        DatabaseError(extendedCode: DatabaseError.misuse, message: message, sql: sql, path: connection.path)
     }
 
     /// Binds one parameter; the first has index 1.
