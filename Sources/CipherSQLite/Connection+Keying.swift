@@ -49,6 +49,45 @@ extension Connection {
         let mask = "PRAGMA \(schema).cipher_hmac_salt_mask"
         if try value(String.self, SQL(text: mask)) != "3a" { try execute(SQL(text: "\(mask) = \"x'3a'\"")) }
     }
+
+    /// Throws if a page that was read in the open transaction was not authentic.
+    ///
+    /// SQLCipher replaces such a page by zeros and reports the error only when the next page is read, which a statement
+    /// may not do; the error is forgotten at the end of the transaction. This reads page 1.
+    ///
+    /// - Throws: ``DatabaseError``, for which ``DatabaseError/isCorrupt`` is true.
+    package func checkAuthenticity() throws {
+        if usesCipher, isInTransaction { try forEachRow("SELECT 1 FROM sqlite_master LIMIT 1") { _ in } }
+    }
+
+    /// Lets SQLCipher check the HMAC of each page of the file, used or not, and passes its complaints to `body`.
+    ///
+    /// A page of zeros is left out: SQLite need not have written a page that is unused, and a connection that never
+    /// writes refuses such a page where it is used. Engines before SQLCipher 4 do not check anything.
+    /// Source: SQLCipher API, "PRAGMA cipher_integrity_check".
+    ///
+    /// - Throws: ``DatabaseError``, or any error thrown by `body`.
+    package func forEachUnauthenticPage(_ body: (String) throws -> Void) throws {
+        guard Engine.current.hasCipherIntegrityCheck else { return }
+        let refuses = layers["main"]?.cipherPages?.refusesBlankPages ?? false
+        layers["main"]?.cipherPages?.refusesBlankPages = false
+        defer { layers["main"]?.cipherPages?.refusesBlankPages = refuses }
+        try forEachRow("PRAGMA cipher_integrity_check") { row in
+            let complaint = try row.get(String.self, at: 0)
+            let page = complaint.hasPrefix("HMAC ") ? complaint.split(separator: " ").last.flatMap { Int64($0) } : nil
+            if page.map(isBlank) != true { try body(complaint) }
+        }
+    }
+
+    private func isBlank(page: Int64) -> Bool {
+        var file: UnsafeMutablePointer<sqlite3_file>?
+        guard let size = layers["main"]?.cipherPages?.size,
+            sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK, let file
+        else { return false }
+        var bytes = [UInt8](repeating: 1, count: size)
+        return file.pointee.pMethods.pointee.xRead(file, &bytes, Int32(size), (page - 1) * Int64(size)) == SQLITE_OK
+            && bytes.allSatisfy { $0 == 0 }
+    }
 }
 
 extension CipherKey {

@@ -22,21 +22,39 @@ extension Connection {
     ///
     /// Inside another transaction, it runs in a savepoint.
     ///
-    /// - Throws: ``DatabaseError``, or any error thrown by `body`.
+    /// - Throws: ``DatabaseError``, or any error thrown by `body`, even if the rollback fails too; the transaction then
+    ///   stays open.
     public func transaction<Result>(
         _ kind: TransactionKind = .immediate, _ body: () throws -> Result
     ) throws -> Result {
         guard !isInTransaction else { return try savepoint(body) }
+        failedRollback = nil
         try execute(SQL(text: "BEGIN \(kind.rawValue)"))
         do {
             let result = try body()
+            try checkSavepoints()
             try execute("COMMIT")
             return result
         } catch {
-            // SQLite may already have rolled back, for example if the disk is full.
-            if isInTransaction { try execute("ROLLBACK") }
+            rollBack()
             throw error
         }
+    }
+
+    /// Rolls back the transaction, if SQLite has not already done so, for example because the disk is full.
+    ///
+    /// A rollback that fails leaves the transaction open. Its error is not thrown, because it would hide the reason for
+    /// the rollback: if a statement that a virtual table keeps was interrupted, for example, every later statement of
+    /// the transaction is interrupted too.
+    package func rollBack() {
+        if isInTransaction { try? execute("ROLLBACK") }
+        if !isInTransaction { failedRollback = nil }
+    }
+
+    /// Throws the error of a savepoint's rollback if it failed, because the transaction then contains changes that were
+    /// to be undone.
+    package func checkSavepoints() throws {
+        if let failedRollback { throw failedRollback }
     }
 
     /// Begins a transaction that sees the current committed state, whatever other connections commit later.
@@ -50,21 +68,28 @@ extension Connection {
 
     /// Runs `body` in a savepoint, which is released if `body` returns and rolled back if it throws.
     ///
-    /// - Throws: ``DatabaseError``, or any error thrown by `body`.
+    /// - Throws: ``DatabaseError``, or any error thrown by `body`, even if the rollback fails too; the transaction can
+    ///   then no longer be committed.
     public func savepoint<Result>(_ body: () throws -> Result) throws -> Result {
         try checkThread()
+        if !isInTransaction { failedRollback = nil }
         savepointDepth += 1
         defer { savepointDepth -= 1 }
         let name = "cipherstore_\(savepointDepth)"
         try execute(SQL(text: "SAVEPOINT \(name)"))
         do {
             let result = try body()
+            try checkSavepoints()
             try execute(SQL(text: "RELEASE \(name)"))
             return result
         } catch {
             if isInTransaction {
-                try execute(SQL(text: "ROLLBACK TO \(name)"))
-                try execute(SQL(text: "RELEASE \(name)"))
+                do {
+                    try execute(SQL(text: "ROLLBACK TO \(name)"))
+                    try execute(SQL(text: "RELEASE \(name)"))
+                } catch {
+                    failedRollback = failedRollback ?? error
+                }
                 // The schema has been rolled back, too.
                 valueStatements = [:]
             }

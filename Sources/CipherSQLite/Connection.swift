@@ -35,6 +35,8 @@ public final class Connection {
     /// The statements of ``insert(_:into:)`` and related methods, valid until the schema changes.
     @exclusivity(unchecked) var valueStatements: [ValueStatementKey: ValueStatement] = [:]
     var savepointDepth = 0
+    /// The error of a savepoint's rollback in the open transaction, which must not be committed then.
+    var failedRollback: (any Error)?
     var progressHandler: ProgressHandler?
     /// The authorizer of statements while they are compiled.
     var authorizer: Authorizer?

@@ -56,6 +56,35 @@ struct TransactionTests {
         }
     }
 
+    @Test("A rollback that fails does not hide the reason for it, and its changes cannot be committed")
+    func failingRollback() throws {
+        // Only rollbacks fail, as if a statement that a virtual table keeps had been interrupted.
+        func failing() throws {
+            db.setProgressHandler(every: 1) { false }
+            throw Stop()
+        }
+        for nested in [false, true] {
+            #expect(throws: Stop.self) {
+                try db.transaction {
+                    try insert(1)
+                    if nested { try db.savepoint(failing) } else { try failing() }
+                }
+            }
+            db.setProgressHandler(every: 1, nil)
+            db.rollBack()
+        }
+        #expect(throws: DatabaseError.self) {
+            try db.transaction {
+                try insert(2)
+                do { try db.savepoint(failing) } catch is Stop {}
+                db.setProgressHandler(every: 1, nil)
+            }
+        }
+        #expect(!db.isInTransaction)
+        try db.transaction { try insert(3) }
+        #expect(try values == [3])
+    }
+
     @Test("A transaction that SQLite rolled back ends with the error that caused the rollback")
     func rolledBackBySQLite() throws {
         try db.execute("CREATE UNIQUE INDEX i ON t(v)")

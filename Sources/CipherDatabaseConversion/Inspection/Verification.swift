@@ -17,7 +17,8 @@ public struct Verification: Sendable, Encodable {
     public let state: FileState
     /// The cipher format that the key opened.
     public let cipherCompatibility: Int?
-    /// The pages that were authenticated; `nil` for a file that is not encrypted, or if the check was not completed.
+    /// The pages that were authenticated; `nil` for a file that is not encrypted, and if the check was not completed or
+    /// found a page that is not authentic.
     public private(set) var authentication: PageAuthentication?
     /// The faults of the file, up to ``limit``.
     public private(set) var complaints: [String] = []
@@ -74,9 +75,12 @@ public struct Verification: Sendable, Encodable {
             warnings.append(warning)
             authentication = PageAuthentication.none
         } else if let settings {
-            let isComplete =
-                try !Engine.current.hasCipherIntegrityCheck || collect("PRAGMA cipher_integrity_check", connection)
-            authentication = isComplete ? PageAuthentication(settings) : nil
+            let isComplete = try collect { try connection.forEachUnauthenticPage($0) }
+            // SQLCipher checks the pages of the file; those in the log are checked as they are read.
+            let hasLog = try Connection.size(path) != FileSystem.size(path)
+            let checked = PageAuthentication(settings)
+            authentication =
+                !isComplete || !complaints.isEmpty ? nil : hasLog && checked == .everyPage ? .everyPageInUse : checked
         }
         try checkStructure(connection)
     }
@@ -121,12 +125,18 @@ public struct Verification: Sendable, Encodable {
     ///
     /// Returns whether the check ran. If it could not, ``unfinished`` holds the reason.
     private mutating func collect(_ check: SQL, _ connection: Connection) throws -> Bool {
-        unfinished = nil
-        do {
+        try collect { complain in
             try connection.computingBySchema(check) { row in
                 let message = try row.get(String.self, at: 0)
-                if message != "ok" { complain(message) }
+                if message != "ok" { try complain(message) }
             }
+        }
+    }
+
+    private mutating func collect(_ check: ((String) throws -> Void) throws -> Void) throws -> Bool {
+        unfinished = nil
+        do {
+            try check { complain($0) }
             return true
         } catch let error as DatabaseError where error.isBusy || error.isOutOfMemory {
             throw StoreError(error, path: path, during: .use)

@@ -357,14 +357,14 @@ package struct CopyProof {
             return try IntegrityComplaints(connection, tables: plan.uncompared)
         }
         defer { survey.cancel() }
-        if Engine.current.hasCipherIntegrityCheck {
-            let page = try pair.copy.value(String.self, "PRAGMA cipher_integrity_check")
+        try pair.copy.forEachUnauthenticPage { complaint in
             try pair.copy.checkLayers()
-            if let page, page.hasPrefix("error reading ") {
-                throw DatabaseError(extendedCode: DatabaseError.inputOutput, message: page, path: original.path)
+            if complaint.hasPrefix("error reading ") {
+                throw DatabaseError(extendedCode: DatabaseError.inputOutput, message: complaint, path: original.path)
             }
-            if let page { throw StoreError.proof(original.path, page) }
+            throw StoreError.proof(original.path, complaint)
         }
+        try pair.copy.checkLayers()
         let complaints = try IntegrityComplaints(pair.copy, tables: plan.uncompared)
         let before = try survey.wait()
         if let complaint = complaints.firstBeyond(before) {

@@ -260,9 +260,7 @@ package struct DatabaseRecovery {
         } catch let difference as RecoveryProof.Difference {
             throw failure(difference.detail)
         }
-        if Engine.current.hasCipherIntegrityCheck {
-            try connection.forEachRow("PRAGMA cipher_integrity_check") { throw failure(try $0.get(at: 0)) }
-        }
+        try connection.forEachUnauthenticPage { throw failure($0) }
         let found = try complaints(connection)
         // Values that violate a definition come from the damaged database. The structure was created by this run.
         let ofValues = [

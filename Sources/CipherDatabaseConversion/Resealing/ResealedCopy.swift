@@ -217,8 +217,7 @@ final class ResealedCopy: CopyMadeAhead {
         let connection = try connect(keys.again)
         defer { connection.close() }
         connection.setProgressHandler(every: 1_000) { !isCancelled() }
-        try connection.forEachRow("PRAGMA cipher_integrity_check") { row in
-            let complaint = try row.get(String.self, at: 0)
+        try connection.forEachUnauthenticPage { complaint in
             let number = complaint.split(separator: " ").last.flatMap { Int($0) }
             // Pages that have not been written, or have not been compared yet, are not sealed.
             if let number, number >= 1, number <= compared.count, !isSealed(number) {

@@ -29,7 +29,7 @@ struct CipherPages {
     ///
     /// SQLCipher reads such a page as if it were authentic, because SQLite may have allocated the page without writing
     /// it. SQLite reads a page like that only to reuse it, so a connection that never writes refuses it.
-    let refusesBlankPages: Bool
+    var refusesBlankPages: Bool
 
     /// Returns whether these bytes are a page of zeros, other than page 1, that is refused.
     ///

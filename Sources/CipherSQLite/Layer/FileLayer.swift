@@ -231,12 +231,17 @@ package final class FileLayer {
         return SQLITE_OK
     }
 
+    /// `SQLITE_IOERR_SHORT_READ`, which is a macro that Swift does not import.
+    private static let shortRead = SQLITE_IOERR | 2 << 8
+
     /// Returns SQLite's result code for a read that returned these bytes.
     func judge(_ result: Int32, _ bytes: UnsafeRawBufferPointer, isFirstPage: () -> Bool) -> Int32 {
         guard let cipherPages else { return result }
         guard cipherPages.admit(bytes, isFirstPage: isFirstPage) else { return SQLITE_NOTADB }
-        // The part of a page that is behind the end of the file is filled with zeros.
-        guard result == SQLITE_OK, cipherPages.refuseBlank(bytes, isFirstPage: isFirstPage) else { return result }
+        // SQLite fills the part of a page that is behind the end of the file with zeros, and so do its layers.
+        guard result == SQLITE_OK || result == Self.shortRead,
+            cipherPages.refuseBlank(bytes, isFirstPage: isFirstPage)
+        else { return result }
         return SQLITE_CORRUPT
     }
 

@@ -119,14 +119,14 @@ extension EncryptedStore {
 /// A piece of the check.
 private struct Piece: Sendable {
     let part: IntegrityCheck.Slice.Part
-    /// The statement that checks the piece.
-    let check: SQL
+    /// The statement that checks the piece; `nil` for SQLCipher's check of all pages.
+    let check: SQL?
 
     /// Returns the pieces of the database as it is now.
     static func all(_ connection: Connection) throws -> [Piece] {
         var pieces: [Piece] = []
         if connection.hasKey, Engine.current.hasCipherIntegrityCheck {
-            pieces.append(Piece(part: .pages, check: "PRAGMA cipher_integrity_check"))
+            pieces.append(Piece(part: .pages, check: nil))
         }
         guard Engine.current.checksTables else {
             return pieces + [Piece(part: .structure, check: "PRAGMA main.integrity_check(100)")]
@@ -146,10 +146,14 @@ private struct Piece: Sendable {
     /// Runs the check.
     func findings(_ connection: Connection) throws -> (complaints: [String], unchecked: String?) {
         var complaints: [String] = []
+        func collect(_ message: String) {
+            if message != "ok", complaints.count < Self.limit { complaints.append(message) }
+        }
         do {
-            try connection.forEachRow(check) { row in
-                let message = try row.get(String.self, at: 0)
-                if message != "ok", complaints.count < Self.limit { complaints.append(message) }
+            if let check {
+                try connection.forEachRow(check) { collect(try $0.get(at: 0)) }
+            } else {
+                try connection.forEachUnauthenticPage(collect)
             }
             return (complaints, nil)
         } catch let error as DatabaseError where error.isBusy || error.isOutOfMemory || error.isInterrupted {

@@ -50,11 +50,13 @@ package enum StoreTransaction: Sendable {
             // A commit is not canceled, however long it waits.
             connection.isCancelled = { false }
             guard connection.isInTransaction else { throw transactionEnded(connection) }
+            try connection.checkAuthenticity()
             switch self {
             case .read, .readOnWriter, .outside, .perStatement: try connection.execute("ROLLBACK")
             case .write:
                 // The writes are taken before COMMIT, because COMMIT itself would be recorded as a write.
                 let writes = connection.takeWrites()
+                try connection.checkSavepoints()
                 try connection.execute("COMMIT")
                 changes.committed(writes)
                 connection.checkpointer?.didCommit()
@@ -62,8 +64,8 @@ package enum StoreTransaction: Sendable {
             return output
         } catch {
             _ = connection.takeWrites()
-            // SQLite may already have rolled back. If it cannot, the worker closes the connection.
-            if connection.isInTransaction { try connection.execute("ROLLBACK") }
+            // If the rollback fails, the worker closes the connection.
+            connection.rollBack()
             throw error
         }
     }
@@ -84,7 +86,7 @@ package enum StoreTransaction: Sendable {
         let outcome = Result { try job.whileInterruptible(connection, inTransaction: false, body) }
         let wasOpen = connection.isInTransaction
         // If the rollback fails, closing the connection rolls back.
-        if wasOpen { try? connection.execute("ROLLBACK") }
+        connection.rollBack()
         job.store.changes.committed(.everything)
         connection.checkpointer?.didCommit()
         let output = try outcome.get()

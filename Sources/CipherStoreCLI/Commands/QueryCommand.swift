@@ -58,6 +58,7 @@ enum QueryCommand {
         try connection.refuseWhatOutlastsLoans()
         try connection.transaction(.deferred) {
             try connection.lend { try run(sql, lent: $0, makeWriter) }
+            try connection.checkAuthenticity()
         }
     }
 
