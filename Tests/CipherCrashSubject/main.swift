@@ -148,7 +148,7 @@ enum Subject {
             report = try DatabaseRestore(
                 of: FileName.sibling("copy.db", of: path), backupProvider: nil, to: DatabasePaths(path),
                 provider: TestKeys.provider(), formats: [CipherSettings()], backupFormats: [CipherSettings()],
-                options: options
+                allowsPlaintext: false, options: options
             ).run()
         case "launch": return try await LaunchSubject.run(path, change: change)
         default: exit(64)

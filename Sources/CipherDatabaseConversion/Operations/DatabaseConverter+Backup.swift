@@ -96,31 +96,33 @@ extension DatabaseConverter {
     ///
     /// - Parameters:
     ///   - database: The database file; it may be missing, and its directory must exist.
-    ///   - backup: The backup, with its `-wal` if it has one; it may be plaintext.
+    ///   - backup: The backup, with its `-wal` if it has one.
     ///   - keyProvider: Provides the key of the database, on another thread, and creates it if there is no database.
     ///   - backupKeyProvider: Provides the key of the backup; `nil` to use that of the database.
+    ///   - allowsPlaintext: Whether the backup may be plaintext. Nothing shows who wrote the rows of such a file.
     ///   - formats: The cipher formats that the database and the backup may have, in the order in which they are tried.
     ///   - options: The options of the run. The format is used for a database that is missing.
     ///   - progress: Called with the progress of the run, on the thread that does the work.
     /// - Returns: A report of what was copied and compared.
     /// - Throws: ``StoreError``, with the code `missingFile` if there is no backup, `corrupt` if it is damaged,
     ///   `staleSidecar`, `keyDoesNotFit` if a key opens the backup or the database in none of the formats,
-    ///   `unexpectedPlaintext` if the database is not encrypted, or `busy` if it is in use; `CancellationError`. Until
-    ///   the swap, no row has changed.
+    ///   `unexpectedPlaintext` if the database is not encrypted, or if the backup is not and that is not allowed, or
+    ///   `busy` if the database is in use; `CancellationError`. Until the swap, no row has changed.
     @discardableResult
     public static func restore(
         _ database: URL, from backup: URL, keyProvider: any KeyProvider, backupKeyProvider: (any KeyProvider)? = nil,
-        formats: [CipherSettings] = [CipherSettings()], options: ConversionOptions = ConversionOptions(),
+        allowsPlaintext: Bool = false, formats: [CipherSettings] = [CipherSettings()],
+        options: ConversionOptions = ConversionOptions(),
         progress: (@Sendable (UpgradeProgress) -> Void)? = nil
     ) async throws -> EncryptionReport {
         try await DetachedThread.cancellable { cancellation in
             try restoreHere(
-                database, backup, keyProvider, backupKeyProvider, formats,
+                database, backup, keyProvider, backupKeyProvider, allowsPlaintext, formats,
                 checked(options, database, progress, cancellation))
         }
     }
 
-    /// Restores as ``restore(_:from:keyProvider:backupKeyProvider:formats:options:progress:)`` does, blocking the
+    /// Restores as ``restore(_:from:keyProvider:backupKeyProvider:allowsPlaintext:formats:options:progress:)`` does, blocking the
     /// calling thread.
     ///
     /// Use `cancellation` to stop the run from another thread.
@@ -131,22 +133,24 @@ extension DatabaseConverter {
     @discardableResult
     public static func restoreBlocking(
         _ database: URL, from backup: URL, keyProvider: any KeyProvider, backupKeyProvider: (any KeyProvider)? = nil,
-        formats: [CipherSettings] = [CipherSettings()], options: ConversionOptions = ConversionOptions(),
+        allowsPlaintext: Bool = false, formats: [CipherSettings] = [CipherSettings()],
+        options: ConversionOptions = ConversionOptions(),
         progress: (@Sendable (UpgradeProgress) -> Void)? = nil, cancellation: UpgradeCancellation? = nil
     ) throws -> EncryptionReport {
         try restoreHere(
-            database, backup, keyProvider, backupKeyProvider, formats,
+            database, backup, keyProvider, backupKeyProvider, allowsPlaintext, formats,
             checked(options, database, progress, cancellation))
     }
 
     private static func restoreHere(
         _ database: URL, _ backup: URL, _ keyProvider: any KeyProvider, _ backupKeyProvider: (any KeyProvider)?,
-        _ formats: [CipherSettings], _ options: ConversionOptions
+        _ allowsPlaintext: Bool, _ formats: [CipherSettings], _ options: ConversionOptions
     ) throws -> EncryptionReport {
         try checkFormats(formats, database)
         return try DatabaseRestore(
             of: backup.requiredPath(), backupProvider: backupKeyProvider, to: DatabasePaths(database.requiredPath()),
-            provider: keyProvider, formats: formats, backupFormats: formats, options: options
+            provider: keyProvider, formats: formats, backupFormats: formats, allowsPlaintext: allowsPlaintext,
+            options: options
         ).run()
     }
 }

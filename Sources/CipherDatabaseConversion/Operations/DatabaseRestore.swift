@@ -14,6 +14,7 @@ package struct DatabaseRestore {
     private let backupProvider: any KeyProvider
     private let formats: [CipherSettings]
     private let backupFormats: [CipherSettings]
+    private let allowsPlaintext: Bool
 
     private var paths: DatabasePaths { upgrade.paths }
     private var options: ConversionOptions { upgrade.options }
@@ -26,10 +27,12 @@ package struct DatabaseRestore {
     ///     the restore.
     ///   - formats: The cipher settings that the current database may have, in the order in which they are tried.
     ///   - backupFormats: The cipher settings that the backup may have, in the order in which they are tried.
+    ///   - allowsPlaintext: Whether the backup may be plaintext.
     ///   - options: The options of the run. Its format is used if there is no database yet.
     package init(
         of backup: String, backupProvider: (any KeyProvider)?, to paths: DatabasePaths, provider: any KeyProvider,
-        formats: [CipherSettings], backupFormats: [CipherSettings], options: ConversionOptions
+        formats: [CipherSettings], backupFormats: [CipherSettings], allowsPlaintext: Bool,
+        options: ConversionOptions
     ) throws {
         var options = options
         options.keepBackup = false
@@ -39,6 +42,7 @@ package struct DatabaseRestore {
         self.backupProvider = options.waiting(for: backupProvider ?? provider)
         self.formats = formats
         self.backupFormats = backupFormats
+        self.allowsPlaintext = allowsPlaintext
     }
 
     /// Restores the backup.
@@ -48,8 +52,8 @@ package struct DatabaseRestore {
     package func run(_ check: (Connection) throws -> Void = { _ in }) throws -> EncryptionReport {
         try checkNames()
         return try options.withLockedFile(paths) { inspector, content in
-            try proveBackup()
-            return try readingBackup(check) { replacement in
+            let isPlaintext = try proveBackup() == .plaintext
+            return try readingBackup(check, warnings: isPlaintext ? [Self.anyonesRows] : []) { replacement in
                 switch content {
                 case .empty: try create(replacement)
                 case .plaintext:
@@ -79,18 +83,29 @@ package struct DatabaseRestore {
 
     // MARK: The backup
 
-    private func proveBackup() throws {
+    private static let anyonesRows = "the backup is not encrypted, so anyone who can write it may have changed its rows"
+
+    /// Returns what kind of file the backup is.
+    private func proveBackup() throws -> FileState {
         let found = try verified()
         if let complaint = found.complaints.first {
             throw StoreError(
                 .corrupt, path: backup.database, "the backup is damaged: \(complaint)",
                 advice: "restore another backup", changed: .nothing)
         }
+        guard found.state != .plaintext || allowsPlaintext else {
+            throw StoreError(
+                .unexpectedPlaintext, path: backup.database,
+                Self.anyonesRows,
+                advice: "if you trust the file, use --plaintext-backup, or in Swift allowsPlaintext; for a store, set "
+                    + "unexpectedPlaintext to encrypt", changed: .nothing)
+        }
         guard found.state != .empty else {
             throw StoreError(
                 .corrupt, path: backup.database, "the backup is an empty file", advice: "restore another backup",
                 changed: .nothing)
         }
+        return found.state
     }
 
     private func verified() throws -> Verification {
@@ -112,7 +127,8 @@ package struct DatabaseRestore {
     ///
     /// Once the database has been replaced, no error is thrown: the copy was compared with the backup before.
     private func readingBackup(
-        _ check: (Connection) throws -> Void, _ body: (Conversion.Replacement) throws -> EncryptionReport
+        _ check: (Connection) throws -> Void, warnings: [String],
+        _ body: (Conversion.Replacement) throws -> EncryptionReport
     ) throws -> EncryptionReport {
         var report: EncryptionReport?
         do {
@@ -130,7 +146,8 @@ package struct DatabaseRestore {
             report?.warnings.append("the database was replaced, but the backup could not be read afterwards: \(error)")
             guard report != nil else { throw error }
         }
-        guard let report else { throw StoreError.missingFile(backup.database) }
+        guard var report else { throw StoreError.missingFile(backup.database) }
+        report.warnings = warnings + report.warnings
         return report
     }
 

@@ -19,7 +19,8 @@ extension EncryptedStore {
     /// - Parameters:
     ///   - configuration: The configuration of the database.
     ///   - directory: The directory of the database file. It must exist; the file need not.
-    ///   - backup: The backup, with its `-wal` if it has one; it may be plaintext.
+    ///   - backup: The backup, with its `-wal` if it has one. It may be plaintext only if
+    ///     `unexpectedPlaintext` is `encrypt` in the configuration.
     ///   - keyProvider: The provider of the database's key, called on another thread; it creates the key if there is no
     ///     database.
     ///   - backupKeyProvider: The provider of the backup's key; `nil` if the backup has the database's key.
@@ -87,7 +88,8 @@ extension StoreOpening {
         let formats = configuration.encryption.formats
         return try DatabaseRestore(
             of: backup, backupProvider: backupProvider, to: paths, provider: provider, formats: formats,
-            backupFormats: formats, options: options
+            backupFormats: formats, allowsPlaintext: configuration.encryption.unexpectedPlaintext == .encrypt,
+            options: options
         ).run { connection in
             // If opening refused the backup, the database that it replaced would already be gone.
             _ = try SchemaMigrator(configuration: configuration)

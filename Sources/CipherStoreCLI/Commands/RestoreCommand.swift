@@ -5,7 +5,7 @@ extension Command {
         name: "restore",
         summary: "Replace a database with a backup, after verifying the backup.",
         operands: [Operand("FILE", kind: .file, "The backup. If it is a symbolic link, its target is used.")],
-        options: [RestoreCommand.database] + KeyOptions.key.all + KeyOptions.backupKey.all
+        options: [RestoreCommand.database] + KeyOptions.key.all + KeyOptions.backupKey.all + [RestoreCommand.plaintext]
             + [CipherOptions.newCompatibility, CipherOptions.oldCompatibility] + UpgradeOptions.all,
         notes: [
             "Before anything is changed, every page and the structure of the backup are checked. The backup is never "
@@ -14,7 +14,7 @@ extension Command {
                 + "the complete old database or the complete new one. After a crash, run the command again.",
             "The key options specify the key of the database. The database keeps this key and its format. "
                 + "If there is no database yet, restore creates one with this key. The backup must have the same "
-                + "key, unless one of the --backup-key options specifies another.",
+                + "key, unless one of the --backup-key options specifies another, or --plaintext-backup is given.",
             "restore does not replace a database that the key does not open. To replace such a database, move it to "
                 + "another folder together with its -wal and -journal, and run the command again.",
         ],
@@ -30,6 +30,9 @@ enum RestoreCommand {
     static let database = Option(
         "into", value: "DB", kind: .file, isRequired: true, "The database to replace or create.")
 
+    static let plaintext = Option(
+        "plaintext-backup", "Accept a backup that is not encrypted. Nothing shows who wrote its rows.")
+
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let database = try invocation.required(database)
         let provider = try KeyOptions.key.requiredProvider(invocation)
@@ -41,7 +44,8 @@ enum RestoreCommand {
             options.format = settings
             return try DatabaseRestore(
                 of: invocation.operands[0], backupProvider: backupProvider, to: DatabasePaths(database),
-                provider: provider, formats: formats, backupFormats: formats, options: options
+                provider: provider, formats: formats, backupFormats: formats,
+                allowsPlaintext: invocation.has(plaintext), options: options
             ).run()
         }
         return try ConversionFacts.print(report, invocation)

@@ -148,11 +148,19 @@ struct RestoreTests {
         #expect(try FolderDigest(backups.url, ignoring: ["-shm"]) == before)
     }
 
-    @Test("A plaintext backup is restored under the database's key")
+    @Test("A plaintext backup is restored under the database's key, with a warning, and only if that is allowed")
     func plaintextBackup() async throws {
         try make(database, "new")
         try make(backup, "old", key: nil)
-        try await DatabaseConverter.restore(database, from: backup, keyProvider: Self.keys)
+        let before = try FolderDigest(folder.url)
+        let error = try await failure(StoreError.self) {
+            try await DatabaseConverter.restore(database, from: backup, keyProvider: Self.keys)
+        }
+        #expect(error.code == .unexpectedPlaintext)
+        #expect(try FolderDigest(folder.url) == before)
+        let report = try await DatabaseConverter.restore(
+            database, from: backup, keyProvider: Self.keys, allowsPlaintext: true)
+        #expect(report.warnings.count == 1)
         #expect(try first() == "old 1")
     }
 
