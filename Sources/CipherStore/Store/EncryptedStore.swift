@@ -255,6 +255,7 @@ public final class EncryptedStore: Sendable {
                 writer.close { continuation.resume() }
             }
         }
+        file.forgetKey()
         if wasOpen { events(.closed) }
     }
 
@@ -275,6 +276,7 @@ public final class EncryptedStore: Sendable {
             wasOpen = stop()
             readers.close { [writer] in writer.close(done) }
         }
+        file.forgetKey()
         conversion?.endBlocking()
         if wasOpen { events(.closed) }
     }

@@ -28,6 +28,9 @@ package final class StoreFile: @unchecked Sendable {
     /// connection.
     func doubt() { lock.withLock { isDoubtful = true } }
 
+    /// Releases the key, because no connection will be opened any more.
+    func forgetKey() { lock.withLock { fileKey = nil } }
+
     /// Runs `body`, which may replace the file, while no connection is open and none is opened.
     ///
     /// - Parameters:
