@@ -17,8 +17,8 @@ public enum NamelessFiles {
     }
 }
 
-/// The largest of several numbers, from any threads.
 // Unchecked, but thread-safe: `largest` is used only under `lock`.
+/// The largest of several numbers, from any threads.
 public final class Largest: @unchecked Sendable {
     private let lock = NSLock()
     private var largest = 0

@@ -54,7 +54,8 @@ public struct EncryptionReport: Sendable, Codable, Equatable {
     public var stageSeconds: [String: Double]
     /// The version of SQLCipher that was used.
     public var cipherVersion: String
-    /// The pages of the encrypted files, original and copy, that were authenticated; `nil` if no such file was read.
+    /// The pages of the new file that were authenticated; ``PageAuthentication/none`` if those of the original could not
+    /// be, and `nil` if the new file is not encrypted.
     public var authentication: PageAuthentication?
     /// The path of the plaintext backup, which was either requested or kept because an index has entries for rows that
     /// are not in its table; `nil` if there is none.
@@ -100,7 +101,10 @@ extension EncryptionReport {
             authentication = PageAuthentication.none
             if !warnings.contains(warning) { warnings.append(warning) }
         } else {
-            authentication = (copy ?? original).map(PageAuthentication.init)
+            // What was readable in the original may have been changed there.
+            authentication = copy.map {
+                PageAuthentication(original?.plaintextHeaderSize ?? 0 > 0 ? original ?? $0 : $0)
+            }
         }
     }
 }

@@ -130,8 +130,15 @@ struct ProvenCopy {
     private func possibleLosses(
         onlyPartial: Bool, searchesPages: Bool = true, _ observer: UpgradeObserver
     ) throws -> PossibleLosses {
-        try readingOriginal(observer) { connection in
-            let pages = onlyPartial && !searchesPages ? nil : try originalPages()
+        let searchesPages = searchesPages || !onlyPartial
+        if let holdingWriters {
+            guard try searchesPages && originalPages() != nil else { return PossibleLosses() }
+            let hold = try holdingWriters()
+            defer { hold.end() }
+            return PossibleLosses(hidden: try originalPages().map { try HiddenRows.find(in: $0, of: source) } ?? [])
+        }
+        return try readingOriginal(observer) { connection in
+            let pages = searchesPages ? try originalPages() : nil
             return try PossibleLosses.find(in: connection, pages, of: target, onlyPartial: onlyPartial)
         } ?? PossibleLosses()
     }

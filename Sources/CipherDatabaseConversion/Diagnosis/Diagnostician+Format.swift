@@ -33,10 +33,12 @@ extension Diagnostician {
                 .noHMAC, "the pages have no HMAC; the other settings are those of SQLCipher format 4",
                 "open the file with SQLCipher directly, using PRAGMA cipher_use_hmac = OFF")
         }
-        if seal.hmac == nil, format != CipherSettings(compatibility: 1), !format.isEqual(to: given) {
+        if seal.hmac == nil, !format.isEqual(to: given) {
             diagnosis.add(
-                .noHMAC, "the pages have no HMAC, as in SQLCipher format 1",
-                "open the file with the reported format, which is a variant of SQLCipher format 1")
+                .noHMAC,
+                "the pages have no HMAC, as in SQLCipher format 1, so anyone who can write the file can have changed "
+                    + "its rows",
+                "if you trust the file, open it with the reported format")
         }
         if seal.isUsual, headerSize == 0 || headerSize == 32 { diagnosis.format = format }
         addDifferences(format, given, isDerived: derivation != nil, hasHMAC: seal.hmac != nil)

@@ -68,7 +68,7 @@ extension StoreOpening {
         try resolver.resolve(inspector) { connection, facts, file in
             let (step, told) = try foresee(resolver.step(for: facts, inspector), connection, file)
             var schema = try schemaPlan(connection, step, recorded: facts.recorded, limit, file?.fileKey)
-            schema.notes += told
+            schema.notes += told + [file?.fileKey.settings.authenticationWarning].compactMap { $0 }
             if file != nil, let note = try emptiness(connection, recorded: facts.recorded) { schema.notes.append(note) }
             return StorePlan(path: path, step: step, schema: schema)
         }.result

@@ -39,7 +39,7 @@ enum ConversionFacts {
         sheet.add(
             report.outcome == .backedUp ? "backup" : report.outcome.rawValue,
             report.outcome == .shadow ? "\(report.path) can be encrypted; it was not changed" : report.path)
-        let authenticated = report.authentication.map { "; \($0.text)" } ?? ""
+        let authenticated = report.authentication.map { "; \($0.text(of: " of the new file"))" } ?? ""
         sheet.add(
             "proof",
             "compared \(counted(report.tables, "table")) and \(counted(report.rows, "row")): every value, rowid and "
@@ -68,11 +68,11 @@ enum ConversionFacts {
 
 extension PageAuthentication {
     /// Which pages are authenticated, as a clause.
-    var text: String {
+    func text(of file: String = "") -> String {
         switch self {
-        case .everyPage: "every page is authenticated"
-        case .everyPageInUse: "every page in use is authenticated"
-        case .everyPageExceptHeader: "every page is authenticated, except for the readable part of the header"
+        case .everyPage: "every page\(file) is authenticated"
+        case .everyPageInUse: "every page in use\(file) is authenticated"
+        case .everyPageExceptHeader: "every page\(file) is authenticated, except for the readable part of the header"
         case .none: "not authenticated, because cipher format 1 has no authentication"
         }
     }

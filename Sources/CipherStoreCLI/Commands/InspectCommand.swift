@@ -1,6 +1,7 @@
 internal import CipherDatabaseConversion
 internal import CipherHistory
 internal import CipherKeyProviders
+internal import CipherSQLite
 
 extension Command {
     static let inspect = Command(
@@ -33,6 +34,10 @@ enum InspectCommand {
         }
         let found = try Inspector(path: path).inspect(provider: provider, formats: formats)
         if invocation.has(.json) { try Output.json(found) } else { try print(found, path) }
+        if let warning = found.cipherCompatibility.flatMap({ CipherSettings(compatibility: $0).authenticationWarning })
+        {
+            Output.complain("warning: \(warning)")
+        }
         guard found.state != .missing else {
             Output.complain("\(found.path): there is no such file")
             return .noInput

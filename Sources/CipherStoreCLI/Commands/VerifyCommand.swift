@@ -52,7 +52,8 @@ enum VerifyCommand {
         sheet.add("sound", found.path)
         sheet.add(
             "pages",
-            found.authentication.map(\.text) ?? "not authenticated, because the database is \(found.state.rawValue)")
+            found.authentication.map { $0.text() }
+                ?? "not authenticated, because the database is \(found.state.rawValue)")
         sheet.add(
             "structure",
             found.warnings.isEmpty ? "tables and indexes are intact" : "no damage was found; see the warnings")

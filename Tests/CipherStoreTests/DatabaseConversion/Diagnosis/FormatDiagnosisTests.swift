@@ -81,9 +81,7 @@ struct FormatDiagnosisTests {
         arguments: [PlantedFile.passphrase, "x'\(PlantedFile.digits)'"])
     func noHMAC(key: String) throws {
         let diagnosis = try PlantedFile(key, pragmas: ["cipher_use_hmac = OFF"]).diagnose(key)
-        // Under a raw key, a file without HMACs may simply be in format 1.
-        let isFormat1 = diagnosis.format == CipherSettings(compatibility: 1)
-        #expect(diagnosis.kinds.contains(.noHMAC) != isFormat1, "\(diagnosis.causes)")
+        #expect(diagnosis.kinds.contains(.noHMAC), "\(diagnosis.causes)")
         #expect(diagnosis.kinds.isSubset(of: [.noHMAC, .cipherFormat, .pageSize, .rounds]), "\(diagnosis.causes)")
     }
 
