@@ -5,7 +5,8 @@ internal import CipherErrors
 ///
 /// A property that is `nil` is stored as NULL. Dates and UUIDs have the forms in the connection's
 /// ``Connection/columnForms``; enumerations are stored as their raw values; structures, arrays and dictionaries as JSON
-/// text. A column without a property gets the table's default in an insertion, and stays unchanged in an update.
+/// text. A number in a column of type TEXT is stored as text and cannot be read back as a number. A column without a
+/// property gets the table's default in an insertion, and stays unchanged in an update.
 extension Connection {
     /// Inserts a value as a new row.
     ///

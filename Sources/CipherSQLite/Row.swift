@@ -145,6 +145,8 @@ public protocol ColumnReadable {
 
 extension ColumnReadable where Self: FixedWidthInteger {
     /// Reads an INTEGER column whose value fits the type.
+    ///
+    /// A column of type TEXT or VARCHAR stores a number as text, which is not read as a number.
     @inlinable
     public static func read(from row: borrowing Row, at index: Int) throws -> Self {
         guard let integer = row.integer(at: index), let value = Self(exactly: integer) else {
@@ -177,6 +179,8 @@ extension Bool: ColumnReadable {
 
 extension Double: ColumnReadable {
     /// Reads a REAL or INTEGER column.
+    ///
+    /// A column of type TEXT or VARCHAR stores a number as text, which is not read as a number.
     public static func read(from row: borrowing Row, at index: Int) throws -> Double {
         switch row.value(at: index) {
         case .real(let real): return real
