@@ -122,8 +122,8 @@ extension DatabaseConverter {
         }
     }
 
-    /// Restores as ``restore(_:from:keyProvider:backupKeyProvider:allowsPlaintext:formats:options:progress:)`` does, blocking the
-    /// calling thread.
+    /// Restores as ``restore(_:from:keyProvider:backupKeyProvider:allowsPlaintext:formats:options:progress:)`` does,
+    /// blocking the calling thread.
     ///
     /// Use `cancellation` to stop the run from another thread.
     ///
