@@ -132,8 +132,10 @@ struct ProvenCopy {
     ) throws -> PossibleLosses {
         let searchesPages = searchesPages || !onlyPartial
         if let holdingWriters {
-            guard try searchesPages && originalPages() != nil else { return PossibleLosses() }
-            let hold = try holdingWriters()
+            // Without a turn among the writers, for example because the store is being suspended, nothing is searched.
+            guard try searchesPages && originalPages() != nil, let hold = try? holdingWriters() else {
+                return PossibleLosses()
+            }
             defer { hold.end() }
             return PossibleLosses(hidden: try originalPages().map { try HiddenRows.find(in: $0, of: source) } ?? [])
         }

@@ -50,12 +50,12 @@ package enum StoreTransaction: Sendable {
             // A commit is not canceled, however long it waits.
             connection.isCancelled = { false }
             guard connection.isInTransaction else { throw transactionEnded(connection) }
+            // The writes are taken before the following statements, which would be recorded too.
+            let writes = connection.takeWrites()
             try connection.checkAuthenticity()
             switch self {
             case .read, .readOnWriter, .outside, .perStatement: try connection.execute("ROLLBACK")
             case .write:
-                // The writes are taken before COMMIT, because COMMIT itself would be recorded as a write.
-                let writes = connection.takeWrites()
                 try connection.checkSavepoints()
                 try connection.execute("COMMIT")
                 changes.committed(writes)
