@@ -11,8 +11,23 @@ package protocol WriterHold {
     /// In any other mode, a connection can write only while no other connection reads.
     var isWriteAheadLog: Bool { get }
 
+    /// Adds a commit that changes nothing, and then allows other connections to commit.
+    ///
+    /// A connection that waits for its own turn to write may never get it while others write without a pause.
+    func endWithCommit() throws
+
     /// Allows other connections to commit. A second call does nothing.
     func end()
+}
+
+extension Connection {
+    /// Commits the open write transaction, which then changes one page at least: the first one, whose content stays the
+    /// same.
+    package func commitUnchangedPage() throws {
+        let version = try value(Int.self, "PRAGMA user_version") ?? 0
+        try execute(SQL(text: "PRAGMA user_version = \(String(version))"))
+        try execute("COMMIT")
+    }
 }
 
 /// A write lock on a separate connection.
@@ -31,6 +46,11 @@ package final class LockedWriter: WriterHold {
         try connection.execute("BEGIN IMMEDIATE")
         try connection.proveReadable()
         isWriteAheadLog = try connection.value(String.self, "PRAGMA journal_mode") == "wal"
+    }
+
+    package func endWithCommit() throws {
+        defer { end() }
+        try connection.commitUnchangedPage()
     }
 
     package func end() { connection.close() }

@@ -172,19 +172,10 @@ final class FollowingCopy: CopyMadeAhead {
         let hold = try holdingWriters()
         defer { hold.end() }
         try requireLog(hold)
-        hold.end()
         let keeper = try connectReading()
         do {
             try keeper.pinSnapshot()
-            let profile = ConnectionProfile.following(try Connection.size(paths.database)).with(
-                extensions: options.extensions)
-            let writer = try profile.open(paths.database, busyTimeout: options.busyTimeout)
-            defer { writer.close() }
-            try writer.transaction(.immediate) {
-                // Writes a number of the header unchanged, which makes a commit of one page that changes nothing.
-                let version = try writer.value(Int.self, "PRAGMA user_version") ?? 0
-                try writer.execute(SQL(text: "PRAGMA user_version = \(String(version))"))
-            }
+            try hold.endWithCommit()
             return keeper
         } catch {
             keeper.close()

@@ -8,7 +8,11 @@ internal import CipherSystemFiles
 /// It waits for its turn among the store's writes, so later writes cannot delay it.
 final class StoreWriterHold: WriterHold {
     let isWriteAheadLog: Bool
-    private let ended: BlockingAnswer<Void>
+    private enum Ending { case commit, rollback }
+
+    private let ended: BlockingAnswer<Ending>
+    /// The result of the job that holds the writer.
+    private let outcome: BlockingAnswer<Void>
 
     /// Waits for the writer, blocking the calling thread.
     ///
@@ -19,16 +23,17 @@ final class StoreWriterHold: WriterHold {
         _ writer: ConnectionQueue, path: String, calledBy caller: ConnectionJob?, _ cancellation: UpgradeCancellation?
     ) throws {
         let begun = BlockingAnswer<Bool>()
-        let ended = BlockingAnswer<Void>()
-        self.ended = ended
+        let (ended, outcome) = (BlockingAnswer<Ending>(), BlockingAnswer<Void>())
+        (self.ended, self.outcome) = (ended, outcome)
         writer.submit(
             ConnectionJob(.outside, of: writer.identity, calledBy: caller) { connection in
                 try connection.execute("BEGIN IMMEDIATE")
                 defer { try? connection.execute("ROLLBACK") }
                 begun.give(.success(try connection.value(String.self, "PRAGMA journal_mode") == "wal"))
-                try ended.wait()
+                if try ended.wait() == .commit { try connection.commitUnchangedPage() }
             } completion: {
                 if case .failure(let error) = $0 { begun.give(.failure(error)) }
+                outcome.give($0)
             })
         var answer: Result<Bool, any Error>?
         while answer == nil, cancellation?.isCancelled != true {
@@ -38,10 +43,15 @@ final class StoreWriterHold: WriterHold {
             guard let answer, cancellation?.isCancelled != true else { throw StoreError.cancelled(path) }
             isWriteAheadLog = try answer.get()
         } catch {
-            ended.give(.success(()))
+            ended.give(.success(.rollback))
             throw error
         }
     }
 
-    func end() { ended.give(.success(())) }
+    func endWithCommit() throws {
+        ended.give(.success(.commit))
+        try outcome.wait()
+    }
+
+    func end() { ended.give(.success(.rollback)) }
 }

@@ -34,6 +34,44 @@ struct OpenStoreEncryptionTests {
 
     // MARK: Results
 
+    @Test("A store whose tasks write without a pause is encrypted meanwhile, and keeps every row")
+    func neverPausing() async throws {
+        try opening.writeLegacy()
+        var fixture = fixture
+        // Anything that waits for a turn outside of the store's own queue soon gives up.
+        fixture.options.busyTimeout = .milliseconds(100)
+        let store = try await fixture.open()
+        let conversion = try #require(store.conversion)
+        let ended = Gate()
+        let written = try await withThrowingTaskGroup(of: Int.self) { group in
+            for _ in 0..<3 {
+                group.addTask {
+                    var count = 0
+                    while ended.count == 0 {
+                        try await store.write { db in
+                            try db.execute("INSERT INTO chat VALUES ('bo', 'new')")
+                            // The transaction lasts some milliseconds.
+                            let count: SQL = """
+                                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
+                                SELECT sum(i) FROM n
+                                """
+                            _ = try db.value(Int.self, count)
+                        }
+                        count += 1
+                    }
+                    return count
+                }
+            }
+            defer { ended.arrive() }
+            #expect(try await conversion.value.outcome == .encrypted)
+            ended.arrive()
+            return try await group.reduce(0, +)
+        }
+        #expect(try await store.read { try $0.value(Int.self, "SELECT count(*) FROM chat WHERE uid = 'bo'") } == written)
+        await store.close()
+        #expect(try !LegacyFile.startsAsPlaintext(fixture.path))
+    }
+
     @Test("A legacy file is opened as it is and encrypted while open, and everything visible to SQL stays the same")
     func encrypts() async throws {
         let told = SharedValue<[String]>([])
