@@ -45,7 +45,8 @@ struct KeyFileSafetyTests {
             ["encrypt", one, "--key-file", inside, "--json"],
             ["backup", one, "--output", fixture.folder.path("b.db"), "--new-key-file", inside, "--json"],
             [
-                "restore", one, "--into", fixture.folder.path("n.db"), "--key-file", inside, "--plaintext-backup", "--json",
+                "restore", one, "--into", fixture.folder.path("n.db"), "--key-file", inside, "--plaintext-backup",
+                "--json",
             ],
             ["recover", one, "--output", fixture.folder.path("n.db"), "--key-file", inside, "--json"],
         ] {

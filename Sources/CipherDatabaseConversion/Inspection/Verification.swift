@@ -83,6 +83,8 @@ public struct Verification: Sendable, Encodable {
                 !isComplete || !complaints.isEmpty ? nil : hasLog && checked == .everyPage ? .everyPageInUse : checked
         }
         try checkStructure(connection)
+        // Without SQLCipher's own check of all pages, only the structure shows which pages could be read.
+        if !Engine.current.hasCipherIntegrityCheck, !complaints.isEmpty { authentication = nil }
     }
 
     private mutating func checkStructure(_ connection: Connection) throws {

@@ -36,12 +36,14 @@ struct UnauthenticPageTests {
     private func answers(_ settings: CipherSettings) -> [Value?] {
         Self.queries.map { query in
             try? {
-                let connection = try Connection(path: path, mode: .readOnly, key: TestKeys.raw(), settings: settings)
-                defer { connection.close() }
-                return try connection.transaction(.deferred) {
-                    let value = try connection.value(Value.self, query)
-                    try connection.checkAuthenticity()
-                    return value
+                // The reader and the transaction of the command `query`.
+                try DatabaseReader(path: path).read(provider: TestKeys.provider(), formats: [settings]) {
+                    connection, _ in
+                    try connection.transaction(.deferred) {
+                        let value = try connection.value(Value.self, query)
+                        try connection.checkAuthenticity()
+                        return value
+                    }
                 }
             }()
         }
@@ -63,8 +65,8 @@ struct UnauthenticPageTests {
             blank.replaceSubrange((page - 1) * size..<page * size, with: Data(count: size))
             for data in [flipped, blank] {
                 try data.write(to: URL(filePath: path))
-                for (answer, value) in zip(answers(settings), owned) {
-                    #expect(answer == nil || answer == value, "page \(page)")
+                for (query, (answer, value)) in zip(answers(settings), owned).enumerated() {
+                    #expect(answer == nil || answer == value, "query \(query), page \(page), zeros: \(data == blank)")
                     refused += answer == nil ? 1 : 0
                 }
             }

@@ -91,8 +91,10 @@ struct HostileExpressionTests {
         [
             "CREATE INDEX i ON t(instr(a, 'b'), replace(a, 'a', 'bb'))", "CREATE INDEX i ON t(printf('%05d', b))",
             "CREATE INDEX i ON t(trim(a, 'x')) WHERE a LIKE '%a%' AND a GLOB '*a*'",
-            "CREATE INDEX i ON t(strftime('%Y', b, 'unixepoch'))",
         ]
+        // Older engines do not accept date functions in an index.
+        + (Engine.current.sqliteVersionNumber < 3_020_000
+            ? [] : ["CREATE INDEX i ON t(strftime('%Y', b, 'unixepoch'))"])
         + (Engine.current.sqliteVersionNumber < 3_044_000
             ? []
             : [

@@ -67,7 +67,8 @@ struct OpenStoreEncryptionTests {
             ended.arrive()
             return try await group.reduce(0, +)
         }
-        #expect(try await store.read { try $0.value(Int.self, "SELECT count(*) FROM chat WHERE uid = 'bo'") } == written)
+        #expect(
+            try await store.read { try $0.value(Int.self, "SELECT count(*) FROM chat WHERE uid = 'bo'") } == written)
         await store.close()
         #expect(try !LegacyFile.startsAsPlaintext(fixture.path))
     }
