@@ -191,8 +191,8 @@ import Testing
             try connection.executeScript(text: "PRAGMA cache_size = 5; BEGIN; UPDATE t SET b = 'new' || substr(b, 4)")
         }
         var journal = try Data(contentsOf: URL(filePath: path + "-journal"))
-        // The page size in the header is changed to 1,024.
-        journal.replaceSubrange(24..<28, with: [0, 0, 4, 0])
+        // The page size in the header is changed to 2,048, which is not that of any engine's files.
+        journal.replaceSubrange(24..<28, with: [0, 0, 8, 0])
         try journal.write(to: URL(filePath: path + "-journal"))
         let report = try recover()
         #expect(!report.complete && report.tables.map(\.rows) == [3000], "\(report)")
