@@ -121,7 +121,8 @@ extension Connection {
     /// millisecond for each megabyte.
     private static let stride: Int32 = 1_000
 
-    private func readSchema() throws {
+    /// Reads page 1, without a limit on the steps.
+    func readSchema() throws {
         do {
             try forEachRow("SELECT 1 FROM sqlite_master LIMIT 1") { _ in }
         } catch let error as DatabaseError where keyState == .given && error.isNotAuthentic {

@@ -57,7 +57,7 @@ extension Connection {
     ///
     /// - Throws: ``DatabaseError``, for which ``DatabaseError/isCorrupt`` is true.
     package func checkAuthenticity() throws {
-        if usesCipher, isInTransaction { try forEachRow("SELECT 1 FROM sqlite_master LIMIT 1") { _ in } }
+        if usesCipher, isInTransaction { try readSchema() }
     }
 
     /// Lets SQLCipher check the HMAC of each page of the file, used or not, and passes its complaints to `body`.

@@ -168,7 +168,7 @@ struct StoredValueTests {
             try db.values(String.self, "SELECT \(identifier: names[1]) FROM \(identifier: names[0])") == ["0", "0"])
     }
 
-    @Test("An insert returns the rowid of its own row, and nil if there is none")
+    @Test("An insert returns the rowid of the inserted row, and nil if no row with a rowid was inserted")
     func rowIDs() throws {
         struct Note: Codable { var id: Int? = nil, body: String }
         let db = try Self.connection(

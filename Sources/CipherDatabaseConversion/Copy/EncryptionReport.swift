@@ -102,9 +102,8 @@ extension EncryptionReport {
             if !warnings.contains(warning) { warnings.append(warning) }
         } else {
             // What was readable in the original may have been changed there.
-            authentication = copy.map {
-                PageAuthentication(original?.plaintextHeaderSize ?? 0 > 0 ? original ?? $0 : $0)
-            }
+            let readable = original.flatMap { $0.plaintextHeaderSize > 0 ? $0 : nil }
+            authentication = copy.map { PageAuthentication(readable ?? $0) }
         }
     }
 }

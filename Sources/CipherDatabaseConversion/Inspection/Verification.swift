@@ -19,6 +19,8 @@ public struct Verification: Sendable, Encodable {
     public let cipherCompatibility: Int?
     /// The pages that were authenticated; `nil` for a file that is not encrypted, and if the check was not completed or
     /// found a page that is not authentic.
+    ///
+    /// Before SQLCipher 4, it is also `nil` if there are complaints of any kind.
     public private(set) var authentication: PageAuthentication?
     /// The faults of the file, up to ``limit``.
     public private(set) var complaints: [String] = []

@@ -358,16 +358,22 @@ import Testing
         if isIndexed { try fixture.check(lost: [page]) }
     }
 
-    @Test("An index with fewer entries than the table has rows does not show that no rows are missing")
-    func indexRolledBack() throws {
+    /// Returns an indexed table of 600 rows, and the same table after 120 more rows were inserted.
+    private func grown() throws -> (earlier: RecoveryFixture, later: RecoveryFixture) {
         let filled = """
             CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT, b TEXT); CREATE INDEX t_a ON t(a);
             \(Self.counted) INSERT INTO t SELECT i, 'row ' || i, hex(zeroblob(30)) FROM n;
             """
         let earlier = try RecoveryFixture(pageSize: 4096, script: filled)
-        let fixture = try RecoveryFixture(
+        let later = try RecoveryFixture(
             pageSize: 4096,
             script: filled + "COMMIT; BEGIN; INSERT INTO t SELECT id + 600, 'late ' || id, b FROM t WHERE id <= 120;")
+        return (earlier, later)
+    }
+
+    @Test("An index with fewer entries than the table has rows does not show that no rows are missing")
+    func indexRolledBack() throws {
+        let (earlier, fixture) = try grown()
         let before = try #require(earlier.places.pagesOfTrees["t"])
         let lost = try #require(fixture.places.pagesOfTrees["t"]).subtracting(before)
         try fixture.restore(#require(earlier.places.pagesOfTrees["t_a"]), from: earlier)
@@ -380,14 +386,7 @@ import Testing
 
     @Test("Rows of pages in use are not deleted rows only because an old version of an index does not name them")
     func rowsAfterIndex() throws {
-        let filled = """
-            CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT, b TEXT); CREATE INDEX t_a ON t(a);
-            \(Self.counted) INSERT INTO t SELECT i, 'row ' || i, hex(zeroblob(30)) FROM n;
-            """
-        let earlier = try RecoveryFixture(pageSize: 4096, script: filled)
-        let fixture = try RecoveryFixture(
-            pageSize: 4096,
-            script: filled + "COMMIT; BEGIN; INSERT INTO t SELECT id + 600, 'late ' || id, b FROM t WHERE id <= 120;")
+        let (earlier, fixture) = try grown()
         try fixture.restore(#require(earlier.places.pagesOfTrees["t_a"]), from: earlier)
         try fixture.damage([#require(fixture.places.roots["t"])])
         let report = try fixture.recover()
