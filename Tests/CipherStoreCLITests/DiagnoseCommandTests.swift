@@ -39,7 +39,8 @@ import Testing
             let fixture = try ToolFixture()
             try test.make(fixture)
             let before = try fixture.snapshot()
-            let arguments = ["diagnose", fixture.database, "--key-file", fixture.key, "--max-rounds", "100"]
+            let limits = ["--max-rounds", "100", "--max-derivations", "5"]
+            let arguments = ["diagnose", fixture.database, "--key-file", fixture.key] + limits
             let text = try fixture.run(arguments)
             #expect(text.status == test.status, "\(text.output)\(text.errors)")
             #expect(text.output.contains(test.kind ?? "with the specified key and format"), "\(text.output)")
