@@ -39,12 +39,11 @@ import Testing
             let fixture = try ToolFixture()
             try test.make(fixture)
             let before = try fixture.snapshot()
-            let limits = ["--max-rounds", "100", "--max-derivations", "5"]
-            let arguments = ["diagnose", fixture.database, "--key-file", fixture.key] + limits
+            let arguments = ["diagnose", fixture.database, "--key-file", fixture.key, "--max-rounds", "100"]
             let text = try fixture.run(arguments)
             #expect(text.status == test.status, "\(text.output)\(text.errors)")
             #expect(text.output.contains(test.kind ?? "with the specified key and format"), "\(text.output)")
-            let json = try fixture.run(arguments + ["--json"])
+            let json = try fixture.run(arguments + ["--json", "--max-derivations", "5"])
             #expect(json.status == test.status)
             let causes = try #require(try json.object()["causes"] as? [[String: Any]])
             #expect(causes.map { $0["kind"] as? String } == (test.kind.map { [$0] } ?? []))

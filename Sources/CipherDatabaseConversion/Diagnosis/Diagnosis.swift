@@ -1,4 +1,5 @@
 public import CipherErrors
+package import CipherPrimitives
 public import CipherSQLite
 
 /// The reasons why a database does not open with a key, and the key form and format that open it.
@@ -140,6 +141,13 @@ public struct DiagnosisOptions: Sendable {
     public var maximumRounds = 1_000_000
     /// The maximum wall-clock time for the search for a key; the check of all pages may take the same time again.
     public var timeLimit: Duration = .seconds(60)
+    /// The function that derives a key from a passphrase.
+    package var derive: KeyDerivation = Cryptography.pbkdf2
+
+    /// Derives a key by PBKDF2 from a password, a salt and a number of rounds; `false` if it fails.
+    package typealias KeyDerivation =
+        @Sendable (HashFunction, UnsafeRawBufferPointer, UnsafeRawBufferPointer, Int, UnsafeMutableRawBufferPointer) ->
+        Bool
 
     /// Creates the default options.
     public init() {}

@@ -101,9 +101,7 @@ struct KeySearch {
                 let key = SecretBytes(count: CipherKey.rawKeyLength) { output in
                     isDone = reading.bytes.withUnsafeBytes { passphrase in
                         salt.withUnsafeBytes {
-                            Cryptography.pbkdf2(
-                                derivation.digest.function, password: passphrase, salt: $0,
-                                rounds: derivation.rounds, into: output)
+                            options.derive(derivation.digest.function, passphrase, $0, derivation.rounds, output)
                         }
                     }
                 }

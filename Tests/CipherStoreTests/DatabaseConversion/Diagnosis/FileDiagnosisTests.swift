@@ -43,7 +43,7 @@ struct FileDiagnosisTests {
     func zeroedFirstPage(key: String, format: CipherSettings) throws {
         let file = try PlantedFile(key, format)
         try file.change { for index in 0..<format.pageSize { $0[index] = 0 } }
-        let diagnosis = try file.diagnose(key, format, derivations: 5)
+        let diagnosis = try file.diagnose(key, format)
         #expect(diagnosis.kinds == [.damagedFirstPage], "\(diagnosis.causes)")
     }
 
@@ -101,7 +101,7 @@ struct FileDiagnosisTests {
 
     @Test("A file of another kind is diagnosed, and random bytes are not mistaken for one", arguments: contents, keys)
     func content(test: (name: String, bytes: [UInt8], kind: Diagnosis.Kind), key: String) throws {
-        let diagnosis = try PlantedFile(bytes: test.bytes).diagnose(key, rounds: 10, derivations: 2)
+        let diagnosis = try PlantedFile(bytes: test.bytes).diagnose(key, rounds: 10, derivations: 5)
         #expect(diagnosis.kinds == [test.kind], "\(test.name): \(diagnosis.causes)")
     }
 
@@ -123,7 +123,7 @@ struct FileDiagnosisTests {
             try connection.executeScript(text: PlantedFile.rows)
         }
         let bytes = try Data(contentsOf: URL(filePath: database.path))
-        let diagnosis = try PlantedFile(bytes: test.beginning + bytes).diagnose(key, rounds: 10, derivations: 2)
+        let diagnosis = try PlantedFile(bytes: test.beginning + bytes).diagnose(key, rounds: 10, derivations: 5)
         #expect(diagnosis.kinds == [.notADatabase], "\(diagnosis.causes)")
         #expect(diagnosis.causes.first?.detail.hasSuffix("it looks like \(test.name)") == true, "\(diagnosis.causes)")
     }
@@ -136,7 +136,7 @@ struct FileDiagnosisTests {
         }
         let rest = try Data(contentsOf: URL(filePath: database.path)).dropFirst(512)
         let file = try PlantedFile(bytes: [0x89, 0x50, 0x4e, 0x47] + Self.zeros(508) + rest)
-        let diagnosis = try file.diagnose(Self.raw, rounds: 10, derivations: 2)
+        let diagnosis = try file.diagnose(Self.raw, rounds: 10, derivations: 5)
         let detail = try #require(diagnosis.causes.first?.detail)
         #expect(detail.contains("a plaintext database with a damaged first page"), "\(diagnosis.causes)")
     }
@@ -144,7 +144,7 @@ struct FileDiagnosisTests {
     @Test("A file of one byte, whose size SQLite reports as 0, is diagnosed with its size", arguments: [0, 0x41])
     func oneByte(byte: UInt8) throws {
         let file = try PlantedFile(bytes: [byte])
-        let diagnosis = try file.diagnose(Self.raw, rounds: 10, derivations: 2)
+        let diagnosis = try file.diagnose(Self.raw, rounds: 10, derivations: 5)
         #expect(diagnosis.kinds == [.truncated], "\(diagnosis.causes)")
         #expect(diagnosis.causes.first?.detail.hasPrefix("the file has 1 byte, which is less") == true)
         let error = try Inspector(path: file.path).keyDoesNotFit()

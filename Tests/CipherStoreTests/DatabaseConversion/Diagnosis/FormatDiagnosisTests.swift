@@ -25,9 +25,9 @@ struct FormatDiagnosisTests {
     static let algorithms: [CipherSettings] =
         Engine.current.defaultCompatibility < 4
         ? []
-        : CipherSettings.Digest.allCases.map { CipherSettings(hmacAlgorithm: $0) } + [
-            CipherSettings(kdfAlgorithm: .sha256), CipherSettings(hmacAlgorithm: .sha256, kdfAlgorithm: .sha1),
-        ]
+        : CipherSettings.Digest.allCases.flatMap { hmac in
+            CipherSettings.Digest.allCases.map { CipherSettings(hmacAlgorithm: hmac, kdfAlgorithm: $0) }
+        }
 
     @Test("The hash functions are diagnosed, under passphrases and raw keys", arguments: algorithms, [false, true])
     func algorithm(settings: CipherSettings, isRaw: Bool) throws {
@@ -36,10 +36,9 @@ struct FormatDiagnosisTests {
         try expect(diagnosis, settings, isDerived: !isRaw)
     }
 
-    /// Each of these takes seconds, because every reading of the key is derived before other numbers of rounds are tried.
-    static let roundCounts: [(compatibility: Int, rounds: Int)] = [
-        (4, 64_000), (3, 1), (2, 256_000), (1, 1_777),
-    ].filter { $0.0 <= Engine.current.defaultCompatibility }
+    static let roundCounts: [(compatibility: Int, rounds: Int)] = CipherSettings.everyFormat.flatMap { format in
+        [1, 1_777, format.compatibility == 4 ? 64_000 : 256_000].map { (format.compatibility, $0) }
+    }
 
     @Test("The number of rounds is diagnosed, even an unusual one", arguments: roundCounts)
     func rounds(compatibility: Int, rounds: Int) throws {
@@ -48,7 +47,7 @@ struct FormatDiagnosisTests {
         try expect(diagnosis, settings, isDerived: true)
     }
 
-    @Test("Several causes at once are diagnosed", arguments: [CipherSettings(), CipherSettings(compatibility: 2)])
+    @Test("Several causes at once are diagnosed", arguments: CipherSettings.everyFormat.filter { $0.compatibility > 1 })
     func several(format: CipherSettings) throws {
         let settings = CipherSettings(compatibility: format.compatibility, pageSize: 8192, kdfIterations: 1_234)
         let diagnosis = try PlantedFile(PlantedFile.passphrase + "\n", settings).diagnose(PlantedFile.passphrase)

@@ -116,7 +116,7 @@ struct KeyDiagnosisTests {
         let settings = CipherSettings(compatibility: compatibility, kdfIterations: 1_000)
         let isUnknown = test.kinds.contains(.undetermined)
         let diagnosis = try PlantedFile(test.stored, settings)
-            .diagnose(test.given, settings, rounds: 100, derivations: isUnknown ? 12 : 1_000)
+            .diagnose(test.given, settings, rounds: 100, derivations: isUnknown ? 40 : 1_000)
         // Without HMACs, the salt has no meaning for a raw key.
         let kinds = compatibility == 1 ? test.kinds.subtracting([.keySalt]) : test.kinds
         #expect(diagnosis.kinds == kinds, "\(diagnosis.causes)")
@@ -126,12 +126,10 @@ struct KeyDiagnosisTests {
 
     @Test(
         "The intended form of the key is diagnosed together with a format that was not specified",
-        arguments: zip(
-            [[.newline], [.newline], [.newline], [.hexCase], [.rawKeyNotPassphrase], [.rawKeyNotPassphrase]],
-            [3, 2, 1, 2, 2, 1]
-        ).compactMap { kinds, compatibility in
-            cases.first { $0.kinds == kinds }.map { ($0, compatibility) }
-        })
+        arguments: cases.filter {
+            [[.newline], [.hexCase], [.rawKeyNotPassphrase], [.byteOrderMark]].contains($0.kinds)
+        },
+        [3, 2, 1])
     func namesBoth(test: Case, compatibility: Int) throws {
         guard compatibility < Engine.current.defaultCompatibility else { return }
         let file = try PlantedFile(test.stored, CipherSettings(compatibility: compatibility))
