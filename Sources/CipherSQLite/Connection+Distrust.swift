@@ -121,10 +121,22 @@ extension Connection {
     /// millisecond for each megabyte.
     private static let stride: Int32 = 1_000
 
-    /// Reads page 1, without a limit on the steps.
+    /// Reads the schema, unless the connection knows it already, and page 1, without a limit on the steps.
+    ///
+    /// An encrypted file is read in one transaction, because the end of a transaction hides that its last page was not
+    /// authentic; see ``checkAuthenticity()``.
     func readSchema() throws {
+        func read() throws { try forEachRow("SELECT 1 FROM sqlite_master LIMIT 1") { _ in } }
         do {
-            try forEachRow("SELECT 1 FROM sqlite_master LIMIT 1") { _ in }
+            guard usesCipher, !isInTransaction else { return try read() }
+            try execute("BEGIN")
+            defer { rollBack() }
+            // SQLite reads a schema in a transaction of its own unless one has begun. This statement reads only page 1.
+            _ = try value(Int.self, "PRAGMA user_version")
+            // The key has opened page 1, so another page that it does not open is damaged.
+            if keyState == .given, !hasReadableHeader { keyState = .used }
+            try read()
+            try read()
         } catch let error as DatabaseError where keyState == .given && error.isNotAuthentic {
             throw DatabaseError(extendedCode: SQLITE_NOTADB, message: error.message, sql: error.sql, path: path)
         }

@@ -31,7 +31,10 @@ extension Connection {
     ///   error.
     package func setKey(_ key: CipherKey, settings: CipherSettings, schema: String = "main") throws {
         try key.checkFits(settings, path: path)
-        if schema == "main" { keyState = .given }
+        if schema == "main" {
+            keyState = .given
+            hasReadableHeader = settings.plaintextHeaderSize > 0
+        }
         usesCipher = true
         layers[schema]?.cipherPages = CipherPages(
             key, settings, isReadOnly: sqlite3_db_readonly(handle, schema) == 1)

@@ -51,6 +51,8 @@ public final class Connection {
     var tokenizers: [FTS3Module] = []
     /// The state of the key.
     var keyState = KeyState.none
+    /// Whether the header of the main database is not encrypted, so that any key reads it.
+    var hasReadableHeader = false
     /// Whether the main database or an attached one is encrypted.
     var usesCipher = false
     /// Whether statements run only inside a transaction.

@@ -249,10 +249,11 @@ extension Connection {
     ///
     /// A failure is not rolled back, because the copy is then worthless.
     fileprivate func building<Result>(_ body: () throws -> Result) throws -> Result {
-        guard !isInTransaction else { return try body() }
-        try execute("BEGIN")
+        let isPinned = isInTransaction
+        if !isPinned { try execute("BEGIN") }
         let result = try body()
-        try execute("COMMIT")
+        try checkAuthenticity()
+        if !isPinned { try execute("COMMIT") }
         return result
     }
 }

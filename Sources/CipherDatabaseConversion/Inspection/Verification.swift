@@ -85,6 +85,7 @@ public struct Verification: Sendable, Encodable {
                 !isComplete || !complaints.isEmpty ? nil : hasLog && checked == .everyPage ? .everyPageInUse : checked
         }
         try checkStructure(connection)
+        if try !collect({ _ in try connection.checkAuthenticity() }) { authentication = nil }
         // Without SQLCipher's own check of all pages, only the structure shows which pages could be read.
         if !Engine.current.hasCipherIntegrityCheck, !complaints.isEmpty { authentication = nil }
     }

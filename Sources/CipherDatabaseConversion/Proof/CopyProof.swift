@@ -163,6 +163,7 @@ package struct CopyProof {
         try Self.work(plan, .up, pair, progress: advance)
         try rowHelper?.wait()
         try judge(plan, pair, since: began, &outcome)
+        try source.checkAuthenticity()
         return outcome
     }
 

@@ -18,7 +18,11 @@ struct SchemaTemplate {
         let paths = try DatabasePaths(path)
         (entries, encoding, geometry) = try StoreError.typing(paths.database) {
             try DatabaseReader(options.inspector(paths)).read(provider: provider, formats: formats) { connection, _ in
-                let entries = try Self.entries(connection)
+                let entries = try connection.transaction(.deferred) {
+                    let entries = try Self.entries(connection)
+                    try connection.checkAuthenticity()
+                    return entries
+                }
                 let encoding: TextEncoding? =
                     switch try connection.value(String.self, "PRAGMA encoding") {
                     case "UTF-16le": .utf16LittleEndian

@@ -142,6 +142,51 @@ struct UnauthenticPageTests {
         }
     }
 
+    @Test(
+        "Nothing vouches for a definition that ends where an authentic page does, and no conversion takes it",
+        arguments: CipherSettings.authenticated())
+    func cutDefinition(settings: CipherSettings) throws {
+        // The end of the view's definition is on the last page.
+        let gap = String(repeating: " ", count: settings.pageSize + 200)
+        try LegacyFile.write(
+            path, key: TestKeys.raw(), settings: settings,
+            script: """
+                CREATE TABLE t(a INTEGER PRIMARY KEY, owner TEXT);
+                INSERT INTO t(owner) VALUES ('me'), ('other'), ('other');
+                CREATE VIEW v AS SELECT a FROM t\(gap) WHERE owner = 'me';
+                """)
+        func mine() throws -> Int? {
+            try DatabaseReader(path: path).read(provider: TestKeys.provider(), formats: [settings]) { connection, _ in
+                try connection.transaction(.deferred) {
+                    let count = try connection.value(Int.self, "SELECT count(*) FROM v")
+                    try connection.checkAuthenticity()
+                    return count
+                }
+            }
+        }
+        #expect(try mine() == 1)
+        var data = try Data(contentsOf: URL(filePath: path))
+        data[data.count - settings.reservedBytes - 60] ^= 1
+        try data.write(to: URL(filePath: path))
+        #expect(throws: (any Error).self) { try mine() }
+        let found = try? Verification.run(
+            at: DatabasePaths(path), provider: TestKeys.provider(), formats: [settings])
+        #expect(found?.isSound != true && found?.authentication == nil)
+        let before = try FolderDigest(folder.url)
+        // SQLCipher's own derivation delays the worker that compares the schema, so that the other compares all rows.
+        let target = CipherSettings(kdfIterations: 64_000)
+        for key in [{ try TestKeys.passphrase() }, { try TestKeys.raw(8) }] as [@Sendable () throws -> CipherKey] {
+            let error = try storeError {
+                try Rekeying(
+                    at: DatabasePaths(path), oldKey: TestKeys.provider(), newKey: TestKeys.provider(key),
+                    formats: [settings], newSettings: target, options: ConversionOptions()
+                ).run()
+            }
+            #expect(error?.code == .corrupt)
+            #expect(try FolderDigest(folder.url) == before)
+        }
+    }
+
     @Test("A free page of zeros is no damage, because SQLite need not have written it")
     func blankFreePage() throws {
         let settings = CipherSettings()
