@@ -47,13 +47,18 @@ package struct DatabaseRestore {
 
     /// Restores the backup.
     ///
-    /// - Parameter check: A closure that throws to refuse a backup.
+    /// - Parameters:
+    ///   - check: A closure that throws to refuse a backup.
+    ///   - whenProven: A closure that is called after the backup was checked and before it is opened to be copied.
     /// - Throws: ``StoreError``. Until the swap, no row of the database has changed.
-    package func run(_ check: (Connection) throws -> Void = { _ in }) throws -> EncryptionReport {
+    package func run(
+        _ check: (Connection) throws -> Void = { _ in }, whenProven: () throws -> Void = {}
+    ) throws -> EncryptionReport {
         try checkNames()
         return try options.withLockedFile(paths) { inspector, content in
             let isPlaintext = try proveBackup() == .plaintext
-            return try readingBackup(check, warnings: isPlaintext ? [Self.anyonesRows] : []) { replacement in
+            try whenProven()
+            return try readingBackup(check, isPlaintext: isPlaintext) { replacement in
                 switch content {
                 case .empty: try create(replacement)
                 case .plaintext:
@@ -126,14 +131,21 @@ package struct DatabaseRestore {
     /// Without that connection, another one could be the last to close, which would merge a log into the file.
     ///
     /// Once the database has been replaced, no error is thrown: the copy was compared with the backup before.
+    /// - Parameter isPlaintext: Whether the backup that was checked is plaintext. Another file may have its name by now:
+    ///   the copy proves its content, but only if it is encrypted.
     private func readingBackup(
-        _ check: (Connection) throws -> Void, warnings: [String],
+        _ check: (Connection) throws -> Void, isPlaintext: Bool,
         _ body: (Conversion.Replacement) throws -> EncryptionReport
     ) throws -> EncryptionReport {
         var report: EncryptionReport?
         do {
             try DatabaseReader(options.inspector(backup)).readOpened(provider: backupProvider, formats: backupFormats) {
                 snapshot, fileKey in
+                guard (fileKey == nil) == isPlaintext else {
+                    throw StoreError.busy(
+                        backup.database, "the backup was replaced by another file while it was being restored",
+                        retry: .now)
+                }
                 try Preflight.checkSchema(snapshot, backup.database)
                 try check(snapshot)
                 try snapshot.whileUnchanged(backup, "while the backup was being restored") {
@@ -147,7 +159,7 @@ package struct DatabaseRestore {
             guard report != nil else { throw error }
         }
         guard var report else { throw StoreError.missingFile(backup.database) }
-        report.warnings = warnings + report.warnings
+        if isPlaintext { report.warnings.insert(Self.anyonesRows, at: 0) }
         return report
     }
 

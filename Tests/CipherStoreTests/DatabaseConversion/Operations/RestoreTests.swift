@@ -164,6 +164,26 @@ struct RestoreTests {
         #expect(try first() == "old 1")
     }
 
+    @Test("A backup that is replaced by a plaintext file after its check is refused", arguments: [false, true])
+    func exchanged(isAllowed: Bool) throws {
+        try make(database, "new")
+        try make(backup, "old")
+        let before = try FolderDigest(folder.url)
+        let restore = try DatabaseRestore(
+            of: backup.path(percentEncoded: false), backupProvider: nil,
+            to: DatabasePaths(database.path(percentEncoded: false)), provider: Self.keys,
+            formats: [CipherSettings()], backupFormats: [CipherSettings()], allowsPlaintext: isAllowed,
+            options: ConversionOptions())
+        let error = try storeError {
+            try restore.run(whenProven: {
+                try FileManager.default.removeItem(at: backup)
+                try make(backup, "forged", key: nil)
+            })
+        }
+        #expect(error?.code == .busy)
+        #expect(try FolderDigest(folder.url) == before)
+    }
+
     @Test("A damaged, truncated, empty, foreign or missing backup is refused, and the database stays unchanged")
     func badBackups() async throws {
         try make(database, "new")
