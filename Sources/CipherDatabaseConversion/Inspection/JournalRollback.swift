@@ -86,10 +86,11 @@ package struct JournalRollback {
             && original.prefix(CipherKey.saltLength) == page.prefix(CipherKey.saltLength)
     }
 
-    /// Refuses a journal if the key opens none of its pages.
+    /// Refuses a journal if the key does not open each of its pages.
     ///
-    /// SQLite trusts its checksums and would overwrite the file with the pages of another database, or with those from
-    /// before an unfinished key change.
+    /// SQLite trusts its checksums, which need no key, and would overwrite the file with the pages of another database,
+    /// with those from before an unfinished key change, or with bytes that are no pages. SQLCipher encrypts each page
+    /// that it adds to a journal.
     ///
     /// Format 1 authenticates nothing, so its pages prove nothing.
     private func checkPages(_ unlocked: FileKey, _ inspector: Inspector) throws {
@@ -104,7 +105,12 @@ package struct JournalRollback {
             key: unlocked.key, settings: settings)
         let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: settings.pageSize, alignment: 16)
         defer { memory.deallocate() }
-        guard try !versions.offsets.keys.contains(where: { try pages.lend($0, memory) != nil }) else { return }
+        let fitting = try versions.offsets.keys.count { try pages.lend($0, memory) != nil }
+        guard fitting < versions.offsets.count else { return }
+        guard fitting == 0 else {
+            throw StoreError.damaged(
+                paths.database, "a writer crashed and left a journal, and a page in this journal is not authentic")
+        }
         let page = try DatabaseFile(path: paths.database).read(at: 0, count: settings.pageSize)
         if let original = try journal.firstPage(), hasSalt(of: page, original, unlocked) {
             throw inspector.keyDoesNotFit()

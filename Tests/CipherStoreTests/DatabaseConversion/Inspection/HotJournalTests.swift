@@ -220,6 +220,39 @@ struct HotJournalTests {
         #expect(try FolderDigest(folder.url) == before)
     }
 
+    @Test(
+        "A journal with a page that is not authentic is not rolled back over an authentic one",
+        arguments: [false, true])
+    func forgedRecord(isBlank: Bool) throws {
+        let writer = try Writer(isEncrypted: true)
+        _ = try writer.commit("CREATE TABLE t(a); INSERT INTO t VALUES ('kept'), (zeroblob(30000))")
+        let commit = try writer.commit("UPDATE t SET a = randomblob(30000); PRAGMA user_version = 7")
+        let size = commit.pageSize
+        let start = Int([UInt8](commit.journal).big32(20))
+        let nonce = [UInt8](commit.journal).big32(12)
+        let records = (commit.journal.count - start) / (size + 8)
+        try #require(records > 2)
+        for record in 0..<records {
+            var journal = [UInt8](commit.journal)
+            let page = start + record * (size + 8) + 4
+            try #require(journal.big32(page - 4) > 0)
+            let content = (0..<size).map { _ in isBlank ? 0 : UInt8.random(in: 0...255) }
+            // Source: SQLite, `pager.c`, `pager_cksum`.
+            let sum = stride(from: size - 200, to: 0, by: -200).reduce(nonce) { $0 &+ UInt32(content[$1]) }
+            journal.replaceSubrange(
+                page..<(page + size + 4),
+                with: content + (0..<4).map { UInt8(truncatingIfNeeded: sum >> (24 - 8 * $0)) })
+            let folder = try folder(commit.half, journal: Data(journal))
+            let before = try FolderDigest(folder.url)
+            let error = try storeError { try upgrade(folder) }
+            #expect(error != nil && error?.code != .proofFailed, "record \(record)")
+            #expect(try FolderDigest(folder.url) == before, "record \(record)")
+        }
+        let honest = try folder(commit.half, journal: commit.journal)
+        #expect(try upgrade(honest) == .alreadyEncrypted)
+        #expect(try content(honest) == commit.content)
+    }
+
     /// A commit that changes page 1.
     private func committed(isEncrypted: Bool) throws -> Writer.Commit {
         let writer = try Writer(isEncrypted: isEncrypted)
