@@ -80,13 +80,16 @@ package final class EncryptedPages<Sealed: PageSource>: PageSource {
 
     /// Sets the number of reserved bytes to the number on page 1.
     ///
-    /// In the older formats, SQLCipher 4 reserves as many bytes as in its own.
+    /// In the older formats, SQLCipher 4 reserves as many bytes as in its own. No other number is adopted from a
+    /// readable header, because anyone can change it.
     package func adoptReservedSize() throws {
         let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: seal.pageSize, alignment: 16)
         defer { memory.deallocate() }
         guard let page = try lend(1, memory) else { return }
         let header = FileHeader(bytes: Array(page.prefix(FileHeader.length)), fileSize: 0)
-        if let stated = header.geometry, stated.pageSize == seal.pageSize { geometry = stated }
+        guard let stated = header.geometry, stated.pageSize == seal.pageSize else { return }
+        let isUsual = stated.pageSize - stated.usableSize == CipherSettings().reservedBytes
+        if firstStart <= CipherKey.saltLength || isUsual { geometry = stated }
     }
 
     /// Authenticates a page and opens it into `scratch`; returns `nil` if the page is missing or not authentic.

@@ -24,6 +24,7 @@ extension CipherPages {
         }
         self.init(
             size: settings.pageSize, reserved: settings.reservedBytes,
+            readableReserved: [settings.reservedBytes, CipherSettings().reservedBytes],
             decryptHeader: settings.isAuthenticated ? nil : decrypt, refusesBlankPages: isReadOnly)
     }
 }

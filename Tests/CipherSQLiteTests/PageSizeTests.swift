@@ -53,6 +53,27 @@ import Testing
         }
 
         @Test(
+            "A readable header may state only the numbers of reserved bytes that SQLCipher chooses",
+            .enabled(if: Engine.current.cipherMajor >= 4))
+        func reservedBytes() async {
+            await #expect(processExitsWith: .success) {
+                for format in [
+                    CipherSettings(plaintextHeaderSize: 32),
+                    CipherSettings(hmacAlgorithm: .sha1, plaintextHeaderSize: 32),
+                ] {
+                    let tests = try PageSizeTests()
+                    try tests.make(format)
+                    var bytes = [UInt8](try Data(contentsOf: tests.file))
+                    for reserved in bytes[20]...255 where ![format.reservedBytes, 80].contains(Int(reserved)) {
+                        bytes[20] = reserved
+                        try Data(bytes).write(to: tests.file)
+                        try tests.expectRefusal(format)
+                    }
+                }
+            }
+        }
+
+        @Test(
             "A sound file with a readable header is refused in every format but its own",
             .enabled(if: Engine.current.cipherMajor >= 4))
         func otherFormats() async {

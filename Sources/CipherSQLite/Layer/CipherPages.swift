@@ -21,6 +21,8 @@ struct CipherPages {
     let size: Int
     /// The number of bytes at the end of each page that SQLCipher needs and SQLite must leave free.
     let reserved: Int
+    /// The numbers of reserved bytes that a readable header may state.
+    let readableReserved: Set<Int>
     /// A closure that decrypts the header on page 1, for a format that does not authenticate it.
     ///
     /// The first 16 bytes of the result are not used. The result is empty if the decryption fails.
@@ -41,12 +43,15 @@ struct CipherPages {
     /// Returns whether these bytes of a file contain no header, or the header of a file with pages of these properties.
     ///
     /// The chance that an encrypted page begins like a readable header is one in 2^128. More bytes may be left free
-    /// than needed, because SQLite never reduces the number that an earlier format has set.
+    /// than needed: in the older formats, SQLCipher 4 leaves as many free as in its own. A readable header, which
+    /// anyone can change, must state one of these two numbers, because the values on each page depend on it.
     ///
     /// - Parameter isFirstPage: Returns whether the bytes are page 1.
     func admit(_ bytes: UnsafeRawBufferPointer, isFirstPage: () -> Bool) -> Bool {
         guard bytes.count >= 24, let start = bytes.baseAddress else { return true }
-        if memcmp(start, "SQLite format 3", 16) == 0 { return admitHeader(bytes[16..<24]) }
+        if memcmp(start, "SQLite format 3", 16) == 0 {
+            return admitHeader(bytes[16..<24]) && readableReserved.contains(Int(bytes[20]))
+        }
         guard let decryptHeader, bytes.count == size, isFirstPage() else { return true }
         let header = decryptHeader(bytes)
         return FixedHeaderFields.areValid(header) && header[FixedHeaderFields.zeros].allSatisfy { $0 == 0 }
