@@ -21,9 +21,21 @@ extension Statement {
     }
 
     /// Binds text that must stay in memory until the statement has been stepped.
+    ///
+    /// SQLite drops a byte order mark at the beginning of UTF-16, so text that begins with one gets another.
     package func bind(text bytes: UnsafeRawBufferPointer, _ form: TextForm, at index: Int32) throws {
         guard let start = bytes.baseAddress, !bytes.isEmpty else {
             return try check(sqlite3_bind_text(handle, index, "", 0, nil))
+        }
+        if form != .utf8, bytes.count > 1, Set(bytes.prefix(2)) == [0xfe, 0xff] {
+            let marked = (form == .utf16LittleEndian ? [0xff, 0xfe] : [0xfe, 0xff]) + Array(bytes)
+            return try marked.withUnsafeBytes { marked in
+                // SQLite removes the mark, and thereby copies the text, in this call.
+                try check(
+                    sqlite3_bind_text64(
+                        handle, index, marked.baseAddress?.assumingMemoryBound(to: CChar.self), UInt64(marked.count),
+                        cs_transient_destructor(), form.rawValue))
+            }
         }
         try check(
             sqlite3_bind_text64(

@@ -28,6 +28,14 @@ package struct FileHeader {
         self.fileSize = fileSize
     }
 
+    /// Reads a header whose magic string is damaged; returns `nil` unless the rest is a valid header, and the beginning
+    /// of a b-tree page follows it.
+    package static func withDamagedMagic(_ bytes: [UInt8], fileSize: Int64) -> FileHeader? {
+        guard bytes.count >= length else { return nil }
+        let whole = magic + bytes[magic.count...]
+        return isPlausible(whole) ? FileHeader(bytes: whole, fileSize: fileSize) : nil
+    }
+
     package static func startsWithMagic(_ bytes: some Sequence<UInt8>) -> Bool { bytes.starts(with: magic) }
 
     /// Returns whether a file that begins with these bytes is plaintext.

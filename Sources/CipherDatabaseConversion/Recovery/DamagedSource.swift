@@ -57,7 +57,12 @@ struct DamagedSource {
             self = try source.open(provider)
         } catch let error as StoreError where error.tellsNoDamage {
             // The pages are those of a plaintext database whose header is damaged.
-            guard !hasPlaintextHeader, let geometry = try PageGeometry.guess(bytes) else { throw error }
+            guard !hasPlaintextHeader else { throw error }
+            if let header = try Self.headerWithoutMagic(bytes), let geometry = header.geometry {
+                self = try Self.plaintext(bytes, paths, geometry)
+                return
+            }
+            guard let geometry = try PageGeometry.guess(bytes) else { throw error }
             self = try Self.plaintext(bytes, paths, sizes?.pageSize == geometry.pageSize ? sizes ?? geometry : geometry)
         }
     }
@@ -87,7 +92,12 @@ struct DamagedSource {
             notes.append(damagedJournal)
         }
         let pages = DamagedPages(bytes, geometry, versions: versions, in: sidecar)
-        var source = DamagedSource(pages, try header(of: pages), notes: notes)
+        var header = try header(of: pages)
+        if header == nil, let rest = try headerWithoutMagic(bytes) {
+            header = rest
+            notes.append("the first 16 bytes of the file are damaged; the rest of the header was kept")
+        }
+        var source = DamagedSource(pages, header, notes: notes)
         source.isPlaintext = true
         return source
     }
@@ -125,6 +135,10 @@ struct DamagedSource {
     static let foreignSidecar =
         "the -wal or -journal file next to the database was not read, because it belongs to another copy of this "
         + "database or to another database"
+
+    private static func headerWithoutMagic(_ bytes: ReadBytes) throws -> FileHeader? {
+        FileHeader.withDamagedMagic(try bytes.read(at: 0, count: FileHeader.length) ?? [], fileSize: bytes.size)
+    }
 
     /// Returns the header on page 1, wherever that page is; `nil` if it is not a valid header.
     static func header(of pages: some PageSource) throws -> FileHeader? {

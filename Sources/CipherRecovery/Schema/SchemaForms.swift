@@ -40,7 +40,10 @@ package struct SchemaForms {
         let size = entries.reduce(0) { $0 + Int64($1.sql?.count ?? 0) }
         let connection = try MemoryDatabase().connect(.recovering(size).with(extensions: extensions))
         defer { connection.close() }
-        for entry in entries where entry.type == "table" { try add(table: entry, encoding, connection, path) }
+        var known: Set<[UInt8]> = []
+        for entry in entries where entry.type == "table" {
+            try add(table: entry, &known, encoding, connection, path)
+        }
         for entry in entries where entry.type == "index" && entry.sql != nil {
             _ = try attempt(entry, connection, path) { try connection.execute(SQL(bytes: entry.sql ?? [])) }
         }
@@ -83,7 +86,8 @@ package struct SchemaForms {
     // MARK: Tables
 
     private mutating func add(
-        table entry: SchemaText, _ encoding: TextEncoding, _ connection: Connection, _ path: String
+        table entry: SchemaText, _ known: inout Set<[UInt8]>, _ encoding: TextEncoding, _ connection: Connection,
+        _ path: String
     ) throws {
         if entry.isVirtual {
             let isSound = try attempt(entry, connection, path) {
@@ -92,30 +96,35 @@ package struct SchemaForms {
             if isSound { virtualTables.append(entry) }
             return
         }
-        guard !tables.contains(where: { $0.name.folded == entry.name.folded }) else { return }
+        guard !known.contains(entry.name.folded) else { return }
         let own = Self.own[entry.name.text]
         let name = own == nil ? entry.name : "cipherstore_own"
         var form: TableForm?
+        let last = try connection.value(Int64.self, "SELECT coalesce(max(rowid), 0) FROM sqlite_master") ?? 0
         let isMade = try attempt(entry, connection, path) {
             try connection.execute(own.map { SQL(text: $0) } ?? SQL(bytes: entry.sql ?? []))
-            form = try Self.form(entry, readAs: name, encoding, connection)
+            form = try Self.form(entry, readAs: name, after: last, encoding, connection)
             if own != nil { try connection.execute("DROP TABLE cipherstore_own") }
         }
         guard isMade else { return }
         if let form {
+            known.insert(entry.name.folded)
             tables.append(form)
         } else {
             rejected.append(Rejected(entry: entry, reason: "its SQL creates a table with a different name"))
         }
     }
 
+    /// - Parameter last: The rowid of the last schema entry before the table was created.
     private static func form(
-        _ entry: SchemaText, readAs name: SchemaName, _ encoding: TextEncoding, _ connection: Connection
+        _ entry: SchemaText, readAs name: SchemaName, after last: Int64, _ encoding: TextEncoding,
+        _ connection: Connection
     ) throws -> TableForm? {
         let columns = try ColumnState.read(table: name, from: connection)
         guard !columns.isEmpty else { return nil }
         let listed = Set(
-            try connection.values(SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'index'"))
+            try connection.values(
+                SchemaName.self, "SELECT name FROM sqlite_master WHERE rowid > \(last) AND type = 'index'"))
         let primary = try IndexState.read(table: name, from: connection).first { $0.origin == .primaryKey }
         let isKeyed = primary.map { !listed.contains($0.name) } ?? false
         let parts = try isKeyed ? primary?.parts(connection) ?? [] : []
@@ -128,24 +137,30 @@ package struct SchemaForms {
             name: entry.name, definition: entry.sql ?? [], root: entry.root, isGiven: entry.isGiven,
             isWithoutRowID: isKeyed, columns: columns, stored: stored,
             rowidValue: hasIntegerKey ? stored.firstIndex { columns[$0].primaryKeyPosition > 0 } : nil,
-            key: parts.filter(\.isKey),
+            key: parts.filter(\.isKey), distinct: stored.indices.filter { stored.firstIndex(of: stored[$0]) == $0 },
             defaults: try stored.map { HeldValue(try defaultValue(columns[$0], connection), encoding) })
     }
 
-    /// Returns the value that SQLite reads if a record has no value for a column: the column's default, with the
-    /// column's affinity.
+    /// Returns the value that SQLite reads if a record has no value for a column: the value that the column has in old
+    /// rows after `ALTER TABLE … ADD COLUMN`.
+    ///
+    /// An INSERT would store another value: SQLite applies the column's affinity to the default as it is written, so
+    /// that 1.10 in a TEXT column is '1.10' in old rows and '1.1' in new ones.
+    /// Source: SQLite, "ALTER TABLE", section 5.
     private static func defaultValue(_ column: ColumnState, _ connection: Connection) throws -> Value {
         guard column.generation == nil, let expression = column.defaultExpression else { return .null }
         let type = column.type.isEmpty ? "" : SQL.quoted(identifier: column.type)
-        // A column with a computed default cannot have been added to a table that had rows.
-        guard (try? connection.execute(SQL(text: "CREATE TEMP TABLE cipherstore_default(a \(type))"))) != nil else {
+        try connection.execute("CREATE TEMP TABLE cipherstore_default(a)")
+        defer { _ = try? connection.execute("DROP TABLE temp.cipherstore_default") }
+        try connection.execute("INSERT INTO temp.cipherstore_default VALUES (1)")
+        do {
+            try connection.execute(
+                SQL(text: "ALTER TABLE temp.cipherstore_default ADD COLUMN b \(type) DEFAULT \(expression)"))
+        } catch let error as DatabaseError where !error.isOutOfMemory {
+            // A column with a computed default cannot have been added to a table that had rows.
             return .null
         }
-        defer { _ = try? connection.execute("DROP TABLE temp.cipherstore_default") }
-        guard
-            (try? connection.execute(SQL(text: "INSERT INTO temp.cipherstore_default VALUES (\(expression))"))) != nil
-        else { return .null }
-        return try connection.firstValue("SELECT a FROM temp.cipherstore_default") ?? .null
+        return try connection.firstValue("SELECT b FROM temp.cipherstore_default") ?? .null
     }
 
     // MARK: Indexes

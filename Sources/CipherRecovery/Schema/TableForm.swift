@@ -21,6 +21,9 @@ package struct TableForm {
     package let rowidValue: Int?
     /// The columns of the key of a table WITHOUT ROWID.
     package let key: [IndexState.Part]
+    /// The places in ``stored`` without repetitions: a key that contains a column twice, with two collations, stores it
+    /// twice.
+    let distinct: [Int]
     package var indexes: [IndexForm] = []
     /// The values that SQLite reads for the columns that a record from before `ALTER TABLE … ADD COLUMN` lacks, in the
     /// order of ``stored``.

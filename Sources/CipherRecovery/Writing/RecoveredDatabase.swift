@@ -90,7 +90,7 @@ package final class RecoveredDatabase {
 
     private func definition(_ number: Int) -> String {
         let table = forms.tables[number]
-        var parts = table.stored.indices.map { "c\($0)" + ($0 == table.rowidValue ? " INTEGER PRIMARY KEY" : "") }
+        var parts = table.distinct.map { "c\($0)" + ($0 == table.rowidValue ? " INTEGER PRIMARY KEY" : "") }
         guard table.isWithoutRowID else { return "CREATE TABLE \(tableName(number))(\(parts.joined(separator: ", ")))" }
         parts.append("PRIMARY KEY(\(Self.columns(table.key, table)))")
         return "CREATE TABLE \(tableName(number))(\(parts.joined(separator: ", "))) WITHOUT ROWID"
@@ -108,7 +108,7 @@ package final class RecoveredDatabase {
     private func insertion(_ number: Int) throws -> Statement {
         let table = forms.tables[number]
         let hasOwnRowID = !table.isWithoutRowID && table.rowidValue == nil
-        let columns = (hasOwnRowID ? ["rowid"] : []) + table.stored.indices.map { "c\($0)" }
+        let columns = (hasOwnRowID ? ["rowid"] : []) + table.distinct.map { "c\($0)" }
         let marks = columns.map { _ in "?" }.joined(separator: ", ")
         return try Statement(
             SQL(
@@ -155,19 +155,19 @@ package final class RecoveredDatabase {
         }
         defer { statement.rewind() }
         guard try statement.step() else { return false }
-        return table.stored.indices.allSatisfy { place in
+        return table.distinct.enumerated().allSatisfy { column, place in
             place == table.rowidValue
-                || statement.column(Int32(place), holds: table.value(place, of: row), encoding)
+                || statement.column(Int32(column), holds: table.value(place, of: row), encoding)
         }
     }
 
     private func lookup(_ number: Int) throws -> Statement {
         let table = forms.tables[number]
-        let columns = table.stored.indices.map { "c\($0)" }.joined(separator: ", ")
+        let columns = table.distinct.map { "c\($0)" }.joined(separator: ", ")
         let key =
             table.isWithoutRowID
-            ? table.key.enumerated().map { place, part in
-                "c\(place) = ?"
+            ? table.key.map { part in
+                "c\(table.stored.firstIndex(of: part.position) ?? 0) = ?"
                     + (part.collation.map { " COLLATE \(SQL.quoted(identifier: $0.text))" } ?? "")
             }.joined(separator: " AND ") : "rowid = ?"
         return try Statement(SQL(text: "SELECT \(columns) FROM \(tableName(number)) WHERE \(key)"), on: connection)
@@ -180,8 +180,8 @@ package final class RecoveredDatabase {
         let (table, statement) = (forms.tables[number], statements[number])
         let hasOwnRowID = !table.isWithoutRowID && table.rowidValue == nil
         if hasOwnRowID { try statement.bind(row.rowid ?? 0, at: 1) }
-        for place in table.stored.indices {
-            let index = Int32(place + (hasOwnRowID ? 2 : 1))
+        for (column, place) in table.distinct.enumerated() {
+            let index = Int32(column + (hasOwnRowID ? 2 : 1))
             if place == table.rowidValue {
                 try statement.bind(row.rowid ?? 0, at: index)
             } else {
@@ -207,24 +207,16 @@ package final class RecoveredDatabase {
         statements = []
         lookups = [:]
         for number in forms.tables.indices { try makeIndexes(number) }
-        try connection.execute("PRAGMA writable_schema = ON")
+        var entries: [Redefined] = []
         for (number, table) in forms.tables.enumerated() {
-            try rename(tableName(number), to: table.name, of: table.name, table.definition)
+            entries.append(Redefined(tableName(number), as: table.name, of: table.name, table.definition))
             for (place, index) in table.indexes.enumerated() where index.isPlain {
-                try rename(indexName(number, place), to: index.name, of: table.name, index.sql)
+                entries.append(Redefined(indexName(number, place), as: index.name, of: table.name, index.sql))
             }
         }
-        for entry in forms.virtualTables {
-            try run(
-                "INSERT INTO sqlite_master(type, name, tbl_name, rootpage, sql) VALUES ('table', ?1, ?1, 0, ?2)",
-                [entry.name.bytes, entry.sql])
-        }
-        try connection.forgetSchemas()
-        try connection.execute("PRAGMA writable_schema = OFF")
+        try redefine(entries, adding: forms.virtualTables)
         try keepSequences()
-        for (number, table) in forms.tables.enumerated() {
-            for index in table.indexes where !index.isPlain { try make(index, number) }
-        }
+        try makeComputedIndexes()
         for entry in forms.others { try make(entry) }
         for entry in forms.virtualTables { try rebuild(entry) }
         try connection.execute("COMMIT")
@@ -234,42 +226,99 @@ package final class RecoveredDatabase {
         }
     }
 
+    /// An entry of the schema that gets its real name and definition.
+    private struct Redefined {
+        let name: String
+        let own: SchemaName
+        let table: SchemaName
+        let sql: [UInt8]?
+
+        init(_ name: String, as own: SchemaName, of table: SchemaName, _ sql: [UInt8]?) {
+            (self.name, self.own, self.table, self.sql) = (name, own, table, sql)
+        }
+    }
+
+    private func redefine(_ entries: [Redefined], adding virtualTables: [SchemaText] = []) throws {
+        var rowids: [SchemaName: Int64] = [:]
+        try connection.forEachRow("SELECT name, rowid FROM sqlite_master") { row in
+            rowids[try row.get(at: 0)] = try row.get(at: 1)
+        }
+        try connection.execute("PRAGMA writable_schema = ON")
+        for entry in entries {
+            guard let rowid = rowids[SchemaName(bytes: entry.name.utf8)] else { continue }
+            try run(
+                SQL(text: "UPDATE sqlite_master SET name = ?, tbl_name = ?, sql = ? WHERE rowid = \(rowid)"),
+                [entry.own.bytes, entry.table.bytes, entry.sql])
+        }
+        for entry in virtualTables {
+            try run(
+                "INSERT INTO sqlite_master(type, name, tbl_name, rootpage, sql) VALUES ('table', ?1, ?1, 0, ?2)",
+                [entry.name.bytes, entry.sql])
+        }
+        try connection.forgetSchemas()
+        try connection.execute("PRAGMA writable_schema = OFF")
+    }
+
     private func indexName(_ number: Int, _ place: Int) -> String { "\(prefix)\(number)_\(place)" }
 
     private func makeIndexes(_ number: Int) throws {
         let table = forms.tables[number]
         for (place, index) in table.indexes.enumerated() where index.isPlain {
-            let columns = Self.columns(index.parts, table)
-            try connection.execute(
-                SQL(text: "CREATE INDEX \(indexName(number, place)) ON \(tableName(number))(\(columns))"))
-            guard index.isUnique else { continue }
-            let keys = index.parts.filter(\.isKey).map { part in
-                let place = table.stored.firstIndex(of: part.position) ?? table.rowidValue ?? 0
-                return (name: "c\(place)", collation: part.collation?.text ?? "BINARY")
+            try make(index, indexName(number, place), on: SQL(text: tableName(number)), number) { part in
+                SQL(text: "c\(table.stored.firstIndex(of: part.position) ?? table.rowidValue ?? 0)")
             }
-            let isKey = keys.map { "\($0.name) IS NOT NULL" }.joined(separator: " AND ")
-            let group = keys.map { "\($0.name) COLLATE \(SQL.quoted(identifier: $0.collation))" }.joined(
-                separator: ", ")
-            let count = try connection.value(
-                Int.self,
-                SQL(
-                    text:
-                        "SELECT count(*) FROM (SELECT 1 FROM \(tableName(number)) WHERE \(isKey) GROUP BY \(group) HAVING count(*) > 1)"
-                ))
-            guard let count, count > 0 else { continue }
-            hasDuplicates = true
-            let repeated = count == 1 ? "1 key occurs" : "\(count) keys occur"
-            note(number, "index \(index.name) requires unique keys, but \(repeated) more than once; all rows were kept")
         }
     }
 
-    private func note(_ number: Int, _ text: String) { notes[number, default: []].append(text) }
-
-    private func rename(_ name: String, to own: SchemaName, of table: SchemaName, _ sql: [UInt8]?) throws {
-        try run(
-            "UPDATE sqlite_master SET name = ?, tbl_name = ?, sql = ? WHERE name = ?",
-            [own.bytes, table.bytes, sql, Array(name.utf8)])
+    /// Creates the indexes whose entries SQLite computes from the rows, under the tables' real definitions.
+    private func makeComputedIndexes() throws {
+        var automatic: [Redefined] = []
+        for (number, table) in forms.tables.enumerated() {
+            for (place, index) in table.indexes.enumerated() where !index.isPlain {
+                guard index.sql == nil else {
+                    try make(index, number)
+                    continue
+                }
+                // The index of a constraint that names a virtual column. No statement creates it by its name.
+                let name = indexName(number, place)
+                try connection.computingBySchema {
+                    try make(index, name, on: "\(table.name)", number) { part in
+                        let position = part.position >= 0 ? part.position : table.rowidValue.map { table.stored[$0] }
+                        return "\(table.columns[position ?? 0].schemaName)"
+                    }
+                }
+                automatic.append(Redefined(name, as: index.name, of: table.name, nil))
+            }
+        }
+        if !automatic.isEmpty { try redefine(automatic) }
     }
+
+    /// Creates an index of columns that does not require unique keys, and notes keys that occur more than once if the
+    /// schema requires unique ones.
+    ///
+    /// - Parameter column: Returns the name of a column in the table.
+    private func make(
+        _ index: IndexForm, _ name: String, on table: SQL, _ number: Int, _ column: (IndexState.Part) -> SQL
+    ) throws {
+        let keys = index.parts.filter(\.isKey).map { (name: column($0), part: $0) }
+        let collated = keys.map { "\($0.name) COLLATE \($0.part.collation ?? "BINARY")" as SQL }
+        let columns = zip(keys, collated).map { $0.part.isDescending ? "\($1) DESC" as SQL : $1 }.joined(by: ", ")
+        try connection.execute("CREATE INDEX \(SQL(text: name)) ON \(table)(\(columns))")
+        guard index.isUnique else { return }
+        let isKey = keys.map { "\($0.name) IS NOT NULL" as SQL }.joined(by: " AND ")
+        let count = try connection.value(
+            Int.self,
+            """
+            SELECT count(*) FROM
+            (SELECT 1 FROM \(table) WHERE \(isKey) GROUP BY \(collated.joined(by: ", ")) HAVING count(*) > 1)
+            """)
+        guard let count, count > 0 else { return }
+        hasDuplicates = true
+        let repeated = count == 1 ? "1 key occurs" : "\(count) keys occur"
+        note(number, "index \(index.name) requires unique keys, but \(repeated) more than once; all rows were kept")
+    }
+
+    private func note(_ number: Int, _ text: String) { notes[number, default: []].append(text) }
 
     /// Runs a statement with texts that are bound as UTF-8 bytes.
     private func run(_ sql: SQL, _ texts: [[UInt8]?]) throws {

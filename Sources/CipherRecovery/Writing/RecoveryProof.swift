@@ -12,6 +12,9 @@ package final class RecoveryProof {
     private let recovered: RecoveredDatabase
     private let encoding: TextEncoding
     private var statements: [Int: Statement] = [:]
+    /// The tables WITHOUT ROWID whose rows are not found by their keys, but by reading the table for each row.
+    private var scanned: Set<Int> = []
+    private var shortRecords: [Int: ShortRecord] = [:]
     private var apart: Statement?
     private var apartRows: Int64 = 0
 
@@ -71,7 +74,7 @@ package final class RecoveryProof {
         let table = recovered.forms.tables[number]
         // If columns use every name of the rowid, no statement can find a row by its rowid, and only the numbers of
         // rows are compared.
-        guard let statement = try statements[number] ?? query(table) else { return }
+        guard let statement = try statements[number] ?? query(number) else { return }
         statements[number] = statement
         if table.isWithoutRowID {
             for place in table.key.indices { try statement.bind(row.values[place], at: Int32(place + 1), encoding) }
@@ -80,12 +83,24 @@ package final class RecoveryProof {
         }
         defer { statement.rewind() }
         guard try statement.step() else {
-            throw Difference(detail: "a row from page \(row.page) is not in table \(table.name)")
+            // SQLite converts what it looks for to the column's type, which a key that was stored under an earlier
+            // definition may not have.
+            guard table.isWithoutRowID, !scanned.contains(number) else {
+                throw Difference(detail: "a row from page \(row.page) is not in table \(table.name)")
+            }
+            scanned.insert(number)
+            statements[number] = nil
+            return try check(row, in: number)
         }
         for place in table.stored.indices {
-            let value: RecordValue =
-                place == table.rowidValue
-                ? .integer(row.rowid ?? 0) : table.value(place, of: row)
+            let value: RecordValue
+            if place == table.rowidValue {
+                value = .integer(row.rowid ?? 0)
+            } else if place < row.values.count {
+                value = row.values[place]
+            } else {
+                value = try shortRecord(number).value(place)
+            }
             guard statement.column(Int32(place), holds: value, encoding) else {
                 throw Difference(
                     detail:
@@ -96,12 +111,25 @@ package final class RecoveryProof {
         }
     }
 
-    private func query(_ table: TableForm) throws -> Statement? {
+    private func shortRecord(_ number: Int) throws -> ShortRecord {
+        if let known = shortRecords[number] { return known }
+        let record = try ShortRecord(of: recovered.forms.tables[number], encoding)
+        shortRecords[number] = record
+        return record
+    }
+
+    private func query(_ number: Int) throws -> Statement? {
+        let table = recovered.forms.tables[number]
         let columns = table.stored.indices.map { "\(table.name).\(table.column($0).schemaName)" as SQL }.joined(
             by: ", ")
         if table.isWithoutRowID {
-            let key = table.key.indices.map { "\(table.name).\(table.column($0).schemaName) = ?" as SQL }.joined(
-                by: " AND ")
+            // The key's collation may differ from the column's.
+            let key = table.key.enumerated().map { place, part in
+                let collation: SQL = part.collation.map { " COLLATE \($0)" } ?? ""
+                // The sign removes the column's type from the comparison, and with it the use of the key's b-tree.
+                let sign: SQL = scanned.contains(number) ? "+" : ""
+                return "\(sign)\(table.name).\(table.column(place).schemaName) = ?\(collation)" as SQL
+            }.joined(by: " AND ")
             return try Statement("SELECT \(columns) FROM \(table.name) WHERE \(key)", on: connection)
         }
         guard
