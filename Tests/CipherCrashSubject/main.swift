@@ -310,13 +310,14 @@ if ProcessInfo.processInfo.environment["REPEATABLE"] != nil {
 }
 let memory = try FailingAllocation.install()
 do {
-    let other = try Connection(path: "", mode: .create)
-    defer { other.close() }
-    if let pragma = ProcessInfo.processInfo.environment["FIRST_PRAGMA"] {
+    let other = try ProcessInfo.processInfo.environment["FIRST_PRAGMA"].map { pragma in
+        let other = try Connection(path: "", mode: .create)
         // Without a key, SQLCipher ignores some of its pragmas.
         try other.setKey(TestKeys.raw(), settings: CipherSettings())
         try other.execute(SQL(text: "PRAGMA \(pragma)"))
+        return other
     }
+    defer { other?.close() }
     switch command {
     case "make":
         try Subject.make(
