@@ -32,6 +32,10 @@ no_runpath() {
 # with Swift's libraries linked statically, at a fixed address, starts in half the time.
 static=(-c release --static-swift-stdlib -Xlinker -no-pie --scratch-path .build/static)
 
+# Build options for the command-line tool as it is installed: with Swift's libraries linked statically, and without a
+# RUNPATH.
+installable=(-c release --static-swift-stdlib --disable-local-rpath --scratch-path .build/install)
+
 # Builds Tests/CipherCrashTrials and replaces the shell with it. It runs CipherCrashSubject.
 crash_trials() {
     local product
