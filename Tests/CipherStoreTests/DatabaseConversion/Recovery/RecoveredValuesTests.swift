@@ -142,14 +142,11 @@ import Testing
         let recovered = try Connection(
             path: fixture.output, mode: .readOnly, key: TestKeys.raw(), settings: CipherSettings())
         defer { recovered.close() }
-        let fields = [
-            "user_version": "17", "application_id": "5", "auto_vacuum": "\(autoVacuum)", "encoding": "UTF-16le",
-        ]
-        for (field, value) in fields {
-            #expect(
-                try recovered.value(String.self, SQL(text: "SELECT CAST(\(field) AS TEXT) FROM pragma_\(field)"))
-                    == value, "\(field)")
+        let numbers = ["user_version": 17, "application_id": 5, "auto_vacuum": autoVacuum]
+        for (field, number) in numbers {
+            #expect(try recovered.value(Int.self, SQL(text: "PRAGMA \(field)")) == number, "\(field)")
         }
+        #expect(try recovered.value(String.self, "PRAGMA encoding") == "UTF-16le")
     }
 
     // MARK: Texts
