@@ -83,12 +83,15 @@ extension [ColumnState] {
 extension ColumnState {
     /// The default as an expression; `nil` if there is no default or it is NULL.
     ///
-    /// A bare word as a default is text, but in an expression it would be a column.
+    /// A bare word as a default is text, but in an expression it would be a column. TRUE and FALSE are words like any
+    /// other before SQLite 3.23. Source: SQLite, "Release History".
     package var defaultExpression: String? {
         guard let defaultSQL else { return nil }
         let tokens = SQLTokens(defaultSQL).tokens
         guard let first = tokens.first, !(tokens.count == 1 && first.isKeyword("NULL")) else { return nil }
-        let keywords = ["TRUE", "FALSE", "CURRENT_TIME", "CURRENT_DATE", "CURRENT_TIMESTAMP"]
+        let keywords =
+            ["CURRENT_TIME", "CURRENT_DATE", "CURRENT_TIMESTAMP"]
+            + (Engine.current.sqliteVersionNumber >= 3_023_000 ? ["TRUE", "FALSE"] : [])
         let isText = tokens.count == 1 && first.isName && !keywords.contains { first.isKeyword($0) }
         // The parenthesis must not become part of a comment at the end.
         let hasComment = tokens.last.map { $0.range.upperBound < defaultSQL.utf8.count } ?? false
