@@ -131,7 +131,8 @@ extension Connection {
             guard usesCipher, !isInTransaction else { return try read() }
             try execute("BEGIN")
             defer { rollBack() }
-            // SQLite reads a schema in a transaction of its own unless one has begun. This statement reads only page 1.
+            // This statement, which reads only page 1, starts the transaction. Otherwise, SQLite would read the schema in
+            // a separate transaction.
             _ = try value(Int.self, "PRAGMA user_version")
             // The key has opened page 1, so another page that it does not open is damaged.
             if keyState == .given, !hasReadableHeader { keyState = .used }

@@ -89,8 +89,8 @@ package struct JournalRollback {
     /// Refuses a journal if the key does not open each of its pages.
     ///
     /// SQLite trusts its checksums, which need no key, and would overwrite the file with the pages of another database,
-    /// with those from before an unfinished key change, or with bytes that are no pages. SQLCipher encrypts each page
-    /// that it adds to a journal.
+    /// with those from before an unfinished key change, or with arbitrary bytes. SQLCipher encrypts and authenticates
+    /// each page that it adds to a journal.
     ///
     /// Format 1 authenticates nothing, so its pages prove nothing.
     private func checkPages(_ unlocked: FileKey, _ inspector: Inspector) throws {

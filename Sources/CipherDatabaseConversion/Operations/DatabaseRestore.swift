@@ -131,6 +131,7 @@ package struct DatabaseRestore {
     /// Without that connection, another one could be the last to close, which would merge a log into the file.
     ///
     /// Once the database has been replaced, no error is thrown: the copy was compared with the backup before.
+    ///
     /// - Parameter isPlaintext: Whether the backup that was checked is plaintext. Another file may have its name by now:
     ///   the copy proves its content, but only if it is encrypted.
     private func readingBackup(

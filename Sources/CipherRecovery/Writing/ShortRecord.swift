@@ -5,8 +5,8 @@ internal import CipherSQLiteFormat
 
 /// A record that ends before a table's last columns, as SQLite reads it under the table's own definition.
 ///
-/// The proof takes the values of missing columns from here. It shares nothing with ``TableForm``, which asks SQLite what
-/// each column adds to old rows.
+/// The proof takes the values of missing columns from here. ``TableForm`` finds them in another way, by adding each
+/// column to a table; only the layout of the record, and the value at the first place, are taken from it.
 struct ShortRecord {
     private let values: [HeldValue]
     private let table: TableForm
@@ -44,7 +44,7 @@ struct ShortRecord {
 
     /// Returns the value at a place that a record does not reach.
     ///
-    /// SQLite stores no record without a value, so the first value is never missing from one of its own.
+    /// The first value is missing only from a record without values, which SQLite never stores.
     func value(_ place: Int) -> RecordValue {
         place > 0 && place < values.count ? values[place].value : table.defaults[place].value
     }
