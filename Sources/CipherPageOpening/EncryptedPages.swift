@@ -78,18 +78,16 @@ package final class EncryptedPages<Sealed: PageSource>: PageSource {
 
     deinit { memory.deallocate() }
 
-    /// Sets the number of reserved bytes to the number on page 1.
+    /// Sets the number of reserved bytes to the number on page 1, and returns whether the key protects that number.
     ///
     /// In the older formats, SQLCipher 4 reserves as many bytes as in its own. No other number is adopted from a
     /// readable header, because anyone can change it.
-    package func adoptReservedSize() throws {
-        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: seal.pageSize, alignment: 16)
-        defer { memory.deallocate() }
-        guard let page = try lend(1, memory) else { return }
-        let header = FileHeader(bytes: Array(page.prefix(FileHeader.length)), fileSize: 0)
-        guard let stated = header.geometry, stated.pageSize == seal.pageSize else { return }
+    @discardableResult package func adoptReservedSize() throws -> Bool {
+        guard let stated = try header()?.geometry, stated.pageSize == seal.pageSize else { return false }
+        let isReadable = firstStart > CipherKey.saltLength
         let isUsual = stated.pageSize - stated.usableSize == CipherSettings().reservedBytes
-        if firstStart <= CipherKey.saltLength || isUsual { geometry = stated }
+        if !isReadable || isUsual { geometry = stated }
+        return !isReadable
     }
 
     /// Authenticates a page and opens it into `scratch`; returns `nil` if the page is missing or not authentic.

@@ -16,6 +16,18 @@ package protocol PageSource {
     func lend(_ page: UInt32, _ scratch: UnsafeMutableRawBufferPointer) throws -> UnsafeRawBufferPointer?
 }
 
+extension PageSource {
+    /// Returns the header on page 1, wherever that page is; `nil` if it is not a valid header.
+    package func header() throws -> FileHeader? {
+        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: geometry.pageSize, alignment: 16)
+        defer { memory.deallocate() }
+        guard let page = try lend(1, memory) else { return nil }
+        let header = FileHeader(
+            bytes: Array(page.prefix(FileHeader.length)), fileSize: Int64(geometry.pageSize) * Int64(pageCount))
+        return header.isPlaintext ? header : nil
+    }
+}
+
 /// The pages of a database file, as stored in it.
 package struct FilePages<Bytes: ByteSource>: PageSource {
     package let geometry: PageGeometry

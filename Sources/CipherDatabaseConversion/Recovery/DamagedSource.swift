@@ -92,7 +92,7 @@ struct DamagedSource {
             notes.append(damagedJournal)
         }
         let pages = DamagedPages(bytes, geometry, versions: versions, in: sidecar)
-        var header = try header(of: pages)
+        var header = try pages.header()
         if header == nil, let rest = try headerWithoutMagic(bytes) {
             header = rest
             notes.append("the first 16 bytes of the file are damaged; the rest of the header was kept")
@@ -138,17 +138,6 @@ struct DamagedSource {
 
     private static func headerWithoutMagic(_ bytes: ReadBytes) throws -> FileHeader? {
         FileHeader.withDamagedMagic(try bytes.read(at: 0, count: FileHeader.length) ?? [], fileSize: bytes.size)
-    }
-
-    /// Returns the header on page 1, wherever that page is; `nil` if it is not a valid header.
-    static func header(of pages: some PageSource) throws -> FileHeader? {
-        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: pages.geometry.pageSize, alignment: 16)
-        defer { memory.deallocate() }
-        guard let page = try pages.lend(1, memory) else { return nil }
-        let header = FileHeader(
-            bytes: Array(page.prefix(FileHeader.length)),
-            fileSize: Int64(pages.geometry.pageSize) * Int64(pages.pageCount))
-        return header.isPlaintext ? header : nil
     }
 
     /// Returns the pages in the log or a hot journal that replace the file's pages.

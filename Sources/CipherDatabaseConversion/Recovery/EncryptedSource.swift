@@ -188,16 +188,13 @@ struct EncryptedSource {
     }
 
     private func source(_ pages: EncryptedPages<some PageSource>, _ notes: [String]) throws -> DamagedSource {
-        let header = try DamagedSource.header(of: pages)
-        let size = pages.geometry.pageSize
-        // In the older formats, SQLCipher 4 reserves as many bytes as in its own.
-        let known = [pages.geometry.pageSize - pages.geometry.usableSize, 80].compactMap {
-            PageGeometry(pageSize: size, reserved: $0)
+        // If the key does not protect the number of reserved bytes, the authentic pages show it.
+        let least = pages.geometry
+        if try !pages.adoptReservedSize() {
+            let known = [pages.geometry, least, PageGeometry(pageSize: least.pageSize, reserved: 80)].compactMap { $0 }
+            if let fitting = try PageGeometry.guess(among: known, in: pages) { pages.geometry = fitting }
         }
-        if let told = try header?.geometry ?? PageGeometry.guess(among: known, in: pages), told.pageSize == size {
-            pages.geometry = told
-        }
-        return DamagedSource(pages, header, notes: notes)
+        return DamagedSource(pages, try pages.header(), notes: notes)
     }
 
     /// Returns the salts that the file may have: the key's own, or the first bytes of page 1, in the file or beside it.

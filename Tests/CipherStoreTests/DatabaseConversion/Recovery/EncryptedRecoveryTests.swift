@@ -66,6 +66,29 @@ import Testing
         #expect(report.tables.flatMap(\.lostPages).contains(30) || report.lostPages.contains(30))
     }
 
+    @Test(
+        "Whatever number of reserved bytes is written into a readable header, every row is recovered",
+        .enabled(if: Engine.current.cipherMajor >= 4), arguments: [CipherSettings.Digest.sha512, .sha1])
+    func forgedReservedSize(digest: CipherSettings.Digest) throws {
+        let settings = CipherSettings(hmacAlgorithm: digest, plaintextHeaderSize: 32)
+        try LegacyFile.write(path, key: TestKeys.rawWithSalt(), settings: settings, script: RecoveryFixture.script)
+        let original: [RowPlaces.Key: String]
+        do {
+            let connection = try Connection(
+                path: path, mode: .readOnly, key: TestKeys.rawWithSalt(), settings: settings)
+            defer { connection.close() }
+            original = try RowPlaces.rows(connection)
+        }
+        var data = try Data(contentsOf: URL(filePath: path))
+        for reserved: UInt8 in [0, 16, 32, 48, 79, 80, 81, 83, 96, 255] {
+            data[20] = reserved
+            try data.write(to: URL(filePath: path))
+            #expect(try recover { try TestKeys.rawWithSalt() }.complete, "\(reserved)")
+            #expect(try rows(TestKeys.rawWithSalt()) == original, "\(reserved)")
+            try FileManager.default.removeItem(atPath: output)
+        }
+    }
+
     @Test("A key that decrypts no page is refused, and so is a file of random bytes")
     func wrongKey() throws {
         try LegacyFile.write(path, key: TestKeys.raw(), script: RecoveryFixture.script)
