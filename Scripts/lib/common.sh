@@ -28,6 +28,9 @@ no_runpath() {
     fi
 }
 
+# All debug builds of the scripts are the same build: see the end of Package.swift.
+export CIPHERSTORE_OPTIMIZED=1
+
 # Build options for programs that are started tens of thousands of times. A release build resembles an app's. A program
 # with Swift's libraries linked statically, at a fixed address, starts in half the time.
 static=(-c release --static-swift-stdlib -Xlinker -no-pie --scratch-path .build/static)

@@ -113,6 +113,8 @@ struct PlantedFile {
     ) throws -> Diagnosis {
         var options = DiagnosisOptions()
         options.maximumDerivations = derivations
+        // Only the number of derivations ends a search, however busy the machine is.
+        options.timeLimit = .seconds(3_600)
         options.format = format
         options.maximumRounds = rounds
         options.derive = { RememberedKeys.shared.derive($0, password: $1, salt: $2, rounds: $3, into: $4) }
