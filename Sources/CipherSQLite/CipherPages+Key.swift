@@ -22,9 +22,10 @@ extension CipherPages {
             }
             return isDecrypted ? header : []
         }
+        let possible: Set = [settings.reservedBytes, CipherSettings().reservedBytes]
         self.init(
-            size: settings.pageSize, reserved: settings.reservedBytes,
-            readableReserved: [settings.reservedBytes, CipherSettings().reservedBytes],
+            size: settings.pageSize, reserved: settings.reservedBytes, readableReserved: possible,
+            isReservedSizeProven: settings.plaintextHeaderSize == 0 || possible.count == 1,
             decryptHeader: settings.isAuthenticated ? nil : decrypt, refusesBlankPages: isReadOnly)
     }
 }

@@ -121,6 +121,26 @@ extension Connection {
     /// millisecond for each megabyte.
     private static let stride: Int32 = 1_000
 
+    /// Throws if an encrypted file that should exist is empty, which every key opens, or if the content of the schema
+    /// contradicts the number of reserved bytes in a readable header.
+    ///
+    /// Anyone can change that number. Of the cells and the free space on a page, whose lengths depend on it, SQLite's
+    /// check demands that they fill the page exactly.
+    /// Source: SQLite, "Database File Format", section 1.6.
+    private func checkContent() throws {
+        func refuse(_ message: String) throws -> Never {
+            throw DatabaseError(extendedCode: SQLITE_CORRUPT, message: message, path: path)
+        }
+        guard try mayBeEmpty || value(Int64.self, "PRAGMA page_count") != 0 else { try refuse("the file is empty") }
+        guard layers["main"]?.cipherPages?.isReservedSizeProven == false else { return }
+        try forEachRow("PRAGMA quick_check(sqlite_master)") { row in
+            guard try row.get(String.self, at: 0) == "ok" else {
+                try refuse("the readable header states a wrong number of reserved bytes, or the schema is damaged")
+            }
+        }
+        layers["main"]?.cipherPages?.isReservedSizeProven = true
+    }
+
     /// Reads the schema, unless the connection knows it already, and page 1, without a limit on the steps.
     ///
     /// An encrypted file is read in one transaction, because the end of a transaction hides that its last page was not
@@ -134,6 +154,7 @@ extension Connection {
             // This statement, which reads only page 1, starts the transaction. Otherwise, SQLite would read the schema in
             // a separate transaction.
             _ = try value(Int.self, "PRAGMA user_version")
+            try checkContent()
             // The key has opened page 1, so another page that it does not open is damaged.
             if keyState == .given, !hasReadableHeader { keyState = .used }
             try read()

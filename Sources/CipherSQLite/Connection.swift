@@ -19,6 +19,8 @@ public final class Connection {
     public let path: String
     /// Whether the file is read without its log or journal, and without locks.
     package let ignoresLog: Bool
+    /// Whether the file may be new and therefore empty.
+    let mayBeEmpty: Bool
     /// The forms in which dates and UUIDs are written and read.
     @exclusivity(unchecked) public var columnForms = ColumnForms()
     /// How long a statement waits for another connection's lock.
@@ -143,6 +145,7 @@ public final class Connection {
         }
         self.path = path
         self.ignoresLog = ignoresLog
+        mayBeEmpty = mode == .create
         handle = opened
         layers["main"] = layer
         sqlite3_extended_result_codes(handle, 1)

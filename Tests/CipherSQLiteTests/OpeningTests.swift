@@ -216,6 +216,18 @@ struct OpeningTests {
         }
     }
 
+    @Test("An empty file, which every key opens, is refused unless it may be created")
+    func empty() throws {
+        try Data().write(to: file)
+        for mode in [Connection.Mode.readOnly, .readWrite] {
+            let error = #expect(throws: DatabaseError.self) {
+                try Connection(file, mode: mode, key: TestKeys.raw())
+            }
+            #expect(error?.isCorrupt == true)
+        }
+        try Connection(file, mode: .create, key: TestKeys.raw()).close()
+    }
+
     @Test("A schema may call an innocuous function of the app, and no other")
     func trust() throws {
         guard Engine.current.sqliteVersionNumber >= 3_031_000 else { return }

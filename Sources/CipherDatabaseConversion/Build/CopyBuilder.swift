@@ -159,6 +159,9 @@ struct CopyBuilder {
     private func attachCopy(_ connection: Connection, _ sealing: FileLayer?) throws {
         // The encoding of the original is known once its schema has been read, and the copy adopts it.
         try connection.proveReadable()
+        guard try connection.value(Int64.self, "PRAGMA main.page_count") != 0 else {
+            throw StoreError.damaged(source, "the file became empty while it was being read")
+        }
         try connection.attachEmpty(
             try sealing ?? copy.layer(), as: "copy",
             // The page size is SQLCipher's, with reserved space after the content for the HMAC and initialization

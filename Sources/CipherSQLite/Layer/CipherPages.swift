@@ -21,8 +21,10 @@ struct CipherPages {
     let size: Int
     /// The number of bytes at the end of each page that SQLCipher needs and SQLite must leave free.
     let reserved: Int
-    /// The numbers of reserved bytes that a readable header may state.
-    let readableReserved: Set<Int>
+    /// The numbers of reserved bytes that a readable header may state; only one, once page 1 was read.
+    var readableReserved: Set<Int>
+    /// Whether the content of authentic pages has shown that a readable header states the right number.
+    var isReservedSizeProven: Bool
     /// A closure that decrypts the header on page 1, for a format that does not authenticate it.
     ///
     /// The first 16 bytes of the result are not used. The result is empty if the decryption fails.
@@ -56,6 +58,14 @@ struct CipherPages {
         let header = decryptHeader(bytes)
         return FixedHeaderFields.areValid(header) && header[FixedHeaderFields.zeros].allSatisfy { $0 == 0 }
             && header.withUnsafeBytes { admitHeader($0[16..<24]) }
+    }
+
+    /// Accepts from now on only the number of reserved bytes in a readable header that was admitted.
+    mutating func adoptReserved(_ bytes: UnsafeRawBufferPointer) {
+        guard readableReserved.count > 1, bytes.count >= 24, let start = bytes.baseAddress,
+            memcmp(start, "SQLite format 3", 16) == 0
+        else { return }
+        readableReserved = [Int(bytes[20])]
     }
 
     /// Checks the bytes of a header from offset 16 on.

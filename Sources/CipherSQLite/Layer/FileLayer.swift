@@ -238,6 +238,7 @@ package final class FileLayer {
     func judge(_ result: Int32, _ bytes: UnsafeRawBufferPointer, isFirstPage: () -> Bool) -> Int32 {
         guard let cipherPages else { return result }
         guard cipherPages.admit(bytes, isFirstPage: isFirstPage) else { return SQLITE_NOTADB }
+        self.cipherPages?.adoptReserved(bytes)
         // If the file ends within a page, the rest of the buffer is filled with zeros.
         guard result == SQLITE_OK || result == Self.shortRead,
             cipherPages.refuseBlank(bytes, isFirstPage: isFirstPage)
