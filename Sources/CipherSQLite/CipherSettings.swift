@@ -54,6 +54,9 @@ public struct CipherSettings: Sendable, Equatable {
         (2...engine.defaultCompatibility).reversed().map { CipherSettings(compatibility: $0) }
     }
 
+    /// Whether anyone can read and change a part of the header.
+    package var hasReadableHeader: Bool { plaintextHeaderSize > 0 }
+
     /// Whether each page has an HMAC; format 1 has none.
     ///
     /// Source: SQLCipher Design, "Per-Page MAC".

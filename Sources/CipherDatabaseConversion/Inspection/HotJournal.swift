@@ -139,8 +139,12 @@ package struct HotJournal {
     ///
     /// Source: SQLite, `pager.c`, `pager_write_changecounter`; measured with SQLite 3.15 and 3.46.
     ///
-    /// - Parameter page: Page 1 of the file.
-    func isOther(than page: FileHeader, isPlaintext: Bool) throws -> Bool {
+    /// - Parameters:
+    ///   - page: Page 1 of the file.
+    ///   - opening: Returns page 1 as plaintext.
+    func isOther(
+        than page: FileHeader, isPlaintext: Bool, opening: ([UInt8]) throws -> [UInt8]
+    ) throws -> Bool {
         guard let counter = page.changeCounter, let claimed = page.claimedPages,
             let versions = try originalPages(pageSize: page.pageSize)
         else { return false }
@@ -149,7 +153,12 @@ package struct HotJournal {
             guard let original = try firstPage(versions) else {
                 return versions.pageSize != page.pageSize || claimed > header.initialPages
             }
-            before = isPlaintext ? FileHeader(bytes: original, fileSize: 0).changeCounter : nil
+            // VACUUM can change the page size, but not that of an encrypted file.
+            let canOpen = isPlaintext || versions.pageSize == page.pageSize
+            let opened = canOpen ? FileHeader(bytes: try opening(original), fileSize: 0) : nil
+            // SQLite would cut the file to fewer pages than the database had.
+            if let all = opened?.claimedPages, all > header.initialPages { return true }
+            before = isPlaintext ? opened?.changeCounter : nil
         }
         // A commit that failed because another of its databases was busy can be repeated, which increases the counter
         // again.

@@ -331,10 +331,11 @@ package struct Inspector {
         let count = fileKey?.settings.pageSize ?? FileHeader.length
         let before = try file.read(at: 0, count: count)
         guard before.count == count, let journal = try HotJournal(paths) else { return false }
-        let page = try fileKey.map { try $0.key.openFirstPage(before, $0.settings) } ?? before
-        guard try journal.isOther(than: FileHeader(bytes: page, fileSize: 0), isPlaintext: fileKey == nil) else {
-            return false
+        func open(_ page: [UInt8]) throws -> [UInt8] {
+            try fileKey.map { try $0.key.openFirstPage(page, $0.settings) } ?? page
         }
+        let page = FileHeader(bytes: try open(before), fileSize: 0)
+        guard try journal.isOther(than: page, isPlaintext: fileKey == nil, opening: open) else { return false }
         // If the page has changed, another process has ended the transaction of this journal.
         return try file.read(at: 0, count: count) == before
     }

@@ -30,8 +30,10 @@ package struct JournalRollback {
                 .open(paths.database, busyTimeout: inspector.busyTimeout)
             defer { connection.close() }
             try connection.proveReadable()
-        } catch let error as DatabaseError {
+        } catch let error as DatabaseError where (try? FileSystem.size(paths.database)) != 0 {
             throw inspector.readFailure(error)
+        } catch is DatabaseError {
+            // The file is empty.
         }
         guard try FileSystem.size(paths.database) != 0 else {
             throw StoreError(
@@ -106,16 +108,34 @@ package struct JournalRollback {
         let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: settings.pageSize, alignment: 16)
         defer { memory.deallocate() }
         let fitting = try versions.offsets.keys.count { try pages.lend($0, memory) != nil }
-        guard fitting < versions.offsets.count else { return }
-        guard fitting == 0 else {
-            throw StoreError.damaged(
-                paths.database, "a writer crashed and left a journal, and a page in this journal is not authentic")
-        }
         let page = try DatabaseFile(path: paths.database).read(at: 0, count: settings.pageSize)
+        func refuse(_ fault: String) -> StoreError {
+            StoreError.damaged(paths.database, "a writer crashed and left a journal, and \(fault)")
+        }
+        guard fitting < versions.offsets.count else {
+            if settings.hasReadableHeader, let original = try journal.firstPage(),
+                !Self.keepsReadableHeader(original, page, size: journal.header.initialPages)
+            {
+                throw refuse("the page 1 in this journal has another header than the file")
+            }
+            return
+        }
+        guard fitting == 0 else { throw refuse("a page in this journal is not authentic") }
         if let original = try journal.firstPage(), hasSalt(of: page, original, unlocked) {
             throw inspector.keyDoesNotFit()
         }
         throw inspector.staleSidecar()
+    }
+
+    /// Returns whether two versions of page 1 agree in the part of the header that anyone can write.
+    ///
+    /// A transaction can change the journal mode, a counter and the number of pages in it.
+    ///
+    /// - Parameter size: The number of pages to which SQLite would set the size of the file.
+    private static func keepsReadableHeader(_ original: [UInt8], _ page: [UInt8], size: UInt32) -> Bool {
+        page.count >= 32 && original.count >= 32 && original[..<18] == page[..<18]
+            && original[18..<20].allSatisfy { $0 == 1 || $0 == 2 } && original[20..<24] == page[20..<24]
+            && original.big32(28) == size
     }
 
     private func opens(_ page: [UInt8], _ unlocked: FileKey) throws -> Bool {

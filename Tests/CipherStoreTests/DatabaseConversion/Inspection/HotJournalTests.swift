@@ -28,10 +28,13 @@ struct HotJournalTests {
         private let folder: TemporaryFolder
         private let connection: Connection
 
-        init(isEncrypted: Bool, isExclusive: Bool = false) throws {
+        init(isEncrypted: Bool, isExclusive: Bool = false, headerSize: Int = 0) throws {
             folder = try TemporaryFolder()
             connection = try Connection(path: folder.path("app.db"), mode: .create)
-            if isEncrypted {
+            if headerSize > 0 {
+                try connection.setKey(
+                    TestKeys.rawWithSalt(), settings: CipherSettings(plaintextHeaderSize: headerSize))
+            } else if isEncrypted {
                 try connection.setKey(TestKeys.raw(), settings: CipherSettings())
             } else {
                 try connection.execute("PRAGMA page_size = 4096")
@@ -251,6 +254,54 @@ struct HotJournalTests {
         let honest = try folder(commit.half, journal: commit.journal)
         #expect(try upgrade(honest) == .alreadyEncrypted)
         #expect(try content(honest) == commit.content)
+    }
+
+    @Test("A journal that states a smaller size than its own page 1 does not cut the file")
+    func smallerSize() throws {
+        let commit = try committed(isEncrypted: true)
+        let pages = try #require(UInt8(exactly: commit.before.count / commit.pageSize))
+        for size in 1..<pages {
+            var journal = [UInt8](commit.journal)
+            journal.replaceSubrange(16..<20, with: [0, 0, 0, size])
+            let folder = try folder(commit.half, journal: Data(journal))
+            let before = try FolderDigest(folder.url)
+            #expect(try storeError { try upgrade(folder) }?.code == .staleSidecar, "\(size)")
+            #expect(try FolderDigest(folder.url) == before, "\(size)")
+            #expect(try recovered(folder) { try $0.value(Int.self, "SELECT count(*) FROM t") } ?? 0 >= 2, "\(size)")
+        }
+    }
+
+    @Test(
+        "A journal does not change the readable header of a file, except for the journal mode and the counters",
+        .enabled(if: Engine.current.cipherMajor >= 4))
+    func readableHeader() throws {
+        let writer = try Writer(isEncrypted: true, headerSize: 32)
+        _ = try writer.commit("CREATE TABLE t(a); INSERT INTO t VALUES ('kept'), (zeroblob(30000))")
+        let commit = try writer.commit("INSERT INTO t VALUES ('undone'); PRAGMA user_version = 7")
+        var options = ConversionOptions()
+        options.format = CipherSettings(plaintextHeaderSize: 32)
+        func upgrade(_ folder: TemporaryFolder) throws -> EncryptionReport.Outcome {
+            try EncryptionUpgrade(
+                path: folder.path("app.db"), provider: TestKeys.provider { try TestKeys.rawWithSalt() },
+                options: options
+            ).run().outcome
+        }
+        let (size, start) = (commit.pageSize, Int([UInt8](commit.journal).big32(20)))
+        let records = (commit.journal.count - start) / (size + 8)
+        let page = try #require(
+            (0..<records).map { start + $0 * (size + 8) + 4 }
+                .first { [UInt8](commit.journal).big32($0 - 4) == 1 })
+        // Each field but the journal mode, of which every value is valid, and the change counter.
+        for offset in Array(0..<18) + Array(20..<24) + Array(28..<32) {
+            var journal = [UInt8](commit.journal)
+            // The checksum does not cover these bytes. Source: SQLite, `pager.c`, `pager_cksum`.
+            journal[page + offset] ^= 0x41
+            let folder = try folder(commit.half, journal: Data(journal))
+            let before = try FolderDigest(folder.url)
+            #expect(try storeError { try upgrade(folder) } != nil, "\(offset)")
+            #expect(try FolderDigest(folder.url) == before, "\(offset)")
+        }
+        #expect(try upgrade(folder(commit.half, journal: commit.journal)) == .alreadyEncrypted)
     }
 
     /// A commit that changes page 1.
