@@ -2,6 +2,7 @@ internal import CipherPageOpening
 internal import CipherPrimitives
 internal import CipherSQLite
 internal import CipherSQLiteFormat
+internal import CipherSystemFiles
 
 /// Examines the sidecars of a file whose key was found, and what SQLite would do with them.
 extension Diagnostician {
@@ -112,8 +113,18 @@ extension Diagnostician {
                 + "same backup")
     }
 
+    /// Whether a folder, a link, a FIFO or a device has the name of the log or the journal.
+    var hasSidecarWithoutContent: Bool {
+        get throws { try [paths.wal, paths.journal].contains(where: isOtherThanRegular) }
+    }
+
+    private func isOtherThanRegular(_ path: String) throws -> Bool {
+        try FileSystem.status(path, followLinks: false)?.isRegular == false
+    }
+
     mutating func addForeignSidecar() {
-        let isLog = (try? SidecarScan.isForeign(paths.wal)) == true
+        let isLog =
+            (try? SidecarScan.isForeign(paths.wal)) == true || (try? isOtherThanRegular(paths.wal)) == true
         let ending = isLog ? "-wal" : "-journal"
         diagnosis.add(
             isLog ? .staleLog : .staleJournal, "the \(ending) next to the file was not written by SQLite",

@@ -61,6 +61,8 @@ package struct Diagnostician {
         } catch let error as StoreError where error.code == .needsRecovery || error.code == .staleSidecar {
             return diagnosis.add(.setAsideSidecar, error.detail, error.advice)
         }
+        // SQLite would wait forever for a FIFO.
+        if try hasSidecarWithoutContent { return addForeignSidecar() }
         let header = try inspector.header()
         if try inspector.hasOnlyFirstTransaction(header) { return addHotJournal() }
         if try inspector.isPlaintext(header) { return try lookAtPlaintext(header, hasKey: keyText != nil) }

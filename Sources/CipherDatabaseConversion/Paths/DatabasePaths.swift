@@ -96,7 +96,11 @@ package struct DatabasePaths: Codable, Sendable {
 
     /// Returns a damaged original that is not known to be plaintext; `nil` if none is kept.
     func encryptedDamagedOriginal() throws -> String? {
-        try damagedDatabases().first { (try? FileHeader(DatabaseFile(path: $0)).isPlaintext) != true }
+        try damagedDatabases().first {
+            // Nothing but a regular file is a database, and opening a FIFO would block.
+            try FileSystem.status($0)?.isRegular == true
+                && (try? FileHeader(DatabaseFile(path: $0)).isPlaintext) != true
+        }
     }
 
     /// Returns the files beside the database whose names are those of a conversion's files, with any token.

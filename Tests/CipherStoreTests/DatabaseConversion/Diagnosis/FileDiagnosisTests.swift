@@ -274,6 +274,17 @@ struct FileDiagnosisTests {
             try await DatabaseConverter.diagnose(URL(filePath: file.path), keyProvider: nil).kinds == [.keyMissing])
     }
 
+    @Test(
+        "A FIFO in the place of a log or a journal is reported, and nothing waits for it",
+        arguments: ["-wal", "-journal"])
+    func fifo(ending: String) throws {
+        let file = try PlantedFile(Self.raw)
+        try #require(mkfifo(file.path + ending, 0o600) == 0)
+        let found = try Diagnostician(DatabasePaths(file.path), DiagnosisOptions())
+            .run(keyText: { SecretBytes(Self.raw.utf8) })
+        #expect(found.kinds == [ending == "-wal" ? .staleLog : .staleJournal])
+    }
+
     // MARK: Bounds
 
     @Test("The search stays within its limits and reports them")

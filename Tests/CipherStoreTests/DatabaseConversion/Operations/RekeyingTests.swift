@@ -48,6 +48,15 @@ struct RekeyingTests {
         #expect(try rekey(file).outcome == .alreadyRekeyed)
     }
 
+    @Test("A FIFO with the name of a kept original does not hold up a change of the key")
+    func fifo() throws {
+        let file = try Fixture.file(version: 24, encryptedWith: Self.old())
+        try #require(mkfifo(file.path + "-damaged", 0o600) == 0)
+        let report = try rekey(file)
+        #expect(report.outcome == .rekeyed && report.warnings.isEmpty)
+        #expect(try Fixture.rows(file, key: Self.new()) == Fixture.allRows)
+    }
+
     @Test("A file is converted from every older cipher format to the newest", arguments: [1, 2, 3])
     func changesFormat(format: Int) throws {
         guard format < Engine.current.defaultCompatibility else { return }
