@@ -63,6 +63,9 @@ extension Connection {
         if usesCipher, isInTransaction { try readSchema() }
     }
 
+    /// Refuses pages of zeros, which SQLCipher takes for authentic ones, on a connection that never writes.
+    package func refuseBlankPages() { layers["main"]?.cipherPages?.refusesBlankPages = true }
+
     /// Lets SQLCipher check the HMAC of each page of the file, used or not, and passes its complaints to `body`.
     ///
     /// A page of zeros is left out: SQLite need not have written a page that is unused, and a connection that never

@@ -149,7 +149,9 @@ extension StoreOpening {
             found.file?.fileKey,
             OpenReport(
                 outcome: found.file == nil ? .openedPlaintext : .opened, encryption: nil,
-                migration: MigrationReport(from: facts.recorded, to: plan.to), warnings: [])
+                migration: MigrationReport(from: facts.recorded, to: plan.to),
+                warnings: [found.file?.fileKey.settings.authenticationWarning].compactMap { $0 }
+                    + (found.file?.fileKey.warnings ?? []))
         )
     }
 

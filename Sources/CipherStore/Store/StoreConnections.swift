@@ -71,6 +71,7 @@ package struct StoreConnections: Sendable {
         let connection = try open()
         try StoreError.typing(path) {
             try connection.execute("PRAGMA query_only = ON")
+            connection.refuseBlankPages()
         }
         return connection
     }

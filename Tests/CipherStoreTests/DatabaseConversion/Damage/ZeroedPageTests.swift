@@ -2,6 +2,7 @@ internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherKeyProviders
 internal import CipherSQLite
+internal import CipherStore
 import CipherTestSupport
 import Foundation
 import Testing
@@ -23,10 +24,18 @@ struct ZeroedPageTests {
         ).run()
     }
 
-    private static func rows(_ path: String, _ settings: CipherSettings) throws -> [String] {
-        let connection = try Connection(path: path, mode: .readOnly, key: TestKeys.raw(), settings: settings)
+    private static func rows(
+        _ path: String, _ settings: CipherSettings, key: CipherKey? = try? TestKeys.raw()
+    ) throws -> [String] {
+        let connection =
+            try key.map { try Connection(path: path, mode: .readOnly, key: $0, settings: settings) }
+            ?? Connection(path: path, mode: .readOnly)
         defer { connection.close() }
-        return try ["SELECT a || b FROM t ORDER BY a", "SELECT hex(a) FROM long ORDER BY rowid"].flatMap {
+        return try rows(connection)
+    }
+
+    private static func rows(_ connection: Connection) throws -> [String] {
+        try ["SELECT a || b FROM t ORDER BY a", "SELECT hex(a) FROM long ORDER BY rowid"].flatMap {
             try connection.values(String.self, SQL(text: $0))
         }
     }
@@ -57,5 +66,90 @@ struct ZeroedPageTests {
             }
             #expect(try FolderDigest(folder.url) == before)
         }
+    }
+
+    fileprivate enum Command: CaseIterable {
+        case rekey, decrypt, restore
+
+        /// Replaces the database, and returns its rows.
+        func rows(_ folder: TemporaryFolder, _ settings: CipherSettings) throws -> [String] {
+            let (path, options) = (folder.path("app.db"), ConversionOptions())
+            let paths = try DatabasePaths(path)
+            switch self {
+            case .rekey:
+                _ = try Rekeying(
+                    at: paths, oldKey: TestKeys.provider(), newKey: TestKeys.provider { try TestKeys.raw(8) },
+                    formats: [settings], newSettings: CipherSettings(), options: options
+                ).run()
+                return try ZeroedPageTests.rows(path, CipherSettings(), key: TestKeys.raw(8))
+            case .decrypt:
+                _ = try Decryption(paths, provider: TestKeys.provider(), formats: [settings], options: options).run()
+                return try ZeroedPageTests.rows(path, settings, key: nil)
+            case .restore:
+                try FileManager.default.moveItem(atPath: path, toPath: folder.path("backup.db"))
+                defer { try? FileManager.default.removeItem(atPath: folder.path("backup.db")) }
+                do {
+                    _ = try DatabaseRestore(
+                        of: folder.path("backup.db"), backupProvider: nil, to: paths, provider: TestKeys.provider(),
+                        formats: [CipherSettings()], backupFormats: [settings], allowsPlaintext: false,
+                        options: options
+                    ).run()
+                } catch {
+                    try FileManager.default.moveItem(atPath: folder.path("backup.db"), toPath: path)
+                    throw error
+                }
+                return try ZeroedPageTests.rows(path, CipherSettings(), key: TestKeys.raw())
+            }
+        }
+    }
+
+    @Test(
+        "No conversion or restore takes a zeroed page for a part of a row", arguments: formats, Command.allCases)
+    fileprivate func otherWays(settings: CipherSettings, command: Command) throws {
+        let folder = try TemporaryFolder(inMemory: true)
+        let path = folder.path("app.db")
+        try LegacyFile.write(path, key: TestKeys.raw(), settings: settings, script: Self.script)
+        let whole = try Data(contentsOf: URL(filePath: path))
+        let rows = try Self.rows(path, settings)
+        let size = settings.pageSize
+        var refused = 0
+        for page in 2...(whole.count / size) {
+            var data = whole
+            data.replaceSubrange((page - 1) * size..<page * size, with: Data(count: size))
+            try data.write(to: URL(filePath: path))
+            let before = try FolderDigest(folder.url)
+            do {
+                #expect(try command.rows(folder, settings) == rows, "page \(page)")
+            } catch let error as StoreError {
+                #expect(error.code == .corrupt, "page \(page): \(error)")
+                #expect(try FolderDigest(folder.url) == before, "page \(page)")
+                refused += 1
+            }
+        }
+        #expect(refused > 1)
+    }
+
+    @Test("A store's reader does not take a zeroed page for a part of a row")
+    func store() async throws {
+        let fixture = StoreFixture(try TemporaryFolder(inMemory: true))
+        let store = try await fixture.open()
+        try await store.write { try $0.executeScript(text: Self.script) }
+        let rows = try await store.read { try Self.rows($0) }
+        await store.close()
+        let file = URL(filePath: fixture.path)
+        let whole = try Data(contentsOf: file)
+        let size = CipherSettings().pageSize
+        var refused = 0
+        for page in 2...(whole.count / size) {
+            var data = whole
+            data.replaceSubrange((page - 1) * size..<page * size, with: Data(count: size))
+            try data.write(to: file)
+            guard let damaged = try? await fixture.open() else { continue }
+            let read = try? await damaged.read { try Self.rows($0) }
+            #expect(read == nil || read == rows, "page \(page)")
+            refused += read == nil ? 1 : 0
+            await damaged.close()
+        }
+        #expect(refused > 1)
     }
 }

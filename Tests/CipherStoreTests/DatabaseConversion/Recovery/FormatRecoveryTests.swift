@@ -224,11 +224,15 @@ struct FormatRecoveryTests {
         let configuration = Configuration(
             databaseName: "app.db", version: 1,
             encryption: .init(formerFormats: [CipherSettings(compatibility: 1)]))
+        let provider = TestKeys.provider { try CipherKey(text: SecretBytes(Array("x'\(PlantedFile.digits)'".utf8))) }
         let store = try EncryptedStore.openBlocking(
-            configuration, directory: file.folder.url,
-            keyProvider: TestKeys.provider { try CipherKey(text: SecretBytes(Array("x'\(PlantedFile.digits)'".utf8))) })
-        defer { try? store.closeBlocking() }
+            configuration, directory: file.folder.url, keyProvider: provider)
         #expect(store.report.warnings.contains { $0.contains("not authenticated") }, "\(store.report.warnings)")
+        try store.closeBlocking()
+        let reader = try EncryptedStore.openReadOnlyBlocking(
+            configuration, directory: file.folder.url, keyProvider: provider)
+        defer { try? reader.closeBlocking() }
+        #expect(reader.report.warnings.contains { $0.contains("not authenticated") }, "\(reader.report.warnings)")
     }
 
     @Test("A healthy file in format 1 is not replaced, even if its format is named")
