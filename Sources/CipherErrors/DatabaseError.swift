@@ -54,6 +54,8 @@ public struct DatabaseError: Error, Sendable, Equatable {
     package var isNotADatabase: Bool { code == ResultCode.notADatabase }
     /// Whether the file is damaged, or is not a database under the key that was used.
     public var isCorrupt: Bool { code == ResultCode.corrupt || code == ResultCode.notADatabase }
+    /// Whether a virtual table's module found its own tables damaged; no page need be damaged.
+    package var isOfModule: Bool { extendedCode == ResultCode.corrupt | (1 << 8) }
     /// Whether an operation took more steps than an undamaged file should need.
     package var isBeyondSteps: Bool { isCorrupt && message == Self.beyondSteps }
     /// Whether the schema's expressions took more processor time than they may take in a file of this size.

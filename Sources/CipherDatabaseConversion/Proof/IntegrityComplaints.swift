@@ -18,6 +18,8 @@ struct IntegrityComplaints: Sendable, Equatable {
     private(set) var damage: DatabaseError?
     /// The reason why the check could not run, such as a function of the app that an index uses.
     private(set) var failure: String?
+    /// The message of a virtual table's module that cannot read its own tables.
+    private var moduleDamage: String?
     /// The tables whose indexes could not be compared with their rows, and why.
     private(set) var unchecked: [String] = []
 
@@ -51,6 +53,12 @@ struct IntegrityComplaints: Sendable, Equatable {
                 unchecked.append("the indexes of table \(table) were not compared with its rows: \(reason)")
             }
         }
+        if let moduleDamage { add(moduleDamage, ofKind: Self.kind(of: moduleDamage)) }
+    }
+
+    private mutating func add(_ message: String, ofKind kind: String) {
+        kinds[kind, default: 0] += 1
+        examples[kind] = examples[kind] ?? message
     }
 
     /// Runs one check.
@@ -67,13 +75,14 @@ struct IntegrityComplaints: Sendable, Equatable {
                     guard message != "ok", !message.hasPrefix("*** in database ") else { continue }
                     let root = Self.treeRoot(message)
                     let isAboutTable = message.hasPrefix("Tree ") && root.map { names[$0] == nil } ?? false
-                    let kind = (isAboutTable ? Self.tableTree : "") + Self.kind(of: message)
-                    kinds[kind, default: 0] += 1
-                    examples[kind] = examples[kind] ?? message
+                    add(message, ofKind: (isAboutTable ? Self.tableTree : "") + Self.kind(of: message))
                     if let name = Self.indexName(message) ?? root.flatMap({ names[$0] }) { indexes.insert(name) }
                 }
             }
             return nil
+        } catch let error as DatabaseError where error.isOfModule {
+            moduleDamage = error.message
+            return error.message
         } catch let error as DatabaseError where error.isCorrupt {
             // An index's root page may not be an index page, for example. The messages before the error are used.
             damage = error

@@ -105,6 +105,36 @@ struct DamagedIndexTests {
         #expect(found == wanted)
     }
 
+    @Test(
+        "A full-text index that its module cannot read is copied, with a warning, beside a damaged index too",
+        .enabled(if: Engine.current.wasBuilt(with: "ENABLE_FTS5")), arguments: [OnDamage.refuse, .rebuildIndexes])
+    func unreadableModule(onDamage: OnDamage) throws {
+        let file = try LegacyFile { connection in
+            // The pointer map is read only by SQLite's own check.
+            try connection.executeScript(
+                text: "PRAGMA auto_vacuum = 1; CREATE VIRTUAL TABLE ft USING fts5(body); "
+                    + "INSERT INTO ft VALUES ('one two'), ('three'); UPDATE ft_data SET block = x'00' WHERE id = 10; "
+                    + "CREATE TABLE t(a TEXT, b); CREATE INDEX i ON t(a);" + Self.rows)
+            if onDamage == .rebuildIndexes {
+                try connection.editSchema("UPDATE sqlite_master SET sql = 'CREATE INDEX i ON t(b)' WHERE name = 'i'")
+            }
+        }
+        func content(_ connection: Connection) throws -> [String] {
+            try [
+                "id || quote(block) FROM ft_data", "id || c0 FROM ft_content", "id || quote(sz) FROM ft_docsize",
+                "a || b FROM t NOT INDEXED",
+            ].flatMap { try connection.values(String.self, SQL(text: "SELECT \($0)")) }
+        }
+        let original = try file.readOriginal(content)
+        var options = ConversionOptions()
+        options.onDamage = onDamage
+        let report = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(), options: options).run()
+        #expect(try file.read(key: TestKeys.raw(), content) == original)
+        // Since SQLite 3.44, the check calls modules.
+        let isCalled = Engine.current.sqliteVersionNumber >= 3_044_000
+        #expect(isCalled == report.warnings.contains { $0.contains("ft") }, "\(report.warnings)")
+    }
+
     @Test("The warnings about damaged indexes contain each index's whole name and the first missing row")
     func namesDamage() throws {
         let file = try LegacyFile { connection in
