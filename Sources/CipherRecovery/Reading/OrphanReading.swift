@@ -125,8 +125,9 @@ extension ReadingRun {
         if let own = fits.keys.first(where: { forms.tables[$0].name == "sqlite_sequence" }) {
             return Orphan(page: content.number, isTable: true, tables: [own])
         }
-        let exact = fits.filter { $0.value == .exact && (gapped.isEmpty || gapped.contains($0.key)) }
-        let tables = Set((exact.isEmpty ? fits : exact).keys)
+        // A short record of one table may look like a complete one of another, so both tables remain possible.
+        let lacking = gapped.intersection(fits.keys)
+        let tables = lacking.isEmpty ? Set(fits.keys) : lacking
         guard isTable || !tables.isEmpty else { return nil }
         return Orphan(page: content.number, isTable: isTable, tables: tables)
     }
@@ -270,7 +271,10 @@ extension ReadingRun {
                     evidence.answer(isTable ? cell.rowid : nil, try RecordReader.values(bytes, page: cell.page))
                 }
             }
-            if answers.contains(where: { $0 == .current || $0 == .named }) { orphan.confirmed.insert(table) }
+            // A row that names its own columns in another order looks like an entry of an index, and the other way
+            // round: without an undamaged index, each of the two would confirm the other.
+            let isEither = orphan.mayBeIndex && !evidence.isComplete
+            if !isEither, answers.contains(where: { $0 == .current || $0 == .named }) { orphan.confirmed.insert(table) }
             if !answers.isEmpty, answers.allSatisfy({ $0 == .denied }) { orphan.denied.insert(table) }
         }
     }

@@ -25,10 +25,8 @@ package struct SchemaForms {
 
     /// Tables that SQLite creates itself, under names that no statement may use.
     private static let own: [String: String] = [
-        "sqlite_sequence": "CREATE TABLE cipherstore_own(name,seq)",
-        "sqlite_stat1": "CREATE TABLE cipherstore_own(tbl,idx,stat)",
-        "sqlite_stat4": "CREATE TABLE cipherstore_own(tbl,idx,neq,nlt,ndlt,sample)",
-        "sqlite_stat3": "CREATE TABLE cipherstore_own(tbl,idx,neq,nlt,ndlt,sample)",
+        "sqlite_sequence": "(name,seq)", "sqlite_stat1": "(tbl,idx,stat)",
+        "sqlite_stat4": "(tbl,idx,neq,nlt,ndlt,sample)", "sqlite_stat3": "(tbl,idx,neq,nlt,ndlt,sample)",
     ]
 
     /// Reads a schema.
@@ -40,12 +38,18 @@ package struct SchemaForms {
         let size = entries.reduce(0) { $0 + Int64($1.sql?.count ?? 0) }
         let connection = try MemoryDatabase().connect(.recovering(size).with(extensions: extensions))
         defer { connection.close() }
+        // The bytes of a text and of a text that is cast to a BLOB depend on the encoding.
+        try connection.execute(encoding.pragma)
         var known: Set<[UInt8]> = []
         for entry in entries where entry.type == "table" {
             try add(table: entry, &known, encoding, connection, path)
         }
         for entry in entries where entry.type == "index" && entry.sql != nil {
-            _ = try attempt(entry, connection, path) { try connection.execute(SQL(bytes: entry.sql ?? [])) }
+            let last = try Self.lastEntry(connection)
+            let isMade = try attempt(entry, connection, path) { try connection.execute(SQL(bytes: entry.sql ?? [])) }
+            guard isMade, try !Self.indexes(after: last, connection).contains(where: { $0.folded == entry.name.folded })
+            else { continue }
+            rejected.append(Rejected(entry: entry, reason: "its SQL creates an index with a different name"))
         }
         try addIndexes(entries, connection)
         for type in ["view", "trigger"] {
@@ -100,10 +104,12 @@ package struct SchemaForms {
         let own = Self.own[entry.name.text]
         let name = own == nil ? entry.name : "cipherstore_own"
         var form: TableForm?
-        let last = try connection.value(Int64.self, "SELECT coalesce(max(rowid), 0) FROM sqlite_master") ?? 0
+        let last = try Self.lastEntry(connection)
         let isMade = try attempt(entry, connection, path) {
-            try connection.execute(own.map { SQL(text: $0) } ?? SQL(bytes: entry.sql ?? []))
-            form = try Self.form(entry, readAs: name, after: last, encoding, connection)
+            try connection.execute(
+                own.map { SQL(text: "CREATE TABLE cipherstore_own\($0)") } ?? SQL(bytes: entry.sql ?? []))
+            let definition = own.map { Array("CREATE TABLE \(entry.name.text)\($0)".utf8) } ?? entry.sql ?? []
+            form = try Self.form(entry, definition, readAs: name, after: last, encoding, connection)
             if own != nil { try connection.execute("DROP TABLE cipherstore_own") }
         }
         guard isMade else { return }
@@ -115,16 +121,24 @@ package struct SchemaForms {
         }
     }
 
+    private static func lastEntry(_ connection: Connection) throws -> Int64 {
+        try connection.value(Int64.self, "SELECT coalesce(max(rowid), 0) FROM sqlite_master") ?? 0
+    }
+
+    /// Returns the names of the indexes that were created after an entry.
+    private static func indexes(after last: Int64, _ connection: Connection) throws -> [SchemaName] {
+        try connection.values(
+            SchemaName.self, "SELECT name FROM sqlite_master WHERE rowid > \(last) AND type = 'index'")
+    }
+
     /// - Parameter last: The rowid of the last schema entry before the table was created.
     private static func form(
-        _ entry: SchemaText, readAs name: SchemaName, after last: Int64, _ encoding: TextEncoding,
-        _ connection: Connection
+        _ entry: SchemaText, _ definition: [UInt8], readAs name: SchemaName, after last: Int64,
+        _ encoding: TextEncoding, _ connection: Connection
     ) throws -> TableForm? {
         let columns = try ColumnState.read(table: name, from: connection)
         guard !columns.isEmpty else { return nil }
-        let listed = Set(
-            try connection.values(
-                SchemaName.self, "SELECT name FROM sqlite_master WHERE rowid > \(last) AND type = 'index'"))
+        let listed = Set(try indexes(after: last, connection))
         let primary = try IndexState.read(table: name, from: connection).first { $0.origin == .primaryKey }
         let isKeyed = primary.map { !listed.contains($0.name) } ?? false
         let parts = try isKeyed ? primary?.parts(connection) ?? [] : []
@@ -134,11 +148,43 @@ package struct SchemaForms {
             : columns.indices.filter { columns[$0].generation != .virtual }
         let hasIntegerKey = primary == nil && !columns.primaryKey.isEmpty
         return TableForm(
-            name: entry.name, definition: entry.sql ?? [], root: entry.root, isGiven: entry.isGiven,
+            name: entry.name, definition: definition, root: entry.root, isGiven: entry.isGiven,
             isWithoutRowID: isKeyed, columns: columns, stored: stored,
             rowidValue: hasIntegerKey ? stored.firstIndex { columns[$0].primaryKeyPosition > 0 } : nil,
             key: parts.filter(\.isKey), distinct: stored.indices.filter { stored.firstIndex(of: stored[$0]) == $0 },
-            defaults: try stored.map { HeldValue(try defaultValue(columns[$0], connection), encoding) })
+            defaults: try defaultValues(of: name, stored.map { ($0, columns[$0]) }, connection))
+    }
+
+    private static func defaultValues(
+        of table: SchemaName, _ columns: [(position: Int, column: ColumnState)], _ connection: Connection
+    ) throws -> [HeldValue] {
+        // A default that is not valid UTF-8 is read as bytes.
+        var bytes: [[UInt8]?] = []
+        if columns.contains(where: { $0.column.defaultSQL?.contains("\u{FFFD}") == true }) {
+            let pragma: SQL = Engine.current.listsHiddenColumns ? "table_xinfo" : "table_info"
+            try connection.forEachRow("PRAGMA main.\(pragma)(\(table))") {
+                bytes.append(try $0.get(SchemaName?.self, at: 4)?.bytes)
+            }
+        }
+        let isStrict = try isStrict(table, connection)
+        return try columns.map { position, column in
+            guard column.generation == nil, let text = column.defaultExpression else { return HeldValue(.null, .utf8) }
+            let expression =
+                position < bytes.count
+                ? SQL(bytes: Array("(".utf8) + (bytes[position] ?? []) + Array("\n)".utf8))
+                : SQL(text: text)
+            return try defaultValue(column.type, expression, isStrict: isStrict, connection)
+        }
+    }
+
+    /// Returns whether a table is STRICT, in which a column of the type ANY converts nothing.
+    ///
+    /// Source: SQLite, "STRICT Tables", section 2.
+    private static func isStrict(_ table: SchemaName, _ connection: Connection) throws -> Bool {
+        guard Engine.current.sqliteVersionNumber >= 3_037_000 else { return false }
+        var isStrict = false
+        try connection.forEachRow("PRAGMA main.table_list(\(table))") { isStrict = try $0.get(at: 5) }
+        return isStrict
     }
 
     /// Returns the value that SQLite reads if a record has no value for a column: the value that the column has in old
@@ -147,20 +193,22 @@ package struct SchemaForms {
     /// An INSERT would store another value: SQLite applies the column's affinity to the default as it is written, so
     /// that 1.10 in a TEXT column is '1.10' in old rows and '1.1' in new ones.
     /// Source: SQLite, "ALTER TABLE", section 5.
-    private static func defaultValue(_ column: ColumnState, _ connection: Connection) throws -> Value {
-        guard column.generation == nil, let expression = column.defaultExpression else { return .null }
-        let type = column.type.isEmpty ? "" : SQL.quoted(identifier: column.type)
-        try connection.execute("CREATE TEMP TABLE cipherstore_default(a)")
+    private static func defaultValue(
+        _ type: String, _ expression: SQL, isStrict: Bool, _ connection: Connection
+    ) throws -> HeldValue {
+        // A STRICT table does not accept its types in quotes; other tables accept every word as a type.
+        let type = SQL(text: type.isEmpty || isStrict ? type : SQL.quoted(identifier: type))
+        let end: SQL = isStrict ? "(a ANY) STRICT" : "(a)"
+        try connection.execute("CREATE TEMP TABLE cipherstore_default\(end)")
         defer { _ = try? connection.execute("DROP TABLE temp.cipherstore_default") }
         try connection.execute("INSERT INTO temp.cipherstore_default VALUES (1)")
         do {
-            try connection.execute(
-                SQL(text: "ALTER TABLE temp.cipherstore_default ADD COLUMN b \(type) DEFAULT \(expression)"))
+            try connection.execute("ALTER TABLE temp.cipherstore_default ADD COLUMN b \(type) DEFAULT \(expression)")
         } catch let error as DatabaseError where !error.isOutOfMemory {
             // A column with a computed default cannot have been added to a table that had rows.
-            return .null
+            return HeldValue(.null, .utf8)
         }
-        return try connection.firstValue("SELECT b FROM temp.cipherstore_default") ?? .null
+        return try connection.heldValues(["b"], from: "temp.cipherstore_default").first ?? HeldValue(.null, .utf8)
     }
 
     // MARK: Indexes
@@ -175,6 +223,8 @@ package struct SchemaForms {
             for index in try IndexState.read(table: tables[number].name, from: connection).reversed()
             where listed.contains(index.name) {
                 let entry = known[index.name.folded]
+                // The entry that created the index has another name and was rejected.
+                guard entry?.sql != nil || index.origin != .statement else { continue }
                 let parts = try index.parts(connection)
                 let isPlain = !index.isPartial && !parts.contains(where: \.isExpression)
                 tables[number].indexes.append(
@@ -190,10 +240,18 @@ package struct SchemaForms {
 }
 
 extension Connection {
-    /// Returns the first value of a query's first row, in any storage class.
-    func firstValue(_ sql: SQL) throws -> Value? {
-        var result: Value?
-        try forEachRow(sql) { row in if result == nil { result = row.value(at: 0) } }
-        return result
+    /// Returns the values in columns of the only row of a table, with the texts as bytes in the database's encoding.
+    func heldValues(_ columns: [SQL], from table: SQL) throws -> [HeldValue] {
+        var types: [String] = []
+        var values: [HeldValue] = []
+        try forEachRow("SELECT \(columns.map { "typeof(\($0))" as SQL }.joined(by: ", ")) FROM \(table)") { row in
+            types = try (0..<row.count).map { try row.get(at: $0) }
+        }
+        let read = zip(columns, types).map { $1 == "text" ? "CAST(\($0) AS BLOB)" as SQL : $0 }.joined(by: ", ")
+        guard !types.isEmpty else { return [] }
+        try forEachRow("SELECT \(read) FROM \(table)") { row in
+            values = types.indices.map { HeldValue(row.value(at: $0), isText: types[$0] == "text") }
+        }
+        return values
     }
 }

@@ -63,7 +63,8 @@ final class HeldValue {
     private let held: HeldBytes
     let value: RecordValue
 
-    init(_ value: Value, _ encoding: TextEncoding) {
+    /// - Parameter isText: Whether the bytes of a BLOB are those of a text.
+    init(_ value: Value, _ encoding: TextEncoding = .utf8, isText: Bool = false) {
         switch value {
         case .text(let text): held = HeldBytes(encoding.bytes(text))
         case .blob(let blob): held = HeldBytes(blob)
@@ -75,12 +76,21 @@ final class HeldValue {
             case .integer(let number): .integer(number)
             case .real(let number): .real(number)
             case .text: .text(held.bytes)
-            case .blob: .blob(held.bytes)
+            case .blob: isText ? .text(held.bytes) : .blob(held.bytes)
             }
     }
 }
 
 extension TextEncoding {
+    /// The statement that gives an empty database this encoding.
+    var pragma: SQL {
+        switch self {
+        case .utf8: "PRAGMA encoding = 'UTF-8'"
+        case .utf16LittleEndian: "PRAGMA encoding = 'UTF-16le'"
+        case .utf16BigEndian: "PRAGMA encoding = 'UTF-16be'"
+        }
+    }
+
     func bytes(_ text: String) -> [UInt8] {
         switch self {
         case .utf8: Array(text.utf8)

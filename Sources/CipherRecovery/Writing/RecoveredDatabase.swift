@@ -66,15 +66,10 @@ package final class RecoveredDatabase {
     /// Sets the properties that are fixed after the first page is written, and settings that suit a file that is
     /// discarded unless it is verified.
     private static func setLayout(_ connection: Connection, _ encoding: TextEncoding, _ header: FileHeader?) throws {
-        let name =
-            switch encoding {
-            case .utf8: "UTF-8"
-            case .utf16LittleEndian: "UTF-16le"
-            case .utf16BigEndian: "UTF-16be"
-            }
+        try connection.execute(encoding.pragma)
         let autoVacuum = header?.hasPointerMap == true ? (header?.isIncrementalVacuum == true ? 2 : 1) : 0
         for pragma in [
-            "encoding = '\(name)'", "auto_vacuum = \(autoVacuum)", "synchronous = OFF", "locking_mode = EXCLUSIVE",
+            "auto_vacuum = \(autoVacuum)", "synchronous = OFF", "locking_mode = EXCLUSIVE",
             "cache_size = -8000", "foreign_keys = OFF", "recursive_triggers = OFF", "ignore_check_constraints = ON",
             // A freed page is overwritten, so that no page is a hole in the file; SQLCipher would report a hole as a
             // page that is not authentic.
@@ -300,17 +295,21 @@ package final class RecoveredDatabase {
     private func make(
         _ index: IndexForm, _ name: String, on table: SQL, _ number: Int, _ column: (IndexState.Part) -> SQL
     ) throws {
-        let keys = index.parts.filter(\.isKey).map { (name: column($0), part: $0) }
-        let collated = keys.map { "\($0.name) COLLATE \($0.part.collation ?? "BINARY")" as SQL }
-        let columns = zip(keys, collated).map { $0.part.isDescending ? "\($1) DESC" as SQL : $1 }.joined(by: ", ")
+        func collated(_ part: IndexState.Part) -> SQL { "\(column(part)) COLLATE \(part.collation ?? "BINARY")" }
+        let keys = index.parts.filter(\.isKey)
+        // The rest of a constraint's entries is the key of a table WITHOUT ROWID, always in ascending order. SQLite
+        // would add it to an index of the app's in the order of the key.
+        let isOfKey = index.sql == nil && forms.tables[number].isWithoutRowID
+        let columns = (isOfKey ? index.parts : keys)
+            .map { $0.isDescending ? "\(collated($0)) DESC" as SQL : collated($0) }.joined(by: ", ")
         try connection.execute("CREATE INDEX \(SQL(text: name)) ON \(table)(\(columns))")
         guard index.isUnique else { return }
-        let isKey = keys.map { "\($0.name) IS NOT NULL" as SQL }.joined(by: " AND ")
+        let isKey = keys.map { "\(column($0)) IS NOT NULL" as SQL }.joined(by: " AND ")
         let count = try connection.value(
             Int.self,
             """
             SELECT count(*) FROM
-            (SELECT 1 FROM \(table) WHERE \(isKey) GROUP BY \(collated.joined(by: ", ")) HAVING count(*) > 1)
+            (SELECT 1 FROM \(table) NOT INDEXED WHERE \(isKey) GROUP BY \(keys.map(collated).joined(by: ", ")) HAVING count(*) > 1)
             """)
         guard let count, count > 0 else { return }
         hasDuplicates = true

@@ -81,16 +81,21 @@ package final class RecoveryProof {
         } else {
             try statement.bind(row.rowid ?? 0, at: 1)
         }
+        guard let difference = try difference(between: row, and: statement, table, number) else { return }
+        // SQLite converts what it looks for to the column's type, which a key that was stored under an earlier
+        // definition may not have. It then finds no row, or another one.
+        guard table.isWithoutRowID, !scanned.contains(number) else { throw difference }
+        scanned.insert(number)
+        statements[number] = nil
+        try check(row, in: number)
+    }
+
+    private func difference(
+        between row: ReadRow, and statement: Statement, _ table: TableForm, _ number: Int
+    ) throws -> Difference? {
         defer { statement.rewind() }
         guard try statement.step() else {
-            // SQLite converts what it looks for to the column's type, which a key that was stored under an earlier
-            // definition may not have.
-            guard table.isWithoutRowID, !scanned.contains(number) else {
-                throw Difference(detail: "a row from page \(row.page) is not in table \(table.name)")
-            }
-            scanned.insert(number)
-            statements[number] = nil
-            return try check(row, in: number)
+            return Difference(detail: "a row from page \(row.page) is not in table \(table.name)")
         }
         for place in table.stored.indices {
             let value: RecordValue
@@ -102,13 +107,14 @@ package final class RecoveryProof {
                 value = try shortRecord(number).value(place)
             }
             guard statement.column(Int32(place), holds: value, encoding) else {
-                throw Difference(
+                return Difference(
                     detail:
                         "a row from page \(row.page) has a different value in "
                         + "\(table.name).\(table.column(place).schemaName)"
                 )
             }
         }
+        return nil
     }
 
     private func shortRecord(_ number: Int) throws -> ShortRecord {

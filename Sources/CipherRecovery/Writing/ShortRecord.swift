@@ -18,6 +18,7 @@ struct ShortRecord {
         self.table = table
         let connection = try MemoryDatabase().connect(.recovering(Int64(table.definition.count)))
         defer { connection.close() }
+        try connection.execute(encoding.pragma)
         let key = table.isWithoutRowID ? Set(table.key.map(\.position)).count : 1
         let columns = (0..<key).map { "c\($0)" }.joined(separator: ", ")
         let form = table.isWithoutRowID ? "(\(columns), PRIMARY KEY(\(columns))) WITHOUT ROWID" : "(\(columns))"
@@ -32,14 +33,10 @@ struct ShortRecord {
         try rename.step()
         withExtendedLifetime((name, definition)) {}
         try connection.forgetSchemas()
-        let read = table.stored.indices.map { "\(table.name).\(table.column($0).schemaName)" as SQL }.joined(by: ", ")
-        var values: [HeldValue] = []
-        try connection.standingInForAbsentFunctions {
-            try connection.forEachRow("SELECT \(read) FROM \(table.name) NOT INDEXED") { row in
-                values = (0..<row.count).map { HeldValue(row.value(at: $0), encoding) }
-            }
+        let read = table.stored.indices.map { "\(table.name).\(table.column($0).schemaName)" as SQL }
+        values = try connection.standingInForAbsentFunctions {
+            try connection.heldValues(read, from: "\(table.name) NOT INDEXED")
         }
-        self.values = values
     }
 
     /// Returns the value at a place that a record does not reach.

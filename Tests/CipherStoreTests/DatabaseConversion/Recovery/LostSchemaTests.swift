@@ -69,6 +69,42 @@ import Testing
         #expect(found.filter { $0.key.table == "c" } == fixture.places.rows.filter { $0.key.table == "c" })
     }
 
+    @Test(
+        "Entries of an index are not taken for rows of its WITHOUT ROWID table",
+        arguments: ["CREATE INDEX o_b ON o(b)", "CREATE UNIQUE INDEX o_b ON o(b)"], ["TEXT", "INTEGER"])
+    func entries(index: String, type: String) throws {
+        let fixture = try RecoveryFixture(
+            script: """
+                CREATE TABLE o(a \(type) PRIMARY KEY, b \(type)) WITHOUT ROWID; \(index);
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)
+                    INSERT INTO o SELECT i, i + 1000000 FROM n;
+                """)
+        let template = try template(fixture)
+        try fixture.damage([1])
+        let report = try fixture.recover(template: template)
+        #expect(!report.complete && report.lostAndFound?.orphanedRows == 600, "\(report)")
+        let found = try fixture.recovered().filter { $0.key.table == "o" }
+        #expect(found.isEmpty)
+    }
+
+    @Test(
+        "One flipped bit in a definition does not cost the rows of other tables",
+        arguments: [
+            "INDEX message_author ON", "indexmessage_author", "sqlite_stat1(tbl,", "sqlite_sequence(name,",
+            "TABLE sqlite_stat1", "TABLE sqlite_sequence",
+        ])
+    func flippedBit(place: String) throws {
+        let fixture = try RecoveryFixture(script: RecoveryFixture.script + "; ANALYZE")
+        var data = try Data(contentsOf: URL(filePath: fixture.path))
+        let range = try #require(data.range(of: Data(place.utf8)))
+        data[range.upperBound - 4] ^= 1
+        try data.write(to: URL(filePath: fixture.path))
+        let report = try fixture.recover()
+        #expect(report.tables.filter { !$0.name.hasPrefix("sqlite_") }.allSatisfy { $0.lostPages.isEmpty }, "\(report)")
+        let found = try fixture.recovered()
+        #expect(fixture.places.rows.allSatisfy { $0.key.table.hasPrefix("sqlite_") || found[$0.key] == $0.value })
+    }
+
     @Test("If interior pages of a large schema are lost, its leaves are found")
     func largeSchema() throws {
         let tables = (0..<120).map {

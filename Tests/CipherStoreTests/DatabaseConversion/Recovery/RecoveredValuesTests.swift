@@ -72,7 +72,62 @@ import Testing
         try check(script)
     }
 
+    @Test(
+        "A default whose bytes depend on the encoding, or that is not text in it, is the one that SQLite reads",
+        arguments: ["UTF-8", "UTF-16le", "UTF-16be"])
+    func encodedDefaults(encoding: String) throws {
+        let defaults = [
+            "(CAST('AB' AS BLOB))", "(CAST(1 AS BLOB))", "(CAST(1.5 AS BLOB))", "(CAST('é' AS BLOB))",
+            "(CAST(x'ff41' AS TEXT))", "(CAST(x'41ff42d8' AS TEXT))", "'é'",
+        ]
+        let added = defaults.enumerated().map { "ALTER TABLE t ADD COLUMN d\($0) DEFAULT \($1);" }.joined()
+        try check(
+            "CREATE TABLE t(a); INSERT INTO t VALUES (1), (2), (3), (4), (5), (6);" + added,
+            before: "PRAGMA encoding = '\(encoding)';")
+    }
+
+    @Test("A default that is not valid UTF-8 is recovered byte by byte")
+    func defaultBytes() throws {
+        let fixture = try RecoveryFixture(
+            script: "CREATE TABLE t(a); INSERT INTO t VALUES (1), (2); ALTER TABLE t ADD COLUMN b DEFAULT 'M#ller'")
+        var data = try Data(contentsOf: URL(filePath: fixture.path))
+        let place = try #require(data.range(of: Data("M#ller".utf8)))
+        data[place.lowerBound + 1] = 0xfc
+        try data.write(to: URL(filePath: fixture.path))
+        #expect(try fixture.recover().complete)
+        let recovered = try Connection(
+            path: fixture.output, mode: .readOnly, key: TestKeys.raw(), settings: CipherSettings())
+        defer { recovered.close() }
+        #expect(
+            try recovered.values(String.self, "SELECT hex(b) FROM t") == ["4DFC6C6C6572", "4DFC6C6C6572"])
+    }
+
+    @Test(
+        "A column of the type ANY in a STRICT table keeps its default as it is",
+        .enabled(if: Engine.current.sqliteVersionNumber >= 3_037_000))
+    func strictDefaults() throws {
+        let added = ["1.0", "'5'", "1e3", "0.0", "'x'", "x'31'", "NULL"].enumerated().flatMap { number, value in
+            ["ANY", "TEXT", "BLOB"].map { "ALTER TABLE t ADD COLUMN \($0)\(number) \($0) DEFAULT \(value);" }
+        }
+        let possible = added.filter {
+            $0.contains("ANY") || $0.contains("NULL") || $0.contains("BLOB") == $0.contains("x'31'")
+        }
+        try check(
+            "CREATE TABLE t(a INTEGER PRIMARY KEY) STRICT; INSERT INTO t VALUES (1), (2), (3), (4), (5), (6);"
+                + possible.joined())
+    }
+
     // MARK: Keys
+
+    @Test("The key of a WITHOUT ROWID table ends the entries of a constraint's index in ascending order")
+    func descendingKeys() throws {
+        try check(
+            """
+            CREATE TABLE t(a, b, c UNIQUE, PRIMARY KEY(a DESC, b)) WITHOUT ROWID;
+            INSERT INTO t VALUES (1, 1, NULL), (2, 1, NULL), (3, 2, NULL), (1, 2, 5), (2, 0, 6);
+            CREATE INDEX t_c ON t(c); CREATE INDEX t_b ON t(b DESC);
+            """)
+    }
 
     @Test("A key whose collations differ from its columns' is recovered", arguments: ["BINARY", "NOCASE", "RTRIM"])
     func collations(column: String) throws {
@@ -104,8 +159,10 @@ import Testing
             """
             CREATE TABLE t(a TEXT, b, PRIMARY KEY(a)) WITHOUT ROWID; INSERT INTO t VALUES ('1', 1), ('02', 2), ('x', 3);
             CREATE TABLE u(a, b TEXT, PRIMARY KEY(a, b)) WITHOUT ROWID; INSERT INTO u VALUES (1, '1'), (2, '02');
+            CREATE TABLE w(a, c, PRIMARY KEY(a)) WITHOUT ROWID; INSERT INTO w VALUES (1, 'one'), ('1', 'text'), ('2', 2);
             PRAGMA writable_schema = ON;
-            UPDATE sqlite_master SET sql = replace(replace(sql, 'a TEXT', 'a INTEGER'), '(a, b TEXT', '(a TEXT, b INTEGER');
+            UPDATE sqlite_master SET sql = replace(
+                replace(replace(sql, 'a TEXT', 'a INTEGER'), '(a, b TEXT', '(a TEXT, b INTEGER'), '(a, c', '(a TEXT, c');
             PRAGMA writable_schema = OFF;
             """)
     }
@@ -123,7 +180,7 @@ import Testing
             INSERT INTO t(a) VALUES ('One'), ('two'), (NULL), ('three ');
             CREATE TABLE k(a TEXT, n INT AS (length(a)) \(kind), b TEXT, u AS (a || b) \(kind) UNIQUE, PRIMARY KEY(b, a))
                 WITHOUT ROWID;
-            INSERT INTO k(a, b) VALUES ('x', 'y'), ('y', 'x');
+            INSERT INTO k(a, b) VALUES ('x', 'y'), ('y', 'x'); ANALYZE;
             CREATE INDEX t_c ON t(c); CREATE INDEX t_part ON t(b) WHERE c > 3; CREATE INDEX k_n ON k(n, a);
             """)
     }
