@@ -93,6 +93,8 @@ struct BoundedFunctionsTests {
             "trim(hex(zeroblob(1900000)), replace(hex(zeroblob(300)), '0', 'a') || '0')",
             "hex(zeroblob(1900000)) LIKE '%' || substr(hex(zeroblob(20000)), 1, 40000) || '1'",
             "hex(zeroblob(1900000)) GLOB '*' || substr(hex(zeroblob(20000)), 1, 40000) || '1'",
+            "ltrim(hex(zeroblob(1900000)), replace(hex(zeroblob(300)), '0', 'a') || '0')",
+            "rtrim(hex(zeroblob(1900000)), replace(hex(zeroblob(300)), '0', 'a') || '0')",
         ])
     func refused(call: String) throws {
         let connection = try bounded()

@@ -15,6 +15,13 @@ struct EngineFaultTests {
         #expect(EngineFault.all(in: version).contains { $0.id == id } == isAffected)
     }
 
+    @Test("The documents name the kinds of objects by which a file can reach the newest engine's unfenced faults")
+    func unfenced() {
+        let unfenced = EngineFault.all(in: 3_046_001).filter { $0.fence == nil }
+        #expect(Set(unfenced.map(\.id)) == ["CVE-2026-11824", "CVE-2025-6965", "CVE-2025-7709"])
+        #expect(unfenced.allSatisfy { $0.cause.hasPrefix("an FTS5 table ") || $0.cause.hasPrefix("a view ") })
+    }
+
     @Test("Each fault is either fenced or has advice", arguments: [3_015_002, 3_030_000, 3_046_001])
     func fences(version: Int) {
         for fault in EngineFault.all(in: version) {

@@ -216,4 +216,17 @@ import Testing
         // The key was correct, so the message must not blame it.
         #expect(try run.failureCode() == "corrupt")
     }
+
+    @Test("query does not vouch for a value that ends with a page that is not authentic")
+    func forgedEnd() throws {
+        let fixture = try ToolFixture()
+        try fixture.make(encrypted: true, "CREATE TABLE t(a); INSERT INTO t VALUES (zeroblob(20000))")
+        let size = try Data(contentsOf: URL(filePath: fixture.database)).count
+        let query = ["query", fixture.database, "SELECT hex(a) FROM t", "--key-file", fixture.key, "--json"]
+        #expect(try fixture.run(query).status == 0)
+        try fixture.overwrite(at: size - 2_000, with: [1, 2, 3])
+        let run = try fixture.run(query)
+        #expect(run.status == 65)
+        #expect(try run.failureCode() == "corrupt")
+    }
 }

@@ -61,7 +61,9 @@ struct ReadableHeaderTests {
         let found = try await DatabaseConverter.inspect(url, keyProvider: salted, formats: [format])
         #expect(found.state == .encrypted)
         #expect(found.version == 26)
-        #expect(try await DatabaseConverter.verify(url, keyProvider: salted, formats: [format]).isSound)
+        let verified = try await DatabaseConverter.verify(url, keyProvider: salted, formats: [format])
+        #expect(verified.isSound)
+        #expect(verified.authentication == .everyPageExceptHeader)
         #expect(
             try await EncryptedStore.validate(
                 later(configuration), directory: fixture.folder.url, keyProvider: salted
