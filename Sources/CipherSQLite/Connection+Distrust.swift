@@ -121,7 +121,7 @@ extension Connection {
     /// millisecond for each megabyte.
     private static let stride: Int32 = 1_000
 
-    /// Throws if an encrypted file that should exist is empty, which every key opens, or if the content of the schema
+    /// Throws if an encrypted file that is only read is empty, which every key opens, or if the content of the schema
     /// contradicts the number of reserved bytes in a readable header.
     ///
     /// Anyone can change that number. Of the cells and the free space on a page, whose lengths depend on it, SQLite's

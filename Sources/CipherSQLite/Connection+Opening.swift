@@ -29,8 +29,8 @@ extension Connection {
     ///   - functions: The functions that the schema and the statements call.
     ///   - tokenizers: The tokenizers of the schema's full-text tables.
     ///   - busyTimeout: How long a statement waits while another connection has the file locked.
-    /// - Throws: ``DatabaseError``, whose `isCorrupt` is true if the key or the format does not fit or the file is
-    ///   damaged; ``StoreError`` with one of these codes: `configuration` for a URL that is not a file URL or an
+    /// - Throws: ``DatabaseError``, whose `isCorrupt` is true if the key or the format does not fit, the file is
+    ///   damaged, or a connection with a key would only read an empty file; ``StoreError`` with one of these codes: `configuration` for a URL that is not a file URL or an
     ///   impossible format, `notAFile` for a directory, a FIFO or a device, `saltMissing` for a readable header and a
     ///   key without a salt, or `plainSQLite` if SQLCipher is not linked.
     public convenience init(

@@ -19,7 +19,7 @@ public final class Connection {
     public let path: String
     /// Whether the file is read without its log or journal, and without locks.
     package let ignoresLog: Bool
-    /// Whether the file may be new and therefore empty.
+    /// Whether the file may be new and therefore empty: only a connection that writes can fill it.
     let mayBeEmpty: Bool
     /// The forms in which dates and UUIDs are written and read.
     @exclusivity(unchecked) public var columnForms = ColumnForms()
@@ -145,7 +145,7 @@ public final class Connection {
         }
         self.path = path
         self.ignoresLog = ignoresLog
-        mayBeEmpty = mode == .create
+        mayBeEmpty = mode != .readOnly
         handle = opened
         layers["main"] = layer
         sqlite3_extended_result_codes(handle, 1)

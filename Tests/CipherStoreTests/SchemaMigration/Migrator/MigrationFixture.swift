@@ -31,6 +31,8 @@ struct MigrationFixture {
         let connection = try open(.create)
         defer { connection.close() }
         _ = try connection.value(String.self, SQL(text: "PRAGMA journal_mode = \(form.journalMode)"))
+        // Without a page 1, no key could be shown to fit.
+        if form.isEncrypted { try connection.execute("PRAGMA user_version = 0") }
         if !script.isEmpty { try connection.executeScript(text: script) }
     }
 
