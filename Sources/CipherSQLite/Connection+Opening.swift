@@ -30,9 +30,10 @@ extension Connection {
     ///   - tokenizers: The tokenizers of the schema's full-text tables.
     ///   - busyTimeout: How long a statement waits while another connection has the file locked.
     /// - Throws: ``DatabaseError``, whose `isCorrupt` is true if the key or the format does not fit, the file is
-    ///   damaged, or a connection with a key would only read an empty file; ``StoreError`` with one of these codes: `configuration` for a URL that is not a file URL or an
-    ///   impossible format, `notAFile` for a directory, a FIFO or a device, `saltMissing` for a readable header and a
-    ///   key without a salt, or `plainSQLite` if SQLCipher is not linked.
+    ///   damaged, or a connection with a key would only read an empty file; ``StoreError`` with one of these codes:
+    ///   `configuration` for a URL that is not a file URL or an impossible format, `notAFile` for a directory, a FIFO or
+    ///   a device, `saltMissing` for a readable header and a key without a salt, or `plainSQLite` if SQLCipher is not
+    ///   linked.
     public convenience init(
         _ database: URL, mode: Mode = .readWrite, key: CipherKey? = nil, format: CipherSettings = CipherSettings(),
         collations: [Collation] = [], functions: [SQLFunction] = [], tokenizers: [Tokenizer] = [],
