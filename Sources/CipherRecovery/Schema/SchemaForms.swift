@@ -160,7 +160,8 @@ package struct SchemaForms {
     ) throws -> [HeldValue] {
         // A default that is not valid UTF-8 is read as bytes.
         var bytes: [[UInt8]?] = []
-        if columns.contains(where: { $0.column.defaultSQL?.contains("\u{FFFD}") == true }) {
+        func isInvalid(_ column: ColumnState) -> Bool { column.defaultSQL?.contains("\u{FFFD}") == true }
+        if columns.contains(where: { isInvalid($0.column) }) {
             let pragma: SQL = Engine.current.listsHiddenColumns ? "table_xinfo" : "table_info"
             try connection.forEachRow("PRAGMA main.\(pragma)(\(table))") {
                 bytes.append(try $0.get(SchemaName?.self, at: 4)?.bytes)
@@ -170,7 +171,7 @@ package struct SchemaForms {
         return try columns.map { position, column in
             guard column.generation == nil, let text = column.defaultExpression else { return HeldValue(.null, .utf8) }
             let expression =
-                position < bytes.count
+                isInvalid(column)
                 ? SQL(bytes: Array("(".utf8) + (bytes[position] ?? []) + Array("\n)".utf8))
                 : SQL(text: text)
             return try defaultValue(column.type, expression, isStrict: isStrict, connection)

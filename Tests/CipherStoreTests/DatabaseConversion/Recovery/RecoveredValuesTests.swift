@@ -92,7 +92,8 @@ import Testing
     @Test("A default that is not valid UTF-8 is recovered byte by byte")
     func defaultBytes() throws {
         let fixture = try RecoveryFixture(
-            script: "CREATE TABLE t(a); INSERT INTO t VALUES (1), (2); ALTER TABLE t ADD COLUMN b DEFAULT 'M#ller'")
+            script: "CREATE TABLE t(a); INSERT INTO t VALUES (1), (2); ALTER TABLE t ADD COLUMN b DEFAULT 'M#ller'; "
+                + "ALTER TABLE t ADD COLUMN c DEFAULT bare")
         var data = try Data(contentsOf: URL(filePath: fixture.path))
         let place = try #require(data.range(of: Data("M#ller".utf8)))
         data[place.lowerBound + 1] = 0xfc
@@ -102,7 +103,8 @@ import Testing
             path: fixture.output, mode: .readOnly, key: TestKeys.raw(), settings: CipherSettings())
         defer { recovered.close() }
         #expect(
-            try recovered.values(String.self, "SELECT hex(b) FROM t") == ["4DFC6C6C6572", "4DFC6C6C6572"])
+            try recovered.values(String.self, "SELECT hex(b) || c FROM t")
+                == ["4DFC6C6C6572bare", "4DFC6C6C6572bare"])
     }
 
     @Test(
