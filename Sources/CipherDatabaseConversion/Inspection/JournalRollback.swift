@@ -30,10 +30,8 @@ package struct JournalRollback {
                 .open(paths.database, busyTimeout: inspector.busyTimeout)
             defer { connection.close() }
             try connection.proveReadable()
-        } catch let error as DatabaseError where (try? FileSystem.size(paths.database)) != 0 {
+        } catch let error as DatabaseError {
             throw inspector.readFailure(error)
-        } catch is DatabaseError {
-            // The file is empty.
         }
         guard try FileSystem.size(paths.database) != 0 else {
             throw StoreError(
