@@ -358,7 +358,7 @@ let package = Package(
     ]
 )
 
-// CIPHERSTORE_OPTIMIZED=1 optimizes everything but the tests in debug builds too, which halves the time of the tests.
+// CIPHERSTORE_OPTIMIZED=1 optimizes everything but the tests in debug builds too, where the tests spend much of their time.
 // It is not the default, because Swift refuses such flags in a package that others depend on by version.
 if Context.environment["CIPHERSTORE_OPTIMIZED"] == "1" {
     let flags = ["-O", "-whole-module-optimization", "-num-threads", "2"]
