@@ -52,12 +52,18 @@ package struct LogHeader {
     ///
     /// As in SQLite, frames are valid as long as their salts and checksums are correct, up to the last frame that ends
     /// a transaction.
-    package func committedPages(in log: some ByteSource) throws -> PageVersions? {
+    ///
+    /// - Parameter isValid: Returns whether the frames up to this one are valid for another reason.
+    package func committedPages(
+        in log: some ByteSource, while isValid: (Frame) throws -> Bool = { _ in true }
+    ) throws -> PageVersions? {
         guard isWhole else { return nil }
         var committed: [UInt32: Int64] = [:]
         var pageCount: UInt32 = 0
         var pending: [Frame] = []
+        var isCut = false
         try forEachFrame(of: log, checksSums: true) { frame in
+            guard !isCut, try isValid(frame) else { return isCut = true }
             pending.append(frame)
             guard frame.pagesAtCommit > 0 else { return }
             for frame in pending { committed[frame.page] = frame.offset }

@@ -99,4 +99,11 @@ package struct PageVersions: Equatable, Sendable {
     package let pageCount: UInt32
     /// The offset in the sidecar at which each page begins.
     package let offsets: [UInt32: Int64]
+
+    /// Returns the versions of some of the pages, by their numbers and offsets.
+    package func filter(_ isIncluded: (UInt32, Int64) throws -> Bool) rethrows -> PageVersions {
+        PageVersions(
+            pageSize: pageSize, pageCount: pageCount,
+            offsets: try offsets.filter { try isIncluded($0.key, $0.value) })
+    }
 }

@@ -1,5 +1,4 @@
 internal import CipherErrors
-internal import CipherPageOpening
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
@@ -164,46 +163,5 @@ package struct HotJournal {
         // again.
         guard let before, try JournalHeader.superJournalName(in: file) == nil else { return false }
         return counter != before && counter != before &+ 1
-    }
-}
-
-/// Opens pages of an encrypted database one at a time.
-private struct PageOpening {
-    /// The bytes of one page, whatever its number is.
-    private final class SealedPage: PageSource {
-        let geometry: PageGeometry
-        // Without any following pages, no page is read ahead.
-        let pageCount: UInt32 = 0
-        var bytes = UnsafeRawBufferPointer(start: nil, count: 0)
-
-        init(_ geometry: PageGeometry) { self.geometry = geometry }
-
-        func lend(_ page: UInt32, _ scratch: UnsafeMutableRawBufferPointer) -> UnsafeRawBufferPointer? { bytes }
-    }
-
-    private let sealed: SealedPage
-    private let pages: EncryptedPages<SealedPage>
-
-    init(_ fileKey: FileKey) throws {
-        guard
-            let geometry = PageGeometry(
-                pageSize: fileKey.settings.pageSize, reserved: fileKey.settings.reservedBytes)
-        else { throw KeyError.derivationFailed }
-        sealed = SealedPage(geometry)
-        pages = try EncryptedPages(sealed, key: fileKey.key, settings: fileKey.settings)
-    }
-
-    /// Returns whether two encrypted versions of a page have the same content.
-    ///
-    /// A version in the database that is not authentic was torn while it was overwritten.
-    func areSame(_ page: UInt32, _ record: UnsafeRawBufferPointer, _ present: UnsafeRawBufferPointer) throws -> Bool {
-        guard let original = try open(page, record) else { return true }
-        return try open(page, present) == original
-    }
-
-    private func open(_ page: UInt32, _ bytes: UnsafeRawBufferPointer) throws -> [UInt8]? {
-        sealed.bytes = bytes
-        var content = [UInt8](repeating: 0, count: bytes.count)
-        return try content.withUnsafeMutableBytes { try pages.lend(page, $0) != nil } ? content : nil
     }
 }

@@ -1,6 +1,4 @@
 internal import CipherErrors
-internal import CipherPageOpening
-internal import CipherRecovery
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
@@ -86,54 +84,34 @@ package struct JournalRollback {
             && original.prefix(CipherKey.saltLength) == page.prefix(CipherKey.saltLength)
     }
 
-    /// Refuses a journal if the key does not open each of its pages.
-    ///
-    /// SQLite trusts its checksums, which need no key, and would overwrite the file with the pages of another database,
-    /// with those from before an unfinished key change, or with arbitrary bytes. SQLCipher encrypts and authenticates
-    /// each page that it adds to a journal.
+    /// Refuses a journal if the key does not open each of its pages, or if it changes a readable header.
     ///
     /// Format 1 authenticates nothing, so its pages prove nothing.
     private func checkPages(_ unlocked: FileKey, _ inspector: Inspector) throws {
         let settings = unlocked.settings
-        guard settings.compatibility >= 2, let journal = try HotJournal(paths),
-            let versions = try journal.originalPages(pageSize: settings.pageSize), !versions.offsets.isEmpty,
-            let geometry = PageGeometry(pageSize: settings.pageSize, reserved: settings.reservedBytes)
+        guard settings.isAuthenticated, let journal = try HotJournal(paths),
+            let versions = try journal.originalPages(pageSize: settings.pageSize), !versions.offsets.isEmpty
         else { return }
         guard versions.pageSize == settings.pageSize else { throw inspector.staleSidecar() }
-        let pages = try EncryptedPages(
-            DamagedPages(ReadBytes(size: 0) { _, _ in false }, geometry, versions: versions, in: journal.file),
-            key: unlocked.key, settings: settings)
-        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: settings.pageSize, alignment: 16)
-        defer { memory.deallocate() }
-        let fitting = try versions.offsets.keys.count { try pages.lend($0, memory) != nil }
         let page = try DatabaseFile(path: paths.database).read(at: 0, count: settings.pageSize)
         func refuse(_ fault: String) -> StoreError {
             StoreError.damaged(paths.database, "a writer crashed and left a journal, and \(fault)")
         }
-        guard fitting < versions.offsets.count else {
-            if settings.hasReadableHeader, let original = try journal.firstPage(),
-                !Self.keepsReadableHeader(original, page, size: journal.header.initialPages)
-            {
-                throw refuse("the page 1 in this journal has another header than the file")
+        switch try SidecarAuthenticity(versions, in: journal.file, PageOpening(unlocked)) {
+        case .all:
+            // SQLite would set the size of the file to the journal's number of pages.
+            guard settings.hasReadableHeader, let original = try journal.firstPage(),
+                !ReadableHeader.agree(page, original, modes: 1...2)
+                    || original.big32(28) != journal.header.initialPages
+            else { return }
+            throw refuse("the page 1 in this journal has another header than the file")
+        case .some: throw refuse("a page in this journal is not authentic")
+        case .none:
+            if let original = try journal.firstPage(), hasSalt(of: page, original, unlocked) {
+                throw inspector.keyDoesNotFit()
             }
-            return
+            throw inspector.staleSidecar()
         }
-        guard fitting == 0 else { throw refuse("a page in this journal is not authentic") }
-        if let original = try journal.firstPage(), hasSalt(of: page, original, unlocked) {
-            throw inspector.keyDoesNotFit()
-        }
-        throw inspector.staleSidecar()
-    }
-
-    /// Returns whether two versions of page 1 agree in the part of the header that anyone can write.
-    ///
-    /// A transaction can change the journal mode, a counter and the number of pages in it.
-    ///
-    /// - Parameter size: The number of pages to which SQLite would set the size of the file.
-    private static func keepsReadableHeader(_ original: [UInt8], _ page: [UInt8], size: UInt32) -> Bool {
-        page.count >= 32 && original.count >= 32 && original[..<18] == page[..<18]
-            && original[18..<20].allSatisfy { $0 == 1 || $0 == 2 } && original[20..<24] == page[20..<24]
-            && original.big32(28) == size
     }
 
     private func opens(_ page: [UInt8], _ unlocked: FileKey) throws -> Bool {

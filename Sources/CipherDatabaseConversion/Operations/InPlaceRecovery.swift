@@ -241,10 +241,18 @@ package struct InPlaceRecovery {
 
     /// Opens the damaged file.
     ///
-    /// - Throws: ``StoreError`` with the code `keyDoesNotFit` for a file with settings that the app would have to set
-    ///   itself, and that a new database would not have.
+    /// - Throws: ``StoreError`` with the code `keyDoesNotFit` for a file that may be encrypted although its page 1 is
+    ///   not, or with settings that the app would have to set itself and that a new database would not have.
     private func open(_ recovery: DatabaseRecovery) throws -> DatabaseRecovery.Opened {
         let opened = try recovery.open()
+        guard !opened.damaged.mayBeEncrypted else {
+            throw StoreError(
+                .keyDoesNotFit, path: paths.database,
+                DamagedSource.replacedFirstPage + ", and the key does not open the other pages",
+                advice: "check the key; to use a salt that is no longer in the file, pass the raw key followed by the "
+                    + "salt, as x'…' with 96 hex digits; to keep what page 1 contains, recover into a new file",
+                changed: .nothing)
+        }
         guard opened.damaged.isPlaintext || opened.damaged.format != nil else {
             throw StoreError(
                 .keyDoesNotFit, path: paths.database,

@@ -16,11 +16,14 @@ struct MergedLogCheck {
     /// Refuses a log that damages the file, before anything is written.
     ///
     /// - Parameter connection: A connection that reads the file with its log.
-    /// - Throws: ``StoreError`` with the code `staleSidecar`.
+    /// - Throws: ``StoreError`` with the code `staleSidecar`, or `corrupt` if a page in the log of an encrypted file is
+    ///   not authentic.
     func check(_ connection: Connection) throws {
         guard let log = try SidecarFile(paths.wal), let header = try LogHeader(log),
-            try header.pagesAtCommit(in: log) > 0, try !isSound(header, log, connection),
-            case let together = try faults(connection), !together.isEmpty
+            try header.pagesAtCommit(in: log) > 0
+        else { return }
+        if let key { try checkPages(header, log, key) }
+        guard try !isSound(header, log, connection), case let together = try faults(connection), !together.isEmpty
         else { return }
         let file = try ConnectionProfile.inspecting(Connection.size(paths.database)).with(key, extensions)
             .open(paths.database, busyTimeout: busyTimeout, ignoresLog: true)
@@ -30,6 +33,34 @@ struct MergedLogCheck {
             paths,
             "the file is intact without its -wal, but damaged when the -wal is applied (\(fault)): the -wal is "
                 + "damaged, or belongs to another copy of the file", "-wal")
+    }
+
+    /// Refuses a log if the key does not open each of its pages, or if it changes a readable header.
+    ///
+    /// Format 1 authenticates nothing, so its pages prove nothing.
+    private func checkPages(_ header: LogHeader, _ log: SidecarFile, _ key: FileKey) throws {
+        guard key.settings.isAuthenticated, header.pageSize == key.settings.pageSize else { return }
+        let opening = try PageOpening(key)
+        var fault: String?
+        // A running writer may overwrite a page of the log while it is read, but not twice.
+        for _ in 1...2 {
+            guard let versions = try header.committedPages(in: log) else { return }
+            fault = nil
+            switch try SidecarAuthenticity(versions, in: log, opening) {
+            case .all: break
+            case .some: fault = "a page in the -wal is not authentic"
+            case .none: fault = "no page in the -wal is authentic"
+            }
+            if fault == nil, key.settings.hasReadableHeader, let offset = versions.offsets[1],
+                let logged = try log.read(at: offset, count: header.pageSize),
+                try !ReadableHeader.agree(
+                    DatabaseFile(path: paths.database).read(at: 0, count: header.pageSize), logged, modes: 2...2)
+            {
+                fault = "the page 1 in the -wal has another header than the file"
+            }
+            if fault == nil { return }
+        }
+        if let fault { throw StoreError.damaged(paths.database, fault) }
     }
 
     /// Returns whether the page reader finds no fault, which takes a fraction of the time of SQLite's check.

@@ -48,7 +48,21 @@ struct DamagedSource {
         }
         let start = try FileHeader(of: bytes)
         if let start, start.isPlaintext, let geometry = start.geometry {
-            self = try Self.plaintext(bytes, paths, geometry)
+            let shapes = try PageShapeCounts(bytes, geometry)
+            guard shapes.unknown > 0 else {
+                self = try Self.plaintext(bytes, paths, geometry)
+                return
+            }
+            // Page 1 of an encrypted database may have been overwritten.
+            do {
+                self = try EncryptedSource(paths, bytes, file, hasPlaintextHeader: false, formats: formats)
+                    .open(provider)
+            } catch let error as StoreError where error.tellsNoDamage {
+                self = try Self.plaintext(bytes, paths, geometry)
+                if try shapes.areMostlyUnknown && ContentKind(file).restIsRandom {
+                    notes.append(Self.replacedFirstPage)
+                }
+            }
             return
         }
         let hasPlaintextHeader = start?.isEncryptedWithPlaintextHeader == true
@@ -95,7 +109,7 @@ struct DamagedSource {
         var header = try pages.header()
         if header == nil, let rest = try headerWithoutMagic(bytes) {
             header = rest
-            notes.append("the first 16 bytes of the file are damaged; the rest of the header was kept")
+            notes.append(damagedMagic)
         }
         var source = DamagedSource(pages, header, notes: notes)
         source.isPlaintext = true
@@ -115,6 +129,15 @@ struct DamagedSource {
     var hasDamagedSidecar: Bool {
         [LostCommits.finding, Self.damagedJournal, Self.movedSuperJournal].contains(where: notes.contains)
     }
+
+    /// Whether the file may be an encrypted one whose first page was replaced.
+    var mayBeEncrypted: Bool { notes.contains(Self.replacedFirstPage) }
+
+    static let replacedFirstPage =
+        "page 1 is that of a database that is not encrypted, but most of the other pages look encrypted: page 1 of an "
+        + "encrypted database, with its salt, may have been overwritten"
+
+    static let damagedMagic = "the first 16 bytes of the file are damaged; the rest of the header was kept"
 
     static let notEncrypted =
         "the damaged database was not encrypted, so anyone who can write the file could have changed its rows"

@@ -127,7 +127,9 @@ package struct DatabaseRecovery {
             try self.template.map { try SchemaTemplate($0, provider: provider, formats: formats, options) }
             ?? makeSchema.map { try SchemaTemplate(options.extensions, madeBy: $0) }
         var damaged = try DamagedSource(source, sizes: template?.geometry, provider: provider, formats: formats)
-        if damaged.isPlaintext, !expectsPlaintext { damaged.notes.append(DamagedSource.notEncrypted) }
+        if damaged.isPlaintext, !expectsPlaintext, !damaged.mayBeEncrypted {
+            damaged.notes.append(DamagedSource.notEncrypted)
+        }
         var newFormat = options.format
         if keepsFormat, !damaged.isPlaintext {
             if let format = damaged.format, format.canBeWritten {
@@ -236,7 +238,7 @@ package struct DatabaseRecovery {
         var report = RecoverySummary(recovered, findings, forms, hasTemplate: template != nil)
             .report(path: target.database, source: source.database)
         report.notes = damaged.notes + report.notes + complaints + key.warnings
-        if damaged.lacksSidecar { report.complete = false }
+        if damaged.lacksSidecar || damaged.mayBeEncrypted { report.complete = false }
         report.bytesAfter = try file.size()
         return report
     }

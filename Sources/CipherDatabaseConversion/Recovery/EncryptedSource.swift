@@ -116,7 +116,10 @@ struct EncryptedSource {
             let found = probe.sealed(
                 under: raw.rawBytes, salts: [salt.withUnsafeBytes { Array($0) }], kdfs)
         else { return nil }
-        let headerSize = hasPlaintextHeader ? found.firstPageStart ?? 32 : 0
+        let headerSize =
+            hasPlaintextHeader
+            ? found.firstPageStart ?? 32
+            : try found.firstPageStart == nil && isReadableHeader(raw, found.seal) ? 32 : 0
         let nearest = CipherSettings.nearest(
             to: found.seal, rounds: derivation?.kdfIterations, headerSize: headerSize == 32 ? 32 : 0,
             given: named.first ?? CipherSettings())
@@ -127,6 +130,12 @@ struct EncryptedSource {
             key: raw, seal: found.seal, firstStart: max(CipherKey.saltLength, headerSize),
             settings: nearest ?? CipherSettings(plaintextHeaderSize: headerSize == 0 ? 0 : 32),
             isUsual: nearest != nil && found.seal.isUsual && [0, 32].contains(headerSize))
+    }
+
+    /// Returns whether page 1 is authentic from the end of a readable header on, whose first bytes are damaged.
+    private func isReadableHeader(_ key: CipherKey, _ seal: PageSeal) throws -> Bool {
+        guard seal.hmac != nil, let page = try bytes.read(at: 0, count: seal.pageSize) else { return false }
+        return try PageOpening(key, seal, firstStart: 32).isAuthentic(1, page)
     }
 
     private func notNamed(_ settings: CipherSettings?) -> StoreError {
@@ -157,6 +166,7 @@ struct EncryptedSource {
         guard let geometry = PageGeometry(pageSize: seal.pageSize, reserved: seal.reserved) else { return nil }
         var notes: [String] = []
         if seal.hmac == nil { notes.append(DamagedSource.notAuthenticated) }
+        if found.firstStart > CipherKey.saltLength, !hasPlaintextHeader { notes.append(DamagedSource.damagedMagic) }
         let (versions, sidecar) = try DamagedSource.versions(bytes, paths, geometry, &notes)
         func pages(_ versions: PageVersions?) throws -> EncryptedPages<DamagedPages<ReadBytes, SidecarFile>> {
             try EncryptedPages(
@@ -174,17 +184,39 @@ struct EncryptedSource {
         // database. The database file itself must have a page with this key.
         guard try bytes.size < Int64(seal.pageSize) || opensAny(alone, seal) else { return nil }
         // A log whose checksums are correct but whose pages are not authentic belongs to another database.
-        let isOwn =
-            try versions.offsets.isEmpty || versions.offsets.keys.contains { try Self.opens($0, whole, seal) }
+        let opening = try PageOpening(found.key, seal, firstStart: found.firstStart)
+        let authenticity = try sidecar.map { try SidecarAuthenticity(versions, in: $0, opening) } ?? .all
         let match = LogMatch(
             paths: paths, firstPage: { (try bytes.read(at: 0, count: seal.pageSize) ?? [], bytes.size) },
             opening: { try found.key.openFirstPage($0, settings) })
         let fileKey = FileKey(key: found.key, settings: settings)
-        guard isOwn, try !match.isOther(), try !Inspector(paths).isJournalOfOther(fileKey) else {
+        guard authenticity != .none, try !match.isOther(), try !Inspector(paths).isJournalOfOther(fileKey) else {
             return try source(alone, notes + [DamagedSource.foreignSidecar])
+        }
+        if authenticity == .some, let sidecar {
+            let (authentic, finding) = try authenticPages(versions, in: sidecar, opening)
+            return try source(pages(authentic), notes + [finding])
         }
         if try HotJournal(paths)?.isDamaged(of: bytes, fileKey) == true { notes.append(DamagedSource.damagedJournal) }
         return try source(whole, notes)
+    }
+
+    /// Returns what can be used of a log or journal of which some pages are not authentic, and the finding about it.
+    ///
+    /// A log is used up to the last transaction before the first such page, as SQLite uses one with a wrong checksum. In
+    /// place of such a page in a journal, the page in the file is used.
+    private func authenticPages(
+        _ versions: PageVersions, in sidecar: SidecarFile, _ opening: PageOpening
+    ) throws -> (PageVersions?, finding: String) {
+        if let header = try LogHeader(sidecar) {
+            let committed = try header.committedPages(in: sidecar) {
+                try opening.isAuthentic($0.page, at: $0.offset, in: sidecar)
+            }
+            return (committed, LostCommits.finding)
+        }
+        return (
+            try versions.filter { try opening.isAuthentic($0, at: $1, in: sidecar) }, DamagedSource.damagedJournal
+        )
     }
 
     private func source(_ pages: EncryptedPages<some PageSource>, _ notes: [String]) throws -> DamagedSource {

@@ -63,28 +63,43 @@ extension PageGeometry {
     package static func guess(_ database: some ByteSource) throws -> PageGeometry? {
         var best: (trees: Int, isDatabase: Bool, geometry: PageGeometry)?
         for shift in 9...16 {
-            let size = 1 << shift
-            guard let geometry = PageGeometry(pageSize: size, reserved: 0), database.size >= Int64(size) else {
-                continue
-            }
-            let pages = database.size / Int64(size)
-            let looked = min(pages, Int64(4 << 20) / Int64(size))
-            var (trees, known, unknown) = (0, 0, 0)
-            for step in 0..<looked {
-                let number = step * pages / looked
-                guard number > 0, let page = try database.read(at: number * Int64(size), count: size) else { continue }
-                page.withUnsafeBytes { page in
-                    switch PageShape(page) {
-                    case .empty: break
-                    case .tree where PageContent.isWhole(page, geometry): trees += 1
-                    case .tree: known += 1
-                    case .other where Int64(page.big32(0)) <= pages: known += 1
-                    case .other: unknown += 1
-                    }
-                }
-            }
-            if trees > best?.trees ?? 0 { best = (trees, trees + known >= unknown, geometry) }
+            guard let geometry = PageGeometry(pageSize: 1 << shift, reserved: 0),
+                database.size >= Int64(geometry.pageSize)
+            else { continue }
+            let found = try PageShapeCounts(database, geometry)
+            if found.trees > best?.trees ?? 0 { best = (found.trees, !found.areMostlyUnknown, geometry) }
         }
         return best.flatMap { $0.isDatabase ? $0.geometry : nil }
+    }
+}
+
+/// The number of pages of each shape in a file, after page 1 and among at most 4 MiB of pages.
+package struct PageShapeCounts {
+    /// Well-formed b-tree pages.
+    fileprivate var trees = 0
+    /// Other pages that a plaintext database may have.
+    private var known = 0
+    /// Pages that a plaintext database does not have, unless they are damaged.
+    package private(set) var unknown = 0
+
+    package var areMostlyUnknown: Bool { unknown > trees + known }
+
+    package init(_ database: some ByteSource, _ geometry: PageGeometry) throws {
+        let size = geometry.pageSize
+        let pages = database.size / Int64(size)
+        let looked = min(pages, Int64(4 << 20) / Int64(size))
+        for step in 0..<looked {
+            let number = step * pages / looked
+            guard number > 0, let page = try database.read(at: number * Int64(size), count: size) else { continue }
+            page.withUnsafeBytes { page in
+                switch PageShape(page) {
+                case .empty: break
+                case .tree where PageContent.isWhole(page, geometry): trees += 1
+                case .tree: known += 1
+                case .other where Int64(page.big32(0)) <= pages: known += 1
+                case .other: unknown += 1
+                }
+            }
+        }
     }
 }

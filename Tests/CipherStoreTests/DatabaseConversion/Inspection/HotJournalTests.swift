@@ -250,6 +250,9 @@ struct HotJournalTests {
             let error = try storeError { try upgrade(folder) }
             #expect(error != nil && error?.code != .proofFailed, "record \(record)")
             #expect(try FolderDigest(folder.url) == before, "record \(record)")
+            // In a file that the transaction has not changed, no page of the journal is needed.
+            let unchanged = try self.folder(commit.before, journal: Data(journal))
+            #expect(try recovered(unchanged) { try $0.value(String.self, Writer.content) } == commit.content)
         }
         let honest = try folder(commit.half, journal: commit.journal)
         #expect(try upgrade(honest) == .alreadyEncrypted)

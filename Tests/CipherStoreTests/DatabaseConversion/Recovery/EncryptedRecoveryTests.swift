@@ -89,6 +89,60 @@ import Testing
         }
     }
 
+    @Test(
+        "A readable header of which only the beginning is damaged is kept, and every row is recovered",
+        .enabled(if: Engine.current.cipherMajor >= 4), arguments: [0..<1, 15..<16, 0..<16])
+    func damagedMagic(lost: Range<Int>) throws {
+        let settings = CipherSettings(plaintextHeaderSize: 32)
+        try LegacyFile.write(path, key: TestKeys.rawWithSalt(), settings: settings, script: RecoveryFixture.script)
+        let connection = try Connection(path: path, mode: .readOnly, key: TestKeys.rawWithSalt(), settings: settings)
+        let original = try RowPlaces.rows(connection)
+        connection.close()
+        var data = try Data(contentsOf: URL(filePath: path))
+        for offset in lost { data[offset] ^= 1 }
+        try data.write(to: URL(filePath: path))
+        let report = try recover { try TestKeys.rawWithSalt() }
+        #expect(report.complete && report.notes.contains { $0.contains("first 16 bytes") }, "\(report)")
+        #expect(try rows(TestKeys.rawWithSalt()) == original)
+    }
+
+    @Test("An encrypted file with pages of a plaintext database at its beginning is not taken for such a database")
+    func plantedPages() throws {
+        let planted = try TemporaryFolder()
+        try LegacyFile.write(
+            planted.path("app.db"),
+            script: "PRAGMA page_size = 4096; CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 'forged')")
+        let forged = try Data(contentsOf: URL(filePath: planted.path("app.db")))
+        let keys: [@Sendable () throws -> CipherKey] = [
+            { try TestKeys.passphrase() }, { try TestKeys.raw() }, { try TestKeys.rawWithSalt() },
+        ]
+        for key in keys {
+            let hasSalt = try key().salt != nil
+            for pageCount in [1, 2] {
+                let script = "PRAGMA cipher_page_size = 4096;" + RecoveryFixture.script
+                try LegacyFile.write(path, key: key(), script: script)
+                var data = try Data(contentsOf: URL(filePath: path))
+                data.replaceSubrange(0..<pageCount * 4096, with: forged.prefix(pageCount * 4096))
+                try data.write(to: URL(filePath: path))
+                let before = try FolderDigest(folder.url)
+                if !hasSalt {
+                    let recovery = try InPlaceRecovery(
+                        of: DatabasePaths(path), provider: TestKeys.provider(key), formats: [],
+                        options: ConversionOptions())
+                    #expect(try storeError { _ = try recovery.runLocked() }?.code == .keyDoesNotFit)
+                    #expect(try FolderDigest(folder.url) == before)
+                }
+                let report = try recover(key)
+                #expect(!report.complete, "\(report)")
+                #expect(!report.notes.contains { $0.contains("was not encrypted") }, "\(report)")
+                // The salt shows that the file is encrypted; without it, only the planted pages can be read.
+                let isForged = try rows(key()).values.contains { $0.contains("forged") }
+                #expect(isForged == (!hasSalt && pageCount > 1))
+                for file in [path, output] { try FileManager.default.removeItem(atPath: file) }
+            }
+        }
+    }
+
     @Test("A key that decrypts no page is refused, and so is a file of random bytes")
     func wrongKey() throws {
         try LegacyFile.write(path, key: TestKeys.raw(), script: RecoveryFixture.script)

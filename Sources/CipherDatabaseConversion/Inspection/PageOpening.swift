@@ -1,0 +1,92 @@
+internal import CipherErrors
+internal import CipherPageOpening
+internal import CipherSQLite
+internal import CipherSQLiteFormat
+
+/// Opens pages of an encrypted database one at a time, wherever they are stored.
+struct PageOpening {
+    /// The bytes of one page, whatever its number is.
+    private final class SealedPage: PageSource {
+        let geometry: PageGeometry
+        // Without any following pages, no page is read ahead.
+        let pageCount: UInt32 = 0
+        var bytes = UnsafeRawBufferPointer(start: nil, count: 0)
+
+        init(_ geometry: PageGeometry) { self.geometry = geometry }
+
+        func lend(_ page: UInt32, _ scratch: UnsafeMutableRawBufferPointer) -> UnsafeRawBufferPointer? { bytes }
+    }
+
+    private let sealed: SealedPage
+    private let pages: EncryptedPages<SealedPage>
+
+    init(_ fileKey: FileKey) throws {
+        let settings = fileKey.settings
+        try self.init(
+            fileKey.key, PageSeal(settings), firstStart: max(CipherKey.saltLength, settings.plaintextHeaderSize))
+    }
+
+    /// - Parameters:
+    ///   - key: The raw key with the file's salt.
+    ///   - firstStart: The length of the part of page 1 that is neither encrypted nor authenticated.
+    init(_ key: CipherKey, _ seal: PageSeal, firstStart: Int) throws {
+        guard let geometry = PageGeometry(pageSize: seal.pageSize, reserved: seal.reserved) else {
+            throw KeyError.derivationFailed
+        }
+        sealed = SealedPage(geometry)
+        pages = try EncryptedPages(sealed, key: key, seal: seal, firstStart: firstStart)
+    }
+
+    /// Returns whether two encrypted versions of a page have the same content.
+    ///
+    /// A version in the database that is not authentic was torn while it was overwritten.
+    func areSame(_ page: UInt32, _ record: UnsafeRawBufferPointer, _ present: UnsafeRawBufferPointer) throws -> Bool {
+        guard let original = try open(page, record) else { return true }
+        return try open(page, present) == original
+    }
+
+    /// Returns whether a page is authentic; without HMACs, every page is.
+    ///
+    /// - Parameter offset: The offset in the log or journal at which the page begins.
+    func isAuthentic(_ page: UInt32, at offset: Int64, in file: SidecarFile) throws -> Bool {
+        guard let bytes = try file.read(at: offset, count: sealed.geometry.pageSize) else { return false }
+        return try isAuthentic(page, bytes)
+    }
+
+    func isAuthentic(_ page: UInt32, _ bytes: [UInt8]) throws -> Bool {
+        try bytes.withUnsafeBytes { try open(page, $0) } != nil
+    }
+
+    private func open(_ page: UInt32, _ bytes: UnsafeRawBufferPointer) throws -> [UInt8]? {
+        sealed.bytes = bytes
+        var content = [UInt8](repeating: 0, count: bytes.count)
+        return try content.withUnsafeMutableBytes { try pages.lend(page, $0) != nil } ? content : nil
+    }
+}
+
+/// The pages of a log or a journal that are authentic.
+///
+/// SQLite trusts its checksums, which need no key, and would write into the file the pages of another database, those
+/// from before an unfinished key change, or arbitrary bytes. SQLCipher encrypts and authenticates each page that it adds
+/// to a log or a journal.
+enum SidecarAuthenticity {
+    case all, some, none
+
+    init(_ versions: PageVersions, in file: SidecarFile, _ opening: PageOpening) throws {
+        let count = try versions.offsets.count { try opening.isAuthentic($0.key, at: $0.value, in: file) }
+        self = count == versions.offsets.count ? .all : count > 0 ? .some : .none
+    }
+}
+
+/// The part of page 1 that anyone can write, because neither encryption nor HMAC includes it.
+///
+/// A transaction can change the journal mode, a counter and the number of pages in it.
+enum ReadableHeader {
+    /// Returns whether two versions agree in what no transaction changes.
+    ///
+    /// - Parameter modes: The possible values of the journal mode.
+    static func agree(_ page: [UInt8], _ other: [UInt8], modes: ClosedRange<UInt8>) -> Bool {
+        page.count >= 32 && other.count >= 32 && page[..<18] == other[..<18]
+            && other[18..<20].allSatisfy(modes.contains) && page[20..<24] == other[20..<24]
+    }
+}

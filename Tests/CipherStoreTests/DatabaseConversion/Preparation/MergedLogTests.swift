@@ -1,0 +1,150 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+import CipherSQLite
+internal import CipherSQLiteFormat
+import CipherTestSupport
+import Foundation
+import Testing
+
+/// Logs with correct checksums that someone without the key wrote beside an encrypted file.
+@Suite struct MergedLogTests {
+    private static let rows = 600
+
+    /// An encrypted file, whose pages can be changed and put into a log.
+    private struct Sealed {
+        let folder: TemporaryFolder
+        let settings: CipherSettings
+        var pages: [[UInt8]] = []
+
+        var path: String { folder.path("app.db") }
+
+        init(headerSize: Int = 0) throws {
+            folder = try TemporaryFolder(inMemory: true)
+            settings = headerSize > 0 ? CipherSettings(plaintextHeaderSize: headerSize) : CipherSettings()
+            try LegacyFile.write(path, key: TestKeys.rawWithSalt(), settings: settings) { connection in
+                _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")
+                try connection.executeScript(
+                    text: """
+                        CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT);
+                        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(rows))
+                        INSERT INTO t SELECT i, 'row ' || i FROM n;
+                        CREATE TABLE last(x);
+                        """)
+            }
+            let bytes = [UInt8](try Data(contentsOf: URL(filePath: path)))
+            pages = stride(from: 0, to: bytes.count, by: settings.pageSize).map {
+                Array(bytes[$0..<$0 + settings.pageSize])
+            }
+        }
+
+        /// Writes the file, and beside it a log with these pages, the last of which ends a transaction.
+        func write(log: [(number: Int, page: [UInt8])], pageCount: Int) throws {
+            try Data(pages.flatMap { $0 }).write(to: URL(filePath: path))
+            func big(_ number: Int) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) } }
+            var bytes = big(0x377f_0682) + big(3_007_000) + big(settings.pageSize) + [UInt8](repeating: 7, count: 20)
+            for (index, entry) in log.enumerated() {
+                bytes += big(entry.number) + big(index == log.count - 1 ? pageCount : 0)
+                bytes += [UInt8](repeating: 0, count: 16) + entry.page
+            }
+            bytes.sealLog()
+            try Data(bytes).write(to: URL(filePath: path + "-wal"))
+        }
+
+        var garbage: [UInt8] { (0..<settings.pageSize).map { _ in .random(in: 0...255) } }
+
+        /// Decrypts the file, and returns the error with which it is refused.
+        func refusal() throws -> StoreError? {
+            let before = try FolderDigest(folder.url)
+            let error = try storeError {
+                _ = try Decryption(
+                    path: path, provider: TestKeys.provider { try TestKeys.rawWithSalt() }, formats: [settings],
+                    options: ConversionOptions()
+                ).run()
+            }
+            #expect(try FolderDigest(folder.url) == before)
+            return error
+        }
+
+        /// Recovers the file into a new one, or in place, and returns the number of rows.
+        func recovered(inPlace: Bool) throws -> (report: RecoveryReport, rows: Int?) {
+            let provider = TestKeys.provider { try TestKeys.rawWithSalt() }
+            let output = inPlace ? path : folder.path("new.db")
+            let report =
+                inPlace
+                ? try InPlaceRecovery(
+                    of: DatabasePaths(path), provider: provider, formats: [], options: ConversionOptions()
+                ).runLocked()
+                : try DatabaseRecovery(
+                    of: DatabasePaths(path), provider: provider, formats: [], to: output, targetProvider: nil,
+                    template: nil, options: ConversionOptions()
+                ).run()
+            let connection = try Connection(
+                path: output, mode: .readOnly, key: TestKeys.rawWithSalt(), settings: CipherSettings())
+            defer { connection.close() }
+            return (report, try connection.value(Int.self, "SELECT count(*) FROM t"))
+        }
+    }
+
+    @Test("A log with a page that is not authentic is not merged, even if the file has such a page too")
+    func forged() throws {
+        for isDamaged in [false, true] {
+            for isFirstGenuine in [false, true] {
+                var file = try Sealed()
+                if isDamaged { file.pages[file.pages.count - 1][50] ^= 1 }
+                let log = (isFirstGenuine ? [(1, file.pages[0])] : []) + [(3, file.garbage)]
+                try file.write(log: log, pageCount: file.pages.count)
+                let error = try file.refusal()
+                #expect([.corrupt, .staleSidecar].contains(error?.code), "\(isDamaged) \(isFirstGenuine) \(error)")
+            }
+        }
+    }
+
+    @Test("A log whose commit states fewer pages than its own page 1 does not cut the file")
+    func smallerSize() throws {
+        for isDamaged in [false, true] {
+            var file = try Sealed()
+            if isDamaged { file.pages[file.pages.count - 1][50] ^= 1 }
+            for pageCount in 1..<file.pages.count {
+                try file.write(log: [(1, file.pages[0])], pageCount: pageCount)
+                #expect(try file.refusal()?.code == .staleSidecar, "\(isDamaged) \(pageCount)")
+                #expect(try file.recovered(inPlace: false).rows == Self.rows)
+                try FileManager.default.removeItem(atPath: file.folder.path("new.db"))
+            }
+        }
+    }
+
+    @Test(
+        "A log does not change the readable header of a file, except for the counters",
+        .enabled(if: Engine.current.cipherMajor >= 4))
+    func readableHeader() throws {
+        let file = try Sealed(headerSize: 32)
+        for offset in Array(0..<24) {
+            for change: UInt8 in [0x01, 0x03, 0x80, 0xfd] {
+                var first = file.pages[0]
+                first[offset] ^= change
+                try file.write(log: [(1, first)], pageCount: file.pages.count)
+                #expect(try file.refusal() != nil, "byte \(offset) ^ \(change)")
+            }
+        }
+    }
+
+    @Test(
+        "A recovery does not prefer a page that is not authentic to an earlier one that is",
+        arguments: [false, true])
+    func recovery(inPlace: Bool) throws {
+        let file = try Sealed()
+        for genuine in [[], [(1, file.pages[0])], [(3, file.pages[2])]] {
+            try file.write(log: genuine + [(3, file.garbage)], pageCount: file.pages.count)
+            if genuine.map(\.0) != [1], inPlace {
+                // No newest version of a page is the file's, so the log belongs to another database.
+                let before = try FolderDigest(file.folder.url)
+                #expect(try storeError { _ = try file.recovered(inPlace: true) }?.code == .staleSidecar)
+                #expect(try FolderDigest(file.folder.url) == before)
+                continue
+            }
+            let found = try file.recovered(inPlace: inPlace)
+            #expect(found.rows == Self.rows && !found.report.complete, "\(found.report)")
+            for name in try file.folder.names { try FileManager.default.removeItem(atPath: file.folder.path(name)) }
+        }
+    }
+}
