@@ -72,8 +72,11 @@ extension Connection {
     /// writes refuses such a page where it is used. Engines before SQLCipher 4 do not check anything.
     /// Source: SQLCipher API, "PRAGMA cipher_integrity_check".
     ///
+    /// - Parameter replaced: The pages of the file that are not in use, because the log replaces them.
     /// - Throws: ``DatabaseError``, or any error thrown by `body`.
-    package func forEachUnauthenticPage(_ body: (String) throws -> Void) throws {
+    package func forEachUnauthenticPage(
+        replaced: Set<UInt32> = [], _ body: (String) throws -> Void
+    ) throws {
         guard Engine.current.hasCipherIntegrityCheck else { return }
         let refuses = layers["main"]?.cipherPages?.refusesBlankPages ?? false
         layers["main"]?.cipherPages?.refusesBlankPages = false
@@ -81,7 +84,8 @@ extension Connection {
         try forEachRow("PRAGMA cipher_integrity_check") { row in
             let complaint = try row.get(String.self, at: 0)
             let page = complaint.hasPrefix("HMAC ") ? complaint.split(separator: " ").last.flatMap { Int64($0) } : nil
-            if page.map(isBlank) != true { try body(complaint) }
+            let isUnused = page.map { replaced.contains(UInt32(clamping: $0)) || isBlank(page: $0) }
+            if isUnused != true { try body(complaint) }
         }
     }
 

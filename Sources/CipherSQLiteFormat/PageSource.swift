@@ -100,6 +100,11 @@ package struct PageVersions: Equatable, Sendable {
     /// The offset in the sidecar at which each page begins.
     package let offsets: [UInt32: Int64]
 
+    /// Returns the same versions with another size of the database.
+    package func with(pageCount: UInt32) -> PageVersions {
+        PageVersions(pageSize: pageSize, pageCount: pageCount, offsets: offsets)
+    }
+
     /// Returns the versions of some of the pages, by their numbers and offsets.
     package func filter(_ isIncluded: (UInt32, Int64) throws -> Bool) rethrows -> PageVersions {
         PageVersions(

@@ -59,6 +59,53 @@ package struct StructureCheck<Source: PageSource> {
     }
 }
 
+extension PageSource {
+    /// Returns whether the check finds no fault; it finds one in every database with a virtual table or a pointer map.
+    package func isIntact() throws -> Bool {
+        guard let header = try header(), !header.hasPointerMap else { return false }
+        do {
+            try StructureCheck(self).run(header)
+            return true
+        } catch is DamagedPage {
+            return false
+        }
+    }
+
+    /// Returns whether a b-tree or the free list refers to a page after the last one, so that the database is longer
+    /// than its number of pages states.
+    ///
+    /// Damaged pages are skipped.
+    package func refersBeyondEnd() throws -> Bool {
+        let claims = PageSet()
+        var isBeyond = false
+        func note(_ damage: DamagedPage) {
+            if damage.reason == .missing, damage.page > pageCount { isBeyond = true }
+        }
+        let schema = try SchemaEntry.all(in: self, claims: claims, damage: note)
+        if let first = try header()?.firstFreePage {
+            _ = try FreeList(in: self, first: first, claims: claims, damage: note)
+        }
+        for entry in schema where entry.rootPage != 0 && !isBeyond {
+            var cursor = TreeCursor(self, root: entry.rootPage, claims: claims)
+            var isDone = false
+            while !isDone {
+                do {
+                    guard let cell = try cursor.next() else {
+                        isDone = true
+                        continue
+                    }
+                    guard cell.overflow != 0 else { continue }
+                    var rest = try cursor.rest(of: cell)
+                    while try cursor.next(&rest) != nil {}
+                } catch let damage as DamagedPage {
+                    note(damage)
+                }
+            }
+        }
+        return isBeyond
+    }
+}
+
 extension SchemaEntry {
     package var isTable: Bool { Self.ascii(type).elementsEqual("table".utf8) }
 

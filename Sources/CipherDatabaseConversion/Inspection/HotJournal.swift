@@ -49,8 +49,11 @@ package struct HotJournal {
         return try file.whileUnused { try HotJournal(paths)?.movedSuperJournal } ?? nil
     }
 
-    /// Returns whether SQLite would find a super-journal at the path.
-    private static func hasContent(_ path: String) throws -> Bool { try FileSystem.size(path) ?? 0 > 0 }
+    /// Returns whether SQLite would find a super-journal at the path: a file that is not empty or, since SQLite 3.17,
+    /// anything that is not a regular file. Source: SQLite, `os_unix.c`, `unixAccess`.
+    private static func hasContent(_ path: String) throws -> Bool {
+        try FileSystem.status(path).map { !$0.isRegular || $0.size > 0 } ?? false
+    }
 
     /// Returns the pages that SQLite restores; `nil` if the journal has no segment that SQLite can read.
     ///
@@ -114,7 +117,9 @@ package struct HotJournal {
     }
 
     /// Returns page 1 as SQLite restores it, if the journal contains it.
-    func firstPage() throws -> [UInt8]? { try originalPages().flatMap(firstPage) }
+    ///
+    /// - Parameter pageSize: The page size of the database, used if the journal does not contain one.
+    func firstPage(pageSize: Int = 0) throws -> [UInt8]? { try originalPages(pageSize: pageSize).flatMap(firstPage) }
 
     private func firstPage(_ versions: PageVersions) throws -> [UInt8]? {
         try versions.offsets[1].flatMap { try file.read(at: $0, count: versions.pageSize) }

@@ -6,7 +6,7 @@ internal import CipherSystemFiles
 /// Rolls back the journal that a crashed writer left beside an encrypted file.
 ///
 /// Only a read-write connection can do that, and none is opened before the key has been verified. The file itself
-/// cannot be read before the rollback, so the key is tried on a copy of its first page.
+/// cannot be read before the rollback, so the key is tried on its first page alone.
 package struct JournalRollback {
     let paths: DatabasePaths
 
@@ -73,7 +73,9 @@ package struct JournalRollback {
     private func fits(_ unlocked: FileKey) throws -> Bool {
         let page = try DatabaseFile(path: paths.database).read(at: 0, count: unlocked.settings.pageSize)
         if try opens(page, unlocked) { return true }
-        guard let original = try HotJournal(paths)?.firstPage(), hasSalt(of: page, original, unlocked) else {
+        guard let original = try HotJournal(paths)?.firstPage(pageSize: unlocked.settings.pageSize),
+            hasSalt(of: page, original, unlocked)
+        else {
             return false
         }
         return try opens(original, unlocked)
@@ -90,24 +92,34 @@ package struct JournalRollback {
     private func checkPages(_ unlocked: FileKey, _ inspector: Inspector) throws {
         let settings = unlocked.settings
         guard settings.isAuthenticated, let journal = try HotJournal(paths),
-            let versions = try journal.originalPages(pageSize: settings.pageSize), !versions.offsets.isEmpty
+            let versions = try journal.originalPages(pageSize: settings.pageSize)
         else { return }
         guard versions.pageSize == settings.pageSize else { throw inspector.staleSidecar() }
-        let page = try DatabaseFile(path: paths.database).read(at: 0, count: settings.pageSize)
+        let file = try DatabaseFile(path: paths.database)
+        let page = try file.read(at: 0, count: settings.pageSize)
         func refuse(_ fault: String) -> StoreError {
             StoreError.damaged(paths.database, "a writer crashed and left a journal, and \(fault)")
         }
-        switch try SidecarAuthenticity(versions, in: journal.file, PageOpening(unlocked)) {
+        let opening = try PageOpening(unlocked)
+        switch try SidecarAuthenticity(versions, in: journal.file, opening) {
+        case .all where versions.pageCount == 0:
+            // Only the first commit leaves this number in the authenticated part of the header.
+            guard try opening.open(1, page).map({ $0.big32(92) <= 1 }) ?? true else { throw inspector.staleSidecar() }
         case .all:
             // SQLite would set the size of the file to the journal's number of pages.
-            guard settings.hasReadableHeader, let original = try journal.firstPage(),
-                !ReadableHeader.agree(page, original, modes: 1...2)
-                    || original.big32(28) != journal.header.initialPages
+            let effect = try SidecarEffect(versions, in: journal.file, on: file, unlocked)
+            if try effect?.cutsUsedPages() == true {
+                throw refuse("the number of pages in this journal is less than the database uses")
+            }
+            if try effect?.damagesFile() == true { throw inspector.staleSidecar() }
+            guard settings.hasReadableHeader, let original = try journal.firstPage(pageSize: settings.pageSize),
+                !ReadableHeader.agree(page, original, modes: 1...2) || original.big32(28) > versions.pageCount
             else { return }
             throw refuse("the page 1 in this journal has another header than the file")
         case .some: throw refuse("a page in this journal is not authentic")
         case .none:
-            if let original = try journal.firstPage(), hasSalt(of: page, original, unlocked) {
+            if let original = try journal.firstPage(pageSize: settings.pageSize), hasSalt(of: page, original, unlocked)
+            {
                 throw inspector.keyDoesNotFit()
             }
             throw inspector.staleSidecar()
@@ -115,18 +127,8 @@ package struct JournalRollback {
     }
 
     private func opens(_ page: [UInt8], _ unlocked: FileKey) throws -> Bool {
-        let copy = try NewFile(withoutNameIn: paths.openFolder(), path: paths.database)
-        try page.withUnsafeBytes { try copy.append($0) }
-        let connection = try ConnectionProfile.plain(.readOnly).with(unlocked).open(copy.path, through: copy.layer())
-        defer { connection.close() }
-        do {
-            _ = try connection.value(Int.self, "PRAGMA user_version")
-            return true
-        } catch let error as DatabaseError where error.isNotADatabase {
-            return false
-        } catch let error as DatabaseError where error.isCorrupt || error.isCannotOpen {
-            // The page was read. Other pages are missing, or the page requires a log.
-            return true
-        }
+        guard let content = try PageOpening(unlocked).open(1, page) else { return false }
+        // Without an HMAC, only the header shows whether the key is right.
+        return unlocked.settings.isAuthenticated || FixedHeaderFields.areValid(content)
     }
 }

@@ -3,7 +3,7 @@ internal import CipherSQLiteFormat
 /// Checks whether a `-wal` belongs to the database beside it.
 ///
 /// A database does not identify its log, so SQLite can merge a log into another copy of its database, with a result
-/// that never existed. Three signs reveal most such logs.
+/// that never existed. Two signs reveal most such logs.
 ///
 /// Whenever page 1 is written to the log, SQLite sets the page's change counter to one more than the value in the page
 /// that the writer had read. In an encrypted file, it interprets the encrypted bytes as that value. A checkpoint copies
@@ -12,10 +12,9 @@ internal import CipherSQLiteFormat
 /// that reread neither. In addition, a log without page 1 does not change the number of pages on it. Its commits state
 /// a size between that number and the length that the file had when the log began: the file may be longer than its
 /// header states, if it grows in chunks or if a writer was killed before it truncated the file. No checkpoint of the log
-/// makes the file shorter than that size. For the same reason, no commit states a smaller size than the newest page 1
-/// before it.
+/// makes the file shorter than that size.
 ///
-/// A log that shows none of these signs is accepted; no undamaged database is refused.
+/// A log that shows neither sign is accepted; no undamaged database is refused.
 ///
 /// Source: SQLite, "Database File Format", sections 1.3.7, 1.3.8 and 4, and its `pager.c`; measured with SQLite 3.15,
 /// 3.40 and 3.46.
@@ -57,22 +56,14 @@ package struct LogMatch {
         var resizes = false
         var committed: [Int64] = []
         var pending: [Int64] = []
-        // The smallest size since the newest page 1.
-        var least = UInt32.max
         try claims.forEachFrame(of: log, checksSums: checksSums) { frame in
             if frame.page == 1 { pending.append(frame.offset) }
             guard frame.pagesAtCommit > 0 else { return }
             resizes = resizes || !(claimed...max(claimed, inFile)).contains(Int64(frame.pagesAtCommit))
-            least = pending.isEmpty ? min(least, frame.pagesAtCommit) : frame.pagesAtCommit
             committed += pending
             pending = []
         }
-        guard let first = committed.first, let last = committed.last else { return resizes }
-        if let newest = try log.read(at: last, count: claims.pageSize),
-            let all = FileHeader(bytes: try opening(newest), fileSize: 0).claimedPages, all > least
-        {
-            return true
-        }
+        guard let first = committed.first else { return resizes }
         let present = Self.counter(in: page)
         for offset in committed.reversed() {
             guard let start = try log.read(at: offset, count: FileHeader.length) else { return false }

@@ -1,5 +1,6 @@
 internal import CipherErrors
 internal import CipherPageOpening
+internal import CipherRecovery
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 
@@ -53,9 +54,10 @@ struct PageOpening {
         return try isAuthentic(page, bytes)
     }
 
-    func isAuthentic(_ page: UInt32, _ bytes: [UInt8]) throws -> Bool {
-        try bytes.withUnsafeBytes { try open(page, $0) } != nil
-    }
+    func isAuthentic(_ page: UInt32, _ bytes: [UInt8]) throws -> Bool { try open(page, bytes) != nil }
+
+    /// Returns the content of a page; `nil` if it is not authentic.
+    func open(_ page: UInt32, _ bytes: [UInt8]) throws -> [UInt8]? { try bytes.withUnsafeBytes { try open(page, $0) } }
 
     private func open(_ page: UInt32, _ bytes: UnsafeRawBufferPointer) throws -> [UInt8]? {
         sealed.bytes = bytes
@@ -76,6 +78,48 @@ enum SidecarAuthenticity {
         let count = try versions.offsets.count { try opening.isAuthentic($0.key, at: $0.value, in: file) }
         self = count == versions.offsets.count ? .all : count > 0 ? .some : .none
     }
+}
+
+/// What a log or a journal with authentic pages would make of an encrypted file.
+///
+/// Its pages may be older than those of the file, and nothing authenticates the number of pages in it, or in a readable
+/// header.
+struct SidecarEffect {
+    private let key: FileKey
+    private let bytes: ReadBytes
+    private let versions: PageVersions
+    private let sidecar: SidecarFile
+    private let geometry: PageGeometry
+
+    init?(_ versions: PageVersions, in sidecar: SidecarFile, on file: DatabaseFile, _ key: FileKey) throws {
+        guard let geometry = PageGeometry(pageSize: key.settings.pageSize, reserved: key.settings.reservedBytes)
+        else { return nil }
+        self.key = key
+        self.versions = versions
+        self.sidecar = sidecar
+        self.geometry = geometry
+        bytes = ReadBytes(size: try file.size()) { try file.fill($1, at: $0) }
+    }
+
+    private typealias Pages = EncryptedPages<DamagedPages<ReadBytes, SidecarFile>>
+
+    private func pages(_ versions: PageVersions?) throws -> Pages {
+        let pages = try EncryptedPages(
+            DamagedPages(bytes, geometry, versions: versions, in: sidecar), key: key.key, settings: key.settings)
+        try pages.adoptReservedSize()
+        return pages
+    }
+
+    /// Whether pages that the database uses would be cut off.
+    func cutsUsedPages() throws -> Bool {
+        // SQLite uses the number in the header if its counters agree.
+        let stated = try pages(versions).header()?.claimedPages.map { UInt32(clamping: $0) }
+        let all = try pages(versions.with(pageCount: min(versions.pageCount, stated ?? .max)))
+        return try bytes.size > Int64(all.pageCount) * Int64(geometry.pageSize) && all.refersBeyondEnd()
+    }
+
+    /// Whether the file is intact, and would not be intact afterwards.
+    func damagesFile() throws -> Bool { try !pages(versions).isIntact() && pages(nil).isIntact() }
 }
 
 /// The part of page 1 that anyone can write, because neither encryption nor HMAC includes it.

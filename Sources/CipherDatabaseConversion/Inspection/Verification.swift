@@ -2,6 +2,7 @@ internal import CipherCatalog
 internal import CipherErrors
 package import CipherKeyProviders
 package import CipherSQLite
+internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
 /// The result of checking a whole database: the authenticity of every page, and the structure.
@@ -77,8 +78,11 @@ public struct Verification: Sendable, Encodable {
             warnings.append(warning)
             authentication = PageAuthentication.none
         } else if let settings {
-            let isComplete = try collect { try connection.forEachUnauthenticPage($0) }
-            // SQLCipher checks the pages of the file; those in the log are checked as they are read.
+            // SQLCipher checks the pages of the file; those in the log are checked as they are read. After a change of
+            // the key, the pages in the file may have the former key.
+            let log = try SidecarFile(DatabasePaths(path).wal)
+            let logged = try log.flatMap { try LogHeader($0)?.committedPages(in: $0) }?.offsets.keys.map { $0 }
+            let isComplete = try collect { try connection.forEachUnauthenticPage(replaced: Set(logged ?? []), $0) }
             let hasLog = try Connection.size(path) != FileSystem.size(path)
             let checked = PageAuthentication(settings)
             authentication =

@@ -101,7 +101,7 @@ package struct InPlaceRecovery {
         let opened = try open(recovery)
         let observer = UpgradeObserver(path: paths.database, report: nil, cancellation: options.cancellation)
         guard opened.damaged.header != nil, !opened.damaged.hasForeignSidecar, !opened.damaged.hasDamagedSidecar,
-            try recovery.survey(opened, observer).isSound()
+            !opened.damaged.hasDamagedMagic, try recovery.survey(opened, observer).isSound()
         else { return nil }
         let formats = opened.damaged.format.map { [$0] } ?? []
         do {
@@ -279,7 +279,8 @@ package struct InPlaceRecovery {
         guard opened.damaged.hasForeignSidecar || cause != nil else { return }
         let survey = try recovery.survey(opened, observer)
         if opened.damaged.hasForeignSidecar, try survey.isSound() { throw Inspector(paths).staleSidecar() }
-        guard let cause, !opened.damaged.hasDamagedSidecar, try !survey.hasDamage() else { return }
+        guard let cause, !opened.damaged.hasDamagedSidecar, !opened.damaged.hasDamagedMagic, try !survey.hasDamage()
+        else { return }
         if let rejected = survey.rejected {
             throw StoreError(
                 .corrupt, path: paths.database,

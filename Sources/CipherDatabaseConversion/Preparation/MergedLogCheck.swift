@@ -35,7 +35,8 @@ struct MergedLogCheck {
                 + "damaged, or belongs to another copy of the file", "-wal")
     }
 
-    /// Refuses a log if the key does not open each of its pages, or if it changes a readable header.
+    /// Refuses a log if the key does not open each of its pages, if it would cut the file, or if it changes a readable
+    /// header.
     ///
     /// Format 1 authenticates nothing, so its pages prove nothing.
     private func checkPages(_ header: LogHeader, _ log: SidecarFile, _ key: FileKey) throws {
@@ -51,10 +52,14 @@ struct MergedLogCheck {
             case .some: fault = "a page in the -wal is not authentic"
             case .none: fault = "no page in the -wal is authentic"
             }
+            let file = try DatabaseFile(path: paths.database)
+            if fault == nil, try SidecarEffect(versions, in: log, on: file, key)?.cutsUsedPages() == true {
+                fault = "the number of pages in the -wal is less than the database uses"
+            }
             if fault == nil, key.settings.hasReadableHeader, let offset = versions.offsets[1],
                 let logged = try log.read(at: offset, count: header.pageSize),
                 try !ReadableHeader.agree(
-                    DatabaseFile(path: paths.database).read(at: 0, count: header.pageSize), logged, modes: 2...2)
+                    file.read(at: 0, count: header.pageSize), logged, modes: 2...2)
             {
                 fault = "the page 1 in the -wal has another header than the file"
             }

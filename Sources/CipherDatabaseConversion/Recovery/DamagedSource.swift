@@ -48,20 +48,19 @@ struct DamagedSource {
         }
         let start = try FileHeader(of: bytes)
         if let start, start.isPlaintext, let geometry = start.geometry {
+            // Page 1 of an encrypted database may have been overwritten. The page size is that of the new page 1.
             let shapes = try PageShapeCounts(bytes, geometry)
-            guard shapes.unknown > 0 else {
+            let looksEncrypted = try bytes.size > Int64(geometry.pageSize) && ContentKind(file).restIsRandom
+            guard shapes.unknown > 0 || looksEncrypted else {
                 self = try Self.plaintext(bytes, paths, geometry)
                 return
             }
-            // Page 1 of an encrypted database may have been overwritten.
             do {
                 self = try EncryptedSource(paths, bytes, file, hasPlaintextHeader: false, formats: formats)
                     .open(provider)
             } catch let error as StoreError where error.tellsNoDamage {
                 self = try Self.plaintext(bytes, paths, geometry)
-                if try shapes.areMostlyUnknown && ContentKind(file).restIsRandom {
-                    notes.append(Self.replacedFirstPage)
-                }
+                if looksEncrypted && !shapes.areMostlyKnown { notes.append(Self.replacedFirstPage) }
             }
             return
         }
@@ -127,8 +126,12 @@ struct DamagedSource {
     /// Whether the log holds commits that were not read, the journal holds pages that were not restored, or the
     /// journal may belong to a committed transaction.
     var hasDamagedSidecar: Bool {
-        [LostCommits.finding, Self.damagedJournal, Self.movedSuperJournal].contains(where: notes.contains)
+        [LostCommits.finding, Self.damagedJournal, Self.movedSuperJournal, Self.wrongPageCount]
+            .contains(where: notes.contains)
     }
+
+    /// Whether SQLite does not take the file for the database that it is, because its first bytes are damaged.
+    var hasDamagedMagic: Bool { notes.contains(Self.damagedMagic) }
 
     /// Whether the file may be an encrypted one whose first page was replaced.
     var mayBeEncrypted: Bool { notes.contains(Self.replacedFirstPage) }
@@ -151,6 +154,9 @@ struct DamagedSource {
 
     static let damagedJournal =
         "the journal is damaged, so some pages that the unfinished transaction changed were not restored"
+
+    static let wrongPageCount =
+        "the number of pages in the -wal or -journal is less than the database uses, so it was not applied"
 
     static let otherJournal =
         "the journal was not read, because its page size differs from the file's page size"

@@ -180,25 +180,45 @@ struct EncryptedSource {
             return source
         }
         guard let versions else { return try opensAny(whole, seal) ? source(whole, notes) : nil }
-        // The log or journal beside the database may belong to another database, and the key may be the key of that
-        // database. The database file itself must have a page with this key.
-        guard try bytes.size < Int64(seal.pageSize) || opensAny(alone, seal) else { return nil }
-        // A log whose checksums are correct but whose pages are not authentic belongs to another database.
         let opening = try PageOpening(found.key, seal, firstStart: found.firstStart)
+        // A log whose checksums are correct but whose pages are not authentic belongs to another database.
         let authenticity = try sidecar.map { try SidecarAuthenticity(versions, in: $0, opening) } ?? .all
+        // The log or journal beside the database may belong to another database, and the key may be the key of that
+        // database. The database file itself must have a page with this key, unless another key was changed to this one
+        // in the log.
+        let isOwn =
+            try bytes.size < Int64(seal.pageSize) || opensAny(alone, seal)
+            || authenticity == .all && replacesAll(versions, in: sidecar)
+        guard isOwn else { return nil }
         let match = LogMatch(
             paths: paths, firstPage: { (try bytes.read(at: 0, count: seal.pageSize) ?? [], bytes.size) },
             opening: { try found.key.openFirstPage($0, settings) })
         let fileKey = FileKey(key: found.key, settings: settings)
-        guard authenticity != .none, try !match.isOther(), try !Inspector(paths).isJournalOfOther(fileKey) else {
+        let isForeign =
+            try authenticity == .none || match.isOther() || Inspector(paths).isJournalOfOther(fileKey)
+            || authenticity == .all && !adopting(whole).isIntact() && adopting(alone).isIntact()
+        guard !isForeign else {
             return try source(alone, notes + [DamagedSource.foreignSidecar])
         }
         if authenticity == .some, let sidecar {
             let (authentic, finding) = try authenticPages(versions, in: sidecar, opening)
             return try source(pages(authentic), notes + [finding])
         }
+        let count = UInt32(clamping: bytes.size / Int64(seal.pageSize))
+        if versions.pageCount > 0, count > whole.pageCount, try adopting(whole).refersBeyondEnd() {
+            return try source(pages(versions.with(pageCount: count)), notes + [DamagedSource.wrongPageCount])
+        }
         if try HotJournal(paths)?.isDamaged(of: bytes, fileKey) == true { notes.append(DamagedSource.damagedJournal) }
         return try source(whole, notes)
+    }
+
+    /// Returns whether a log holds every page of the database, with the salt of the file.
+    private func replacesAll(_ versions: PageVersions, in sidecar: SidecarFile?) throws -> Bool {
+        guard !hasPlaintextHeader, let sidecar, try LogHeader(sidecar) != nil, let first = versions.offsets[1],
+            versions.offsets.keys.count(where: { $0 <= versions.pageCount }) == versions.pageCount,
+            let salt = try sidecar.read(at: first, count: CipherKey.saltLength)
+        else { return false }
+        return try bytes.read(at: 0, count: CipherKey.saltLength) == salt
     }
 
     /// Returns what can be used of a log or journal of which some pages are not authentic, and the finding about it.
@@ -220,13 +240,19 @@ struct EncryptedSource {
     }
 
     private func source(_ pages: EncryptedPages<some PageSource>, _ notes: [String]) throws -> DamagedSource {
+        let pages = try adopting(pages)
+        return DamagedSource(pages, try pages.header(), notes: notes)
+    }
+
+    /// Returns the pages with the number of reserved bytes that they have.
+    private func adopting<Sealed>(_ pages: EncryptedPages<Sealed>) throws -> EncryptedPages<Sealed> {
         // If the key does not protect the number of reserved bytes, the authentic pages show it.
         let least = pages.geometry
         if try !pages.adoptReservedSize() {
             let known = [pages.geometry, least, PageGeometry(pageSize: least.pageSize, reserved: 80)].compactMap { $0 }
             if let fitting = try PageGeometry.guess(among: known, in: pages) { pages.geometry = fitting }
         }
-        return DamagedSource(pages, try pages.header(), notes: notes)
+        return pages
     }
 
     /// Returns the salts that the file may have: the key's own, or the first bytes of page 1, in the file or beside it.

@@ -67,7 +67,7 @@ extension PageGeometry {
                 database.size >= Int64(geometry.pageSize)
             else { continue }
             let found = try PageShapeCounts(database, geometry)
-            if found.trees > best?.trees ?? 0 { best = (found.trees, !found.areMostlyUnknown, geometry) }
+            if found.trees > best?.trees ?? 0 { best = (found.trees, found.trees + found.known >= found.unknown, geometry) }
         }
         return best.flatMap { $0.isDatabase ? $0.geometry : nil }
     }
@@ -78,11 +78,12 @@ package struct PageShapeCounts {
     /// Well-formed b-tree pages.
     fileprivate var trees = 0
     /// Other pages that a plaintext database may have.
-    private var known = 0
+    fileprivate var known = 0
     /// Pages that a plaintext database does not have, unless they are damaged.
     package private(set) var unknown = 0
 
-    package var areMostlyUnknown: Bool { unknown > trees + known }
+    /// Whether most pages are those of a plaintext database.
+    package var areMostlyKnown: Bool { trees + known > unknown }
 
     package init(_ database: some ByteSource, _ geometry: PageGeometry) throws {
         let size = geometry.pageSize

@@ -299,10 +299,14 @@ struct HotJournalTests {
             var journal = [UInt8](commit.journal)
             // The checksum does not cover these bytes. Source: SQLite, `pager.c`, `pager_cksum`.
             journal[page + offset] ^= 0x41
-            let folder = try folder(commit.half, journal: Data(journal))
-            let before = try FolderDigest(folder.url)
-            #expect(try storeError { try upgrade(folder) } != nil, "\(offset)")
-            #expect(try FolderDigest(folder.url) == before, "\(offset)")
+            // SQLite uses the file's page size if the journal states none.
+            for pageSize in [journal[24..<28], [0, 0, 0, 0]] {
+                journal.replaceSubrange(24..<28, with: pageSize)
+                let folder = try folder(commit.half, journal: Data(journal))
+                let before = try FolderDigest(folder.url)
+                #expect(try storeError { try upgrade(folder) } != nil, "\(offset)")
+                #expect(try FolderDigest(folder.url) == before, "\(offset)")
+            }
         }
         #expect(try upgrade(folder(commit.half, journal: commit.journal)) == .alreadyEncrypted)
     }
@@ -462,6 +466,41 @@ struct HotJournalTests {
     }
 
     // MARK: Of another copy
+
+    @Test("A journal with an authentic, but older page is not played back if the file is intact without it")
+    func olderPage() throws {
+        let writer = try Writer(isEncrypted: true)
+        _ = try writer.commit("CREATE TABLE t(a); INSERT INTO t VALUES ('old')")
+        let older = try writer.commit("INSERT INTO t VALUES (randomblob(30000))")
+        for _ in 1...3 { _ = try writer.commit("INSERT INTO t SELECT randomblob(3000) FROM t") }
+        let newer = try writer.commit("INSERT INTO t SELECT randomblob(3000) FROM t")
+        let size = older.pageSize
+        // Page 2 is the only leaf of the table in the older version, and the root of a tree now.
+        let page = [UInt8](older.before[size..<2 * size])
+        let pages = newer.after.count / size
+        func big(_ number: Int) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) } }
+        let sum = stride(from: size - 200, to: 0, by: -200).reduce(7) { $0 + Int(page[$1]) }
+        let header = JournalHeader.magic + big(1) + big(7) + big(pages) + big(512) + big(size)
+        let journal = header + [UInt8](repeating: 0, count: 512 - header.count) + big(2) + page + big(sum)
+        try expectStale(newer.after, Data(journal))
+    }
+
+    @Test("A journal is not played back unchecked because its super-journal is not a regular file")
+    func irregularSuperJournal() throws {
+        let commit = try committed(isEncrypted: true)
+        for pageCount in [UInt8](0...3) {
+            let folder = try folder(commit.after, journal: Data())
+            let name = folder.path("app.db-mj01234567")
+            var bytes = [UInt8](journal(of: commit, superJournal: name))
+            // The journal would cut the file.
+            bytes.replaceSubrange(16..<20, with: [0, 0, 0, pageCount])
+            try Data(bytes).write(to: URL(filePath: folder.path("app.db-journal")))
+            try FileManager.default.createSymbolicLink(atPath: name, withDestinationPath: "/dev/null")
+            let before = try FolderDigest(folder.url)
+            #expect(try storeError { try upgrade(folder) } != nil, "\(pageCount)")
+            #expect(try FolderDigest(folder.url) == before, "\(pageCount)")
+        }
+    }
 
     @Test(
         "The journal of a killed first transaction is not played back into another database", arguments: [false, true])

@@ -104,15 +104,25 @@ import Testing
         let report = try recover { try TestKeys.rawWithSalt() }
         #expect(report.complete && report.notes.contains { $0.contains("first 16 bytes") }, "\(report)")
         #expect(try rows(TestKeys.rawWithSalt()) == original)
+        var options = ConversionOptions()
+        options.format = settings
+        let replaced = try InPlaceRecovery(
+            of: DatabasePaths(path), provider: TestKeys.provider { try TestKeys.rawWithSalt() }, formats: [],
+            options: options
+        ).runLocked()
+        #expect(!replaced.wasSound && replaced.rows == report.rows, "\(replaced)")
     }
 
-    @Test("An encrypted file with pages of a plaintext database at its beginning is not taken for such a database")
-    func plantedPages() throws {
+    @Test(
+        "An encrypted file with pages of a plaintext database at its beginning is not taken for such a database",
+        arguments: [false, true])
+    func plantedPages(isOfOtherSize: Bool) throws {
         let planted = try TemporaryFolder()
         try LegacyFile.write(
             planted.path("app.db"),
             script: "PRAGMA page_size = 4096; CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 'forged')")
-        let forged = try Data(contentsOf: URL(filePath: planted.path("app.db")))
+        var forged = try Data(contentsOf: URL(filePath: planted.path("app.db")))
+        if isOfOtherSize { forged.replaceSubrange(16..<18, with: [0, 1]) }
         let keys: [@Sendable () throws -> CipherKey] = [
             { try TestKeys.passphrase() }, { try TestKeys.raw() }, { try TestKeys.rawWithSalt() },
         ]
@@ -137,7 +147,7 @@ import Testing
                 #expect(!report.notes.contains { $0.contains("was not encrypted") }, "\(report)")
                 // The salt shows that the file is encrypted; without it, only the planted pages can be read.
                 let isForged = try rows(key()).values.contains { $0.contains("forged") }
-                #expect(isForged == (!hasSalt && pageCount > 1))
+                #expect(isForged == (!hasSalt && pageCount > 1 && !isOfOtherSize))
                 for file in [path, output] { try FileManager.default.removeItem(atPath: file) }
             }
         }
