@@ -18,6 +18,35 @@ extension Connection {
         }
     }
 
+    /// Does the same as ``makeObjects(_:_:takeRows:)`` in the connection's own file, and restores the rows at the end.
+    ///
+    /// The caller has begun a transaction, which must be rolled back if this fails.
+    ///
+    /// - Parameter forgetting: Whether each object can be created while SQLite does not know the others.
+    package func makeObjects(_ count: Int, forgetting: Bool, _ make: (Int) throws -> Void) throws {
+        try execute("CREATE TEMP TABLE cipherstore_held (type, name, tbl_name, rootpage, sql)")
+        let latest = try value(Int64.self, "SELECT coalesce(max(rowid), 0) FROM main.sqlite_master") ?? 0
+        // If SQLite does not know sqlite_sequence, it creates a second one.
+        let isTaken: SQL = "rowid > \(forgetting ? latest : 0) AND name <> 'sqlite_sequence'"
+        try makeObjects(count, make) {
+            try execute("INSERT INTO temp.cipherstore_held SELECT * FROM main.sqlite_master WHERE \(isTaken)")
+            try writingSchema { try execute("DELETE FROM main.sqlite_master WHERE \(isTaken)") }
+            if forgetting { try forgetSchema("main") }
+        }
+        try writingSchema {
+            try execute("INSERT INTO main.sqlite_master SELECT * FROM temp.cipherstore_held ORDER BY rowid")
+        }
+        if forgetting { try forgetSchema("main") }
+        try execute("DROP TABLE temp.cipherstore_held")
+    }
+
+    /// Allows `body` to write the schema table.
+    package func writingSchema(_ body: () throws -> Void) throws {
+        try execute("PRAGMA writable_schema = ON")
+        try body()
+        try execute("PRAGMA writable_schema = OFF")
+    }
+
     /// Makes SQLite read the schema of one file again.
     ///
     /// After each CREATE, SQLite also examines every table that it knows in the schema. Engines that cannot forget a

@@ -53,13 +53,17 @@ package final class RecoveredDatabase {
         statements = []
         try Self.setLayout(connection, encoding, header)
         try connection.execute("BEGIN")
-        for number in forms.tables.indices {
-            try connection.execute(SQL(text: definition(number)))
-            statements.append(try insertion(number))
+        try connection.makeObjects(forms.tables.count, forgetting: true) {
+            try connection.execute(SQL(text: definition($0)))
         }
+        statements = try forms.tables.indices.map(insertion)
         if let header {
             try connection.execute(SQL(text: "PRAGMA user_version = \(header.userVersion)"))
             try connection.execute(SQL(text: "PRAGMA application_id = \(header.applicationID)"))
+            if header.defaultCacheSize != 0 {
+                try connection.execute(SQL(text: "PRAGMA default_cache_size = \(header.defaultCacheSize)"))
+                try connection.execute(Self.cacheSize)
+            }
         }
     }
 
@@ -70,14 +74,17 @@ package final class RecoveredDatabase {
         let autoVacuum = header?.hasPointerMap == true ? (header?.isIncrementalVacuum == true ? 2 : 1) : 0
         for pragma in [
             "auto_vacuum = \(autoVacuum)", "synchronous = OFF", "locking_mode = EXCLUSIVE",
-            "cache_size = -8000", "foreign_keys = OFF", "recursive_triggers = OFF", "ignore_check_constraints = ON",
+            "foreign_keys = OFF", "recursive_triggers = OFF", "ignore_check_constraints = ON",
             // A freed page is overwritten, so that no page is a hole in the file; SQLCipher would report a hole as a
             // page that is not authentic.
             "secure_delete = ON",
         ] {
             try connection.execute(SQL(text: "PRAGMA \(pragma)"))
         }
+        try connection.execute(cacheSize)
     }
+
+    private static let cacheSize: SQL = "PRAGMA cache_size = -8000"
 
     // MARK: Tables
 
@@ -201,7 +208,7 @@ package final class RecoveredDatabase {
     package func finish() throws {
         statements = []
         lookups = [:]
-        for number in forms.tables.indices { try makeIndexes(number) }
+        try connection.makeObjects(forms.tables.count, forgetting: false, makeIndexes)
         var entries: [Redefined] = []
         for (number, table) in forms.tables.enumerated() {
             entries.append(Redefined(tableName(number), as: table.name, of: table.name, table.definition))
@@ -212,8 +219,8 @@ package final class RecoveredDatabase {
         try redefine(entries, adding: forms.virtualTables)
         try keepSequences()
         try makeComputedIndexes()
-        for entry in forms.others { try make(entry) }
         for entry in forms.virtualTables { try rebuild(entry) }
+        try redefine([], adding: forms.others)
         try connection.execute("COMMIT")
         // The modules write some of the rows when the transaction ends.
         for number in rebuilt {
@@ -233,25 +240,27 @@ package final class RecoveredDatabase {
         }
     }
 
-    private func redefine(_ entries: [Redefined], adding virtualTables: [SchemaText] = []) throws {
+    /// - Parameter others: Entries without a b-tree.
+    private func redefine(_ entries: [Redefined], adding others: [SchemaText] = []) throws {
+        guard !entries.isEmpty || !others.isEmpty else { return }
         var rowids: [SchemaName: Int64] = [:]
         try connection.forEachRow("SELECT name, rowid FROM sqlite_master") { row in
             rowids[try row.get(at: 0)] = try row.get(at: 1)
         }
-        try connection.execute("PRAGMA writable_schema = ON")
-        for entry in entries {
-            guard let rowid = rowids[SchemaName(bytes: entry.name.utf8)] else { continue }
-            try run(
-                SQL(text: "UPDATE sqlite_master SET name = ?, tbl_name = ?, sql = ? WHERE rowid = \(rowid)"),
-                [entry.own.bytes, entry.table.bytes, entry.sql])
-        }
-        for entry in virtualTables {
-            try run(
-                "INSERT INTO sqlite_master(type, name, tbl_name, rootpage, sql) VALUES ('table', ?1, ?1, 0, ?2)",
-                [entry.name.bytes, entry.sql])
+        try connection.writingSchema {
+            for entry in entries {
+                guard let rowid = rowids[SchemaName(bytes: entry.name.utf8)] else { continue }
+                try connection.run(
+                    SQL(text: "UPDATE sqlite_master SET name = ?, tbl_name = ?, sql = ? WHERE rowid = \(rowid)"),
+                    [entry.own.bytes, entry.table.bytes, entry.sql])
+            }
+            for entry in others {
+                try connection.run(
+                    "INSERT INTO sqlite_master(type, name, tbl_name, rootpage, sql) VALUES (?, ?, ?, 0, ?)",
+                    [Array(entry.type.utf8), entry.name.bytes, entry.table.bytes, entry.sql])
+            }
         }
         try connection.forgetSchemas()
-        try connection.execute("PRAGMA writable_schema = OFF")
     }
 
     private func indexName(_ number: Int, _ place: Int) -> String { "\(prefix)\(number)_\(place)" }
@@ -285,7 +294,7 @@ package final class RecoveredDatabase {
                 automatic.append(Redefined(name, as: index.name, of: table.name, nil))
             }
         }
-        if !automatic.isEmpty { try redefine(automatic) }
+        try redefine(automatic)
     }
 
     /// Creates an index of columns that does not require unique keys, and notes keys that occur more than once if the
@@ -319,30 +328,7 @@ package final class RecoveredDatabase {
 
     private func note(_ number: Int, _ text: String) { notes[number, default: []].append(text) }
 
-    /// Runs a statement with texts that are bound as UTF-8 bytes.
-    private func run(_ sql: SQL, _ texts: [[UInt8]?]) throws {
-        let statement = try Statement(sql, on: connection)
-        let held = texts.map { text in text.map(HeldBytes.init) }
-        for (index, text) in held.enumerated() {
-            if let text {
-                try statement.bind(text: text.bytes, .utf8, at: Int32(index + 1))
-            } else {
-                try statement.bindNull(at: Int32(index + 1))
-            }
-        }
-        try statement.step()
-        withExtendedLifetime(held) {}
-    }
-
     // MARK: Content computed from the rows
-
-    private func make(_ entry: SchemaText) throws {
-        do {
-            try connection.standingInForAbsentFunctions { try connection.execute(SQL(bytes: entry.sql ?? [])) }
-        } catch let error as DatabaseError where !error.endsRun {
-            generalNotes.append("\(entry.type) \(entry.name) could not be created: \(error.message)")
-        }
-    }
 
     private func make(_ index: IndexForm, _ number: Int) throws {
         do {
@@ -372,7 +358,7 @@ package final class RecoveredDatabase {
         }
         for number in counted where counts[number] > 0 {
             let name = forms.tables[number].name
-            try run(
+            try connection.run(
                 """
                 INSERT INTO sqlite_sequence(name, seq) SELECT ?1, (SELECT max(rowid) FROM \(name))
                 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = ?1)

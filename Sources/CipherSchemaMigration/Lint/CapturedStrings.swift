@@ -200,10 +200,14 @@ extension ScratchDatabase {
         do {
             defer { try? connection.forgetSchemas() }
             try connection.savepoint {
-                try writeSchema(
-                    "UPDATE main.sqlite_master SET sql = \(text) WHERE type = \(object.type) AND name = \(object.name)")
-                if object.type == "trigger" {
-                    try writeSchema(
+                try connection.writingSchema {
+                    try connection.execute(
+                        """
+                        UPDATE main.sqlite_master SET sql = \(text)
+                        WHERE type = \(object.type) AND name = \(object.name)
+                        """)
+                    guard object.type == "trigger" else { return }
+                    try connection.execute(
                         """
                         DELETE FROM main.sqlite_master WHERE type = 'trigger' AND tbl_name = \(object.table)
                             AND name <> \(object.name)

@@ -69,11 +69,7 @@ package struct ScratchDatabase {
         var areAllTaken = true
         do {
             try connection.transaction {
-                try connection.execute("CREATE TEMP TABLE cipherstore_held (type, name, tbl_name, rootpage, sql)")
-                let latest = try connection.value(Int64.self, "SELECT coalesce(max(rowid), 0) FROM main.sqlite_master")
-                // If SQLite does not know sqlite_sequence, it creates a second one.
-                let isTaken: SQL = "rowid > \(forgetting ? latest : 0) AND name <> 'sqlite_sequence'"
-                try connection.makeObjects(statements.count) { number in
+                try connection.makeObjects(statements.count, forgetting: forgetting) { number in
                     let statement: Statement
                     do {
                         statement = try Statement(SQL(text: statements[number]), on: connection)
@@ -82,16 +78,7 @@ package struct ScratchDatabase {
                         return
                     }
                     while try statement.step() {}
-                } takeRows: {
-                    try connection.execute(
-                        "INSERT INTO temp.cipherstore_held SELECT * FROM main.sqlite_master WHERE \(isTaken)")
-                    try writeSchema("DELETE FROM main.sqlite_master WHERE \(isTaken)")
-                    if forgetting { try connection.forgetSchema("main") }
                 }
-                try writeSchema(
-                    "INSERT INTO main.sqlite_master SELECT * FROM temp.cipherstore_held ORDER BY rowid")
-                if forgetting { try connection.forgetSchema("main") }
-                try connection.execute("DROP TABLE temp.cipherstore_held")
             }
             isComplete = isComplete && areAllTaken
         } catch is DatabaseError {
@@ -100,12 +87,6 @@ package struct ScratchDatabase {
             try connection.execute("PRAGMA writable_schema = OFF")
             for sql in statements { try makeAlone(sql) }
         }
-    }
-
-    func writeSchema(_ sql: SQL) throws {
-        try connection.execute("PRAGMA writable_schema = ON")
-        try connection.execute(sql)
-        try connection.execute("PRAGMA writable_schema = OFF")
     }
 
     /// Creates an object, or records that it cannot be created.

@@ -56,6 +56,108 @@ import Testing
         #expect(try connection.value(String.self, "PRAGMA integrity_check") == "ok")
     }
 
+    @Test("Definitions that SQLite reads, but no longer creates, are recovered as they are")
+    func oldDefinitions() throws {
+        let folder = try TemporaryFolder(inMemory: true)
+        let definitions = [
+            (
+                "table", "c",
+                "CREATE TABLE c(a INTEGER PRIMARY KEY, b TEXT, FOREIGN KEY(b COLLATE nocase) REFERENCES p(x))"
+            ),
+            ("table", "c", "CREATE TABLE c(a INTEGER PRIMARY KEY, b TEXT UNIQUE, FOREIGN KEY(b ASC) REFERENCES p(x))"),
+            ("table", "c", "CREATE TABLE c(a INTEGER PRIMARY KEY, b TEXT, FOREIGN KEY(b) REFERENCES p(x DESC))"),
+            ("trigger", "g", "CREATE TRIGGER g AFTER INSERT ON c BEGIN SELECT ?1; END"),
+        ]
+        for (number, (type, name, sql)) in definitions.enumerated() {
+            let (path, output) = (folder.path("\(number).db"), folder.path("\(number)-new.db"))
+            let isUnique = sql.contains("UNIQUE")
+            try LegacyFile.write(
+                path,
+                script: """
+                    CREATE TABLE p(x TEXT PRIMARY KEY);
+                    CREATE TABLE c(a INTEGER PRIMARY KEY, b TEXT\(isUnique ? " UNIQUE" : ""));
+                    CREATE TRIGGER g AFTER INSERT ON c BEGIN SELECT 1; END; CREATE VIEW v AS SELECT a, 1 AS b FROM c;
+                    \(Self.counted) INSERT INTO c SELECT i, 'row ' || i FROM n;
+                    PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = '\(sql)' WHERE name = '\(name)';
+                    """)
+            let source = try Connection(path: path, mode: .readOnly)
+            defer { source.close() }
+            try #require(try source.value(Int.self, "SELECT count(*) FROM c") == 600, "\(sql)")
+            let report = try DatabaseRecovery(
+                of: DatabasePaths(path), provider: TestKeys.provider(), formats: [], to: output, targetProvider: nil,
+                template: nil, options: ConversionOptions()
+            ).run()
+            #expect(report.complete, "\(sql) \(report)")
+            let made = try Connection(path: output, mode: .readOnly, key: TestKeys.raw(), settings: CipherSettings())
+            defer { made.close() }
+            let schema: SQL = "SELECT type || name || tbl_name || coalesce(sql, '') FROM sqlite_master ORDER BY 1"
+            #expect(try made.values(String.self, schema) == source.values(String.self, schema), "\(type) \(sql)")
+            #expect(try RowPlaces.rows(made) == RowPlaces.rows(source))
+        }
+    }
+
+    @Test(
+        "A view or trigger whose entry has another name than its SQL makes a recovery incomplete",
+        arguments: ["v", "g"])
+    func renamed(name: String) throws {
+        let folder = try TemporaryFolder(inMemory: true)
+        let (path, output) = (folder.path("app.db"), folder.path("new.db"))
+        // SQLite does not read such a schema.
+        try LegacyFile.write(
+            path,
+            script: """
+                CREATE TABLE t(a); INSERT INTO t VALUES (1); CREATE VIEW v AS SELECT a FROM t;
+                CREATE TRIGGER g AFTER INSERT ON t BEGIN SELECT 1; END;
+                PRAGMA writable_schema = ON; UPDATE sqlite_master SET name = 'other' WHERE name = '\(name)';
+                """)
+        let report = try DatabaseRecovery(
+            of: DatabasePaths(path), provider: TestKeys.provider(), formats: [], to: output, targetProvider: nil,
+            template: nil, options: ConversionOptions()
+        ).run()
+        #expect(!report.complete && report.rows == 1, "\(report)")
+        let connection = try Connection(path: output, mode: .readOnly, key: TestKeys.raw(), settings: CipherSettings())
+        defer { connection.close() }
+        #expect(try connection.value(Int.self, "SELECT count(*) FROM sqlite_master") == 2)
+    }
+
+    @Test("A table may have a name that the recovery uses itself, and the size of the cache is kept")
+    func ownNames() throws {
+        let fixture = try RecoveryFixture(
+            script: """
+                CREATE TABLE cipherstore_own(a); CREATE TABLE cipherstore_own_(a); CREATE TABLE cipherstore_held(a);
+                CREATE TABLE cipherstore_root_0(a); CREATE TABLE cipherstore_recovered_0(a);
+                CREATE TABLE t(id INTEGER PRIMARY KEY AUTOINCREMENT); INSERT INTO t VALUES (7);
+                INSERT INTO cipherstore_own VALUES (1); INSERT INTO cipherstore_held VALUES (2);
+                """, before: "PRAGMA default_cache_size = 777;")
+        #expect(try fixture.recover().complete)
+        try fixture.check(lost: [])
+        let connection = try open(fixture)
+        defer { connection.close() }
+        #expect(try connection.value(Int.self, "PRAGMA default_cache_size") == 777)
+        #expect(try connection.value(Int.self, "SELECT seq FROM sqlite_sequence") == 7)
+    }
+
+    @Test("Of more tables than are tried at a time, each is recovered with its indexes, views and triggers")
+    func manyTables() throws {
+        let fixture = try RecoveryFixture(
+            script: (1...450).map {
+                """
+                CREATE TABLE t\($0)(a INTEGER PRIMARY KEY, b TEXT UNIQUE); CREATE INDEX i\($0) ON t\($0)(b, a);
+                CREATE VIEW v\($0) AS SELECT b FROM t\($0 % 450 + 1);
+                CREATE TRIGGER g\($0) INSTEAD OF INSERT ON v\($0) BEGIN INSERT INTO t\($0)(b) VALUES (new.b); END;
+                INSERT INTO t\($0) VALUES (\($0), 'row \($0)');
+                """
+            }.joined(separator: "\n"))
+        #expect(try fixture.recover().complete)
+        try fixture.check(lost: [])
+        let source = try Connection(path: fixture.path, mode: .readOnly)
+        defer { source.close() }
+        let made = try open(fixture)
+        defer { made.close() }
+        let schema: SQL = "SELECT type || name || tbl_name || coalesce(sql, '') FROM sqlite_master ORDER BY 1"
+        #expect(try made.values(String.self, schema) == source.values(String.self, schema))
+    }
+
     @Test(
         "STRICT tables and generated columns are recovered, even if the root is lost",
         .enabled(if: Engine.current.sqliteVersionNumber >= 3_037_000))
