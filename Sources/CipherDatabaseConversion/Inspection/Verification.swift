@@ -27,7 +27,8 @@ public struct Verification: Sendable, Encodable {
     public private(set) var complaints: [String] = []
     /// Whether there are more faults than ``complaints`` contains.
     public private(set) var isTruncated = false
-    /// The parts that could not be checked.
+    /// The parts that could not be checked, and values that the schema forbids, or full-text indexes that do not match
+    /// their text, as the app stored them.
     public private(set) var warnings: [String] = []
 
     /// Whether no fault was found.
@@ -61,6 +62,7 @@ public struct Verification: Sendable, Encodable {
     }
 
     private var unfinished: DatabaseError?
+    private static let ofContent = "the content does not fit the schema, which is not damage: "
 
     private enum CodingKeys: String, CodingKey {
         case path, state, cipherCompatibility, authentication, complaints, isTruncated, warnings
@@ -95,10 +97,8 @@ public struct Verification: Sendable, Encodable {
     }
 
     private mutating func checkStructure(_ connection: Connection) throws {
-        guard try !collect(SQL(text: "PRAGMA integrity_check(\(Self.limit + 1))"), connection), let reason = unfinished
-        else {
-            return
-        }
+        // SQLite ends the check after a number of complaints, most of which may concern values.
+        guard try !collect("PRAGMA integrity_check(1000000000)", connection), let reason = unfinished else { return }
         // If a collation or function of the app is not registered here, the check fails before it begins. The quicker
         // check compares nothing, but must find every collation; these stand-ins are never used to sort.
         do {
@@ -109,7 +109,7 @@ public struct Verification: Sendable, Encodable {
             // A connection that hit a damaged page can run no further statement, and returns no more precise reason.
             return complain("the structure of the database could not be checked: \(error.message)")
         }
-        if try collect(SQL(text: "PRAGMA quick_check(\(Self.limit + 1))"), connection) {
+        if try collect("PRAGMA quick_check(1000000000)", connection) {
             warnings.append("the content of the indexes could not be checked: \(reason.message)")
         } else if let reason = unfinished, case .tokenizer = reason.unregistered {
             try checkEachTable(connection, reason)
@@ -134,10 +134,20 @@ public struct Verification: Sendable, Encodable {
     ///
     /// Returns whether the check ran. If it could not, ``unfinished`` holds the reason.
     private mutating func collect(_ check: SQL, _ connection: Connection) throws -> Bool {
-        try collect { complain in
+        var content: Set<String> = []
+        defer {
+            for message in content.sorted() where !warnings.contains(Self.ofContent + message) {
+                if warnings.count < Self.limit { warnings.append(Self.ofContent + message) }
+            }
+        }
+        return try collect { complain in
             try connection.computingBySchema(check) { row in
                 let message = try row.get(String.self, at: 0)
-                if message != "ok" { try complain(message) }
+                if IntegrityComplaints.isOfContent(message) {
+                    content.insert(message)
+                } else if message != "ok" {
+                    try complain(message)
+                }
             }
         }
     }

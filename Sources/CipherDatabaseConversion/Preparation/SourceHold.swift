@@ -61,9 +61,9 @@ package final class SourceHold {
             try connection.execute("BEGIN IMMEDIATE")
             try connection.proveReadable()
             try removeStraySidecars()
-            // SQLite corrects the size in the header of a file last written by an old version, as soon as a connection
-            // has the write lock.
-            try connection.execute("COMMIT")
+            // As soon as a connection has the write lock, SQLite corrects the size in the header of a file last written
+            // by an old version. A refused file must not change.
+            try connection.execute("ROLLBACK")
             guard lock.reserve(timeout: busyTimeout) else { throw StoreError.inUse(paths.database) }
             if try isAtRest() {
                 stateAtRest = try identity.state(start: lock.read(at: 0, count: OriginalFile.State.length))

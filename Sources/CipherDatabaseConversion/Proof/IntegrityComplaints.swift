@@ -69,10 +69,12 @@ struct IntegrityComplaints: Sendable, Equatable {
         let names = Dictionary(standing.map { ($0.root, $0.name.description) }) { first, _ in first }
         do {
             try connection.computingBySchema(check) { row in
-                // All faults of a file's pages are in one row, one per line.
-                for line in try row.get(String.self, at: 0).split(separator: "\n") {
-                    let message = String(line)
-                    guard message != "ok", !message.hasPrefix("*** in database ") else { continue }
+                // All faults of a file's pages are in one row, one per line. In other rows, a name may contain a line
+                // break.
+                let text = try row.get(String.self, at: 0)
+                let isOfPages = text.hasPrefix("*** in database ")
+                for message in isOfPages ? text.split(separator: "\n").dropFirst().map(String.init) : [text] {
+                    guard message != "ok" else { continue }
                     let root = Self.treeRoot(message)
                     let isAboutTable = message.hasPrefix("Tree ") && root.map { names[$0] == nil } ?? false
                     add(message, ofKind: (isAboutTable ? Self.tableTree : "") + Self.kind(of: message))
@@ -162,6 +164,20 @@ struct IntegrityComplaints: Sendable, Equatable {
                 "Page #: pointer map referenced", "Pointer map page #",
             ].contains(where: complaint.hasPrefix)
             || ["Bad ptr map entry", "Failed to read ptrmap"].contains(where: complaint.contains)
+    }
+
+    /// Returns whether a complaint concerns what the app stored, and no page: a value that a definition forbids, or a
+    /// full-text index that does not match its text.
+    ///
+    /// Files of real, healthy apps cause such complaints, and SQLite itself complains about every contentless FTS4
+    /// table. Source: SQLite, `pragma.c`, and `fts3.c`, `fts3IntegrityMethod`.
+    static func isOfContent(_ complaint: String) -> Bool {
+        let types = ["ANY", "BLOB", "INT", "INTEGER", "REAL", "TEXT"].map { "non-\($0) value in " }
+        return
+            (types + [
+                "NULL value in ", "TEXT value in ", "NUMERIC value in ", "CHECK constraint failed in ",
+                "unable to validate the inverted index for FTS", "malformed inverted index for FTS",
+            ]).contains(where: complaint.hasPrefix)
     }
 
     /// Returns whether a complaint concerns the order of the rows of a WITHOUT ROWID table.

@@ -265,11 +265,8 @@ package struct DatabaseRecovery {
         try connection.forEachUnauthenticPage { throw failure($0) }
         let found = try complaints(connection)
         // Values that violate a definition come from the damaged database. The structure was created by this run.
-        let ofValues = [
-            "NULL value in ", "CHECK constraint failed in ", "non-unique entry in index ", "unable to validate ",
-        ]
-        let others = found.filter { complaint in
-            !ofValues.contains(where: complaint.hasPrefix) && !complaint.contains(" value in ")
+        let others = found.filter {
+            !IntegrityComplaints.isOfContent($0) && !$0.hasPrefix("non-unique entry in index ")
         }
         if let complaint = others.first { throw failure(complaint) }
         return try (found + moduleComplaints(connection)).map {

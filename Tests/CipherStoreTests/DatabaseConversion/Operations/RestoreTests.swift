@@ -114,6 +114,65 @@ struct RestoreTests {
         #expect(try backups.names.isEmpty)
     }
 
+    /// Scripts for content that the schema forbids, or that its modules complain about.
+    private static let oddContent: [String] = {
+        func forbidden(_ before: String, _ after: String) -> String {
+            "\(before); PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = '\(after)' WHERE name = 't'"
+        }
+        var scripts = [
+            forbidden("CREATE TABLE t(a); INSERT INTO t VALUES (NULL), (1)", "CREATE TABLE t(a NOT NULL)"),
+            forbidden("CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('12'), ('x')", "CREATE TABLE t(a INT)"),
+            forbidden("CREATE TABLE t(a); INSERT INTO t VALUES (12)", "CREATE TABLE t(a TEXT)"),
+            "PRAGMA ignore_check_constraints = ON; CREATE TABLE t(a CHECK(a > 5)); INSERT INTO t VALUES (1), (9)",
+            "CREATE VIRTUAL TABLE t USING fts4(content='', b); INSERT INTO t(docid, b) VALUES (1, 'one'), (2, 'two')",
+            """
+            CREATE TABLE s(b); INSERT INTO s VALUES ('one'), ('two'); CREATE VIRTUAL TABLE t USING fts4(content='s', b);
+            INSERT INTO t(t) VALUES ('rebuild'); DELETE FROM s WHERE b = 'one'; INSERT INTO s VALUES ('three')
+            """,
+        ]
+        if Engine.current.sqliteVersionNumber >= 3_037_000 {
+            scripts.append(
+                forbidden("CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('x')", "CREATE TABLE t(a INT) STRICT"))
+        }
+        if Engine.current.wasBuilt(with: "ENABLE_FTS5") {
+            scripts.append(
+                """
+                CREATE TABLE s(b); INSERT INTO s VALUES ('one'), ('two');
+                CREATE VIRTUAL TABLE t USING fts5(b, content='s'); INSERT INTO t(t) VALUES ('rebuild');
+                DELETE FROM s WHERE b = 'one'
+                """)
+        }
+        return scripts
+    }()
+
+    @Test("A database with content that its schema forbids is sound, and its backup is restored", arguments: oddContent)
+    func content(script: String) async throws {
+        try LegacyFile.write(
+            database.path(percentEncoded: false), key: TestKeys.raw(), script: "\(script); \(Self.script("old"))")
+        #expect(try await DatabaseConverter.verify(database, keyProvider: Self.keys).complaints == [])
+        try await DatabaseConverter.backup(of: database, to: backup, keyProvider: Self.keys)
+        #expect(try await DatabaseConverter.verify(backup, keyProvider: Self.keys).complaints == [])
+        for file in try folder.names { try FileManager.default.removeItem(atPath: folder.path(file)) }
+        let report = try await DatabaseConverter.restore(database, from: backup, keyProvider: Self.keys)
+        #expect(report.outcome == .restored)
+        #expect(try await DatabaseConverter.verify(database, keyProvider: Self.keys).complaints == [])
+    }
+
+    @Test("However many values the schema forbids, a verification also finds a damaged index")
+    func forbiddenAndDamaged() async throws {
+        let path = database.path(percentEncoded: false)
+        try LegacyFile.write(
+            path,
+            script: """
+                CREATE TABLE a(x); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
+                INSERT INTO a SELECT NULL FROM n; \(Self.script("old"));
+                PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = 'CREATE TABLE a(x NOT NULL)' WHERE name = 'a';
+                UPDATE sqlite_master SET sql = 'CREATE INDEX note_body ON note(id)' WHERE name = 'note_body'
+                """)
+        let found = try await DatabaseConverter.verify(database, keyProvider: Self.keys)
+        #expect(!found.isSound && found.warnings.count == 1, "\(found)")
+    }
+
     // MARK: Restoring
 
     @Test(

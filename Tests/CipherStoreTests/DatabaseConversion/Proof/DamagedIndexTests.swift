@@ -2,6 +2,7 @@ internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherSQLite
 import CipherTestSupport
+import Foundation
 import Testing
 
 /// Indexes of the original that do not match its rows.
@@ -103,6 +104,29 @@ struct DamagedIndexTests {
             try $0.value(Int.self, "SELECT count(*) FROM t INDEXED BY i WHERE b > 5 AND a > ''")
         }
         #expect(found == wanted)
+    }
+
+    @Test("A refused file keeps a header whose number of pages is wrong, as old versions wrote it", arguments: [0, 1, 9])
+    func refusedHeader(pages: UInt8) throws {
+        let (schema, before, change, after) = Self.unseen[3]
+        try #require(before.isEmpty && change.isEmpty)
+        let file = try LegacyFile { connection in
+            try connection.executeScript(text: schema + ";" + Self.rows)
+            try connection.editSchema(after)
+        }
+        var bytes = try Data(contentsOf: URL(filePath: file.path))
+        bytes.replaceSubrange(28..<32, with: [0, 0, 0, pages])
+        // The header's counters differ in a file that such a version wrote.
+        bytes[95] ^= 1
+        try bytes.write(to: URL(filePath: file.path))
+        let digest = try file.digest()
+        let error = try storeError {
+            var options = ConversionOptions()
+            options.onDamage = .refuse
+            _ = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(), options: options).run()
+        }
+        #expect(error?.code == .corrupt)
+        #expect(try file.digest() == digest)
     }
 
     @Test(
