@@ -49,8 +49,10 @@ package struct HotJournal {
         return try file.whileUnused { try HotJournal(paths)?.movedSuperJournal } ?? nil
     }
 
-    /// Returns whether SQLite would find a super-journal at the path: a file that is not empty or, since SQLite 3.17,
-    /// anything that is not a regular file. Source: SQLite, `os_unix.c`, `unixAccess`.
+    /// Returns whether SQLite would find a super-journal at the path.
+    ///
+    /// A file that is empty does not count; new versions of SQLite count anything that is not a regular file. Source:
+    /// SQLite, `os_unix.c`, `unixAccess`.
     private static func hasContent(_ path: String) throws -> Bool {
         try FileSystem.status(path).map { !$0.isRegular || $0.size > 0 } ?? false
     }

@@ -67,7 +67,9 @@ extension PageGeometry {
                 database.size >= Int64(geometry.pageSize)
             else { continue }
             let found = try PageShapeCounts(database, geometry)
-            if found.trees > best?.trees ?? 0 { best = (found.trees, found.trees + found.known >= found.unknown, geometry) }
+            if found.trees > best?.trees ?? 0 {
+                best = (found.trees, found.trees + found.known >= found.unknown, geometry)
+            }
         }
         return best.flatMap { $0.isDatabase ? $0.geometry : nil }
     }

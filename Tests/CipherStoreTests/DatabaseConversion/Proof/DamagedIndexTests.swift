@@ -106,7 +106,8 @@ struct DamagedIndexTests {
         #expect(found == wanted)
     }
 
-    @Test("A refused file keeps a header whose number of pages is wrong, as old versions wrote it", arguments: [0, 1, 9])
+    @Test(
+        "A refused file keeps a header whose number of pages is wrong, as old versions wrote it", arguments: [0, 1, 9])
     func refusedHeader(pages: UInt8) throws {
         let (schema, before, change, after) = Self.unseen[3]
         try #require(before.isEmpty && change.isEmpty)
