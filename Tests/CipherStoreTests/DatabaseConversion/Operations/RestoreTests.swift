@@ -170,7 +170,9 @@ struct RestoreTests {
                 UPDATE sqlite_master SET sql = 'CREATE INDEX note_body ON note(id)' WHERE name = 'note_body'
                 """)
         let found = try await DatabaseConverter.verify(database, keyProvider: Self.keys)
-        #expect(!found.isSound && found.warnings.count == 1, "\(found)")
+        #expect(!found.isSound, "\(found)")
+        // SQLite 3.15 does not report the values.
+        #expect(found.warnings.contains { $0.hasSuffix("NULL value in a.x") } == Engine.current.checksTables)
     }
 
     // MARK: Restoring
