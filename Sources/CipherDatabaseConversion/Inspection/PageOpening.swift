@@ -110,16 +110,22 @@ struct SidecarEffect {
         return pages
     }
 
+    /// The pages of the database as SQLite would use them: up to the number in the header, if its counters agree.
+    private var pagesInUse: Pages {
+        get throws {
+            let stated = try pages(versions).header()?.claimedPages.map { UInt32(clamping: $0) }
+            return try pages(versions.with(pageCount: min(versions.pageCount, stated ?? .max)))
+        }
+    }
+
     /// Whether pages that the database uses would be cut off.
     func cutsUsedPages() throws -> Bool {
-        // SQLite uses the number in the header if its counters agree.
-        let stated = try pages(versions).header()?.claimedPages.map { UInt32(clamping: $0) }
-        let all = try pages(versions.with(pageCount: min(versions.pageCount, stated ?? .max)))
+        let all = try pagesInUse
         return try bytes.size > Int64(all.pageCount) * Int64(geometry.pageSize) && all.refersBeyondEnd()
     }
 
     /// Whether the file is intact, and would not be intact afterwards.
-    func damagesFile() throws -> Bool { try !pages(versions).isIntact() && pages(nil).isIntact() }
+    func damagesFile() throws -> Bool { try !pagesInUse.isIntact() && pages(nil).isIntact() }
 }
 
 /// The part of page 1 that anyone can write, because neither encryption nor HMAC includes it.

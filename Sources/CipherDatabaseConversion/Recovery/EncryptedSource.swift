@@ -194,9 +194,11 @@ struct EncryptedSource {
             paths: paths, firstPage: { (try bytes.read(at: 0, count: seal.pageSize) ?? [], bytes.size) },
             opening: { try found.key.openFirstPage($0, settings) })
         let fileKey = FileKey(key: found.key, settings: settings)
+        let stated = try whole.header()?.claimedPages.map { UInt32(clamping: $0) } ?? .max
+        let inUse = try pages(versions.with(pageCount: min(versions.pageCount, stated)))
         let isForeign =
             try authenticity == .none || match.isOther() || Inspector(paths).isJournalOfOther(fileKey)
-            || authenticity == .all && !adopting(whole).isIntact() && adopting(alone).isIntact()
+            || authenticity == .all && !adopting(inUse).isIntact() && adopting(alone).isIntact()
         guard !isForeign else {
             return try source(alone, notes + [DamagedSource.foreignSidecar])
         }
