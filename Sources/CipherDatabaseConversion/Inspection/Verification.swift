@@ -27,8 +27,8 @@ public struct Verification: Sendable, Encodable {
     public private(set) var complaints: [String] = []
     /// Whether there are more faults than ``complaints`` contains.
     public private(set) var isTruncated = false
-    /// The parts that could not be checked, and values that the schema forbids, or full-text indexes that do not match
-    /// their text, as the app stored them.
+    /// The parts that could not be checked, and content that undamaged databases have too: values that the schema forbids,
+    /// and full-text indexes that do not match their text.
     public private(set) var warnings: [String] = []
 
     /// Whether no fault was found.
@@ -62,7 +62,7 @@ public struct Verification: Sendable, Encodable {
     }
 
     private var unfinished: DatabaseError?
-    private static let ofContent = "the content does not fit the schema, which is not damage: "
+    private static let ofContent = "the stored content does not fit the schema: "
 
     private enum CodingKeys: String, CodingKey {
         case path, state, cipherCompatibility, authentication, complaints, isTruncated, warnings

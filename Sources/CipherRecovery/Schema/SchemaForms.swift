@@ -66,7 +66,7 @@ package struct SchemaForms {
 
 /// The names that entries of a schema have taken.
 ///
-/// Tables, views and indexes share their names; triggers have names of their own.
+/// Tables, views and indexes share one set of names; triggers have a separate one.
 struct SchemaNames {
     private var taken: Set<[UInt8]> = []
     private var triggers: Set<[UInt8]> = []

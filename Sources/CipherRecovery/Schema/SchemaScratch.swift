@@ -104,7 +104,7 @@ struct SchemaScratch {
         let automatic = entries.filter { $0.type == "index" && $0.sql == nil && $0.table.folded == entry.name.folded }
         let loaded = [entry] + (entry.type == "table" ? automatic : [])
         do {
-            // Each b-tree needs a root of its own.
+            // Each b-tree needs its own root.
             for number in loaded.indices {
                 try connection.execute(SQL(text: "CREATE TABLE cipherstore_root_\(number)(a)"))
             }

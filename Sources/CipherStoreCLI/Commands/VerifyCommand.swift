@@ -12,8 +12,8 @@ extension Command {
             "A plaintext file requires no key, and only its structure is checked. The exit status is 65 if the "
                 + "database is damaged or the key does not open it. With --recursive and a key, verify warns about "
                 + "each plaintext file.",
-            "Values that the schema forbids, and full-text indexes that do not match their text, are warnings: the app "
-                + "stored them.",
+            "Values that the schema forbids, and full-text indexes that do not match their text, are warnings, because "
+                + "undamaged databases have them too.",
             FleetOptions.note,
         ],
         examples: ["verify app.db --key-file key"],
