@@ -1,3 +1,5 @@
+internal import CipherErrors
+
 /// A place in a text file: its line and its column in Unicode scalars, both counted from 1.
 package struct TextPlace: Equatable {
     let line: Int
@@ -24,7 +26,7 @@ struct ConfigurationText {
     init(_ bytes: [UInt8], format: String) throws(ConfigurationSyntax.Failure) {
         self.format = format
         self.bytes = bytes
-        guard String(validating: bytes, as: UTF8.self) == nil else { return }
+        guard String(utf8: bytes) == nil else { return }
         // Decoding replaces invalid bytes with U+FFFD, so the first difference is the first fault.
         let repaired = String(decoding: bytes, as: UTF8.self).utf8
         let fault = zip(bytes, repaired).enumerated().first { $0.element.0 != $0.element.1 }?.offset ?? bytes.count

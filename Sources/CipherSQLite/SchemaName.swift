@@ -1,4 +1,5 @@
 internal import CCipherEngine
+internal import CipherErrors
 
 /// A name as the schema stores it: bytes, which need not be Unicode.
 ///
@@ -19,7 +20,7 @@ package struct SchemaName: Hashable, Sendable {
     package var text: String { String(decoding: bytes, as: UTF8.self) }
 
     /// Whether the name is valid UTF-8.
-    package var isUnicode: Bool { String(validating: bytes, as: UTF8.self) != nil }
+    package var isUnicode: Bool { String(utf8: bytes) != nil }
 
     /// The name in backticks, with inner backticks doubled.
     ///
@@ -59,7 +60,7 @@ extension SchemaName: CustomStringConvertible {
         var rest = bytes[...]
         while let byte = rest.first {
             let length = byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4
-            if byte >= 0x20, byte != 0x7f, let character = String(validating: rest.prefix(length), as: UTF8.self) {
+            if byte >= 0x20, byte != 0x7f, let character = String(utf8: rest.prefix(length)) {
                 text += character
                 rest = rest.dropFirst(length)
             } else {

@@ -1,3 +1,4 @@
+internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 
@@ -42,7 +43,7 @@ struct ContentKind {
         restIsRandom = !rest.isEmpty && rest.count(where: { $0.1 }) * 4 >= rest.count * 3
         isText =
             !start.isEmpty && start.allSatisfy { $0 >= 0x20 && $0 != 0x7f || [9, 10, 12, 13].contains($0) }
-            && String(validating: start, as: UTF8.self) != nil
+            && String(utf8: start) != nil
         isBlank = !start.isEmpty && chunks.allSatisfy { $0.allSatisfy { $0 == 0 } }
     }
 

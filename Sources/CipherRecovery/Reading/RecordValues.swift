@@ -1,3 +1,4 @@
+internal import CipherErrors
 internal import CipherSQLiteFormat
 
 extension RecordReader {
@@ -67,7 +68,7 @@ extension [RecordValue] {
         contains { value in
             guard case .text(let bytes) = value else { return false }
             switch encoding {
-            case .utf8: return bytes.contains(0) || String(validating: bytes, as: UTF8.self) == nil
+            case .utf8: return bytes.contains(0) || String(utf8: bytes) == nil
             default:
                 return stride(from: 0, to: bytes.count - 1, by: 2).contains { bytes[$0] == 0 && bytes[$0 + 1] == 0 }
             }

@@ -1,4 +1,5 @@
 internal import CipherCatalog
+internal import CipherErrors
 internal import CipherSQLText
 internal import CipherSQLite
 
@@ -56,7 +57,7 @@ struct ProspectiveRows {
         let collation = target.facts.collations[name]
         if collation != found.shape.facts.collations[name] || collation != nil && !isColumn {
             let bytes = collation?.first?.bytes.map(\.self) ?? Array("binary".utf8)
-            guard let text = String(validating: bytes, as: UTF8.self) else { return nil }
+            guard let text = String(utf8: bytes) else { return nil }
             value += " COLLATE " + SQL.quoted(identifier: text)
         }
         return "\(value) AS \(SQL.quoted(identifier: column.name))"

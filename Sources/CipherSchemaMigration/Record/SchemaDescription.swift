@@ -1,3 +1,4 @@
+internal import CipherErrors
 internal import CipherSQLText
 package import CipherSQLite
 
@@ -68,7 +69,7 @@ package struct SchemaDescription: Sendable, Equatable, Codable {
 extension SchemaName {
     /// The name itself if it is valid UTF-8; otherwise a form that shows its bytes, because two names must not become
     /// one.
-    fileprivate var recorded: String { String(validating: bytes, as: UTF8.self) ?? description }
+    fileprivate var recorded: String { String(utf8: bytes) ?? description }
 }
 
 extension SchemaDescription.Object {
