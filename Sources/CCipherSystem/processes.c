@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #ifdef __APPLE__
+#include <TargetConditionals.h>
 #include <mach-o/dyld.h>
 #endif
 
@@ -75,23 +76,6 @@ int cs_limit_processor_time(int64_t seconds) {
     return setrlimit(RLIMIT_CPU, &limit);
 }
 
-// Writes a path with which this process's own program can be executed. On Linux, the path leads to the same program
-// even if an update has replaced the file meanwhile.
-static int own_program(char *path, size_t size) {
-#if defined(__APPLE__)
-    uint32_t length = (uint32_t)size;
-    return _NSGetExecutablePath(path, &length) == 0 ? 0 : ENAMETOOLONG;
-#else
-    const char *program = "/proc/self/exe";
-#if defined(__linux__)
-    if (access(program, X_OK) != 0) program = (const char *)getauxval(AT_EXECFN);
-#endif
-    if (program == NULL || strlen(program) >= size) return ENOENT;
-    strcpy(path, program);
-    return 0;
-#endif
-}
-
 static int close_on_exec(const int ends[2]) {
     for (int end = 0; end < 2; end++) {
         if (fcntl(ends[end], F_SETFD, FD_CLOEXEC) != 0) return -1;
@@ -113,6 +97,30 @@ int cs_pipe(int ends[2]) {
     int result = pipe(ends) == 0 ? close_on_exec(ends) : -1;
     pthread_mutex_unlock(&starting);
     return result;
+}
+
+#if TARGET_OS_TV || TARGET_OS_WATCH
+// Apps cannot start processes there.
+static int start(char *const *argv, int input, int channel, pid_t *process) {
+    (void)argv, (void)input, (void)channel, (void)process;
+    return ENOTSUP;
+}
+#else
+// Writes a path with which this process's own program can be executed. On Linux, the path leads to the same program
+// even if an update has replaced the file meanwhile.
+static int own_program(char *path, size_t size) {
+#if defined(__APPLE__)
+    uint32_t length = (uint32_t)size;
+    return _NSGetExecutablePath(path, &length) == 0 ? 0 : ENAMETOOLONG;
+#else
+    const char *program = "/proc/self/exe";
+#if defined(__linux__)
+    if (access(program, X_OK) != 0) program = (const char *)getauxval(AT_EXECFN);
+#endif
+    if (program == NULL || strlen(program) >= size) return ENOENT;
+    strcpy(path, program);
+    return 0;
+#endif
 }
 
 static int start(char *const *argv, int input, int channel, pid_t *process) {
@@ -142,6 +150,7 @@ static int start(char *const *argv, int input, int channel, pid_t *process) {
     posix_spawn_file_actions_destroy(&actions);
     return result;
 }
+#endif
 
 int cs_child_start(char *const *argv, struct cs_child *child) {
     int input[2] = {-1, -1}, channel[2] = {-1, -1};

@@ -29,12 +29,14 @@
 #include <sys/vfs.h>
 #endif
 
+#if !defined(__APPLE__)
 // linkat(2) fails if the new name exists, so the two calls below never replace a file either. Only a crash between them
 // leaves both names, and the caller removes the old one.
 static int rename_by_link(int folder, const char *from, const char *to) {
     if (linkat(folder, from, folder, to, 0) != 0) return -1;
     return unlinkat(folder, from, 0);
 }
+#endif
 
 int cs_rename_noreplace(int folder, const char *from, const char *to) {
 #if defined(__APPLE__)
