@@ -7,8 +7,8 @@
     ///
     /// The key can be read after the first unlock following a restart, so that the app can open its database in the
     /// background. Before the first unlock, it is unknown whether the key exists, and none is created. This
-    /// repository's CI does not build this type. Source: Apple, "Keychain Services",
-    /// `kSecAttrAccessibleAfterFirstUnlock`.
+    /// repository's CI compiles this type, against declarations of its own, but does not run it. Source: Apple,
+    /// "Keychain Services", `kSecAttrAccessibleAfterFirstUnlock`.
     public struct KeychainKeyProvider: KeyProvider {
         /// The name under which the key is stored, such as the app's identifier; it must be unique for each key.
         let name: String
