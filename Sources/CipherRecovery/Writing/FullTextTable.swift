@@ -18,6 +18,9 @@ struct FullTextTable {
         module == "fts5" ? ["data", "idx", "docsize"] : ["segments", "segdir", "docsize", "stat"]
     }
 
+    /// Whether the module stores statistics and one of its settings in the same table.
+    var hasStatistics: Bool { computed.contains("stat") }
+
     private let tokens: SQLTokens
 
     /// Returns the same definition for a table with another name.

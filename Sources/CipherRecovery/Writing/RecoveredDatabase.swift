@@ -387,8 +387,18 @@ package final class RecoveredDatabase {
         do {
             try connection.execute("SAVEPOINT cipherstore_rebuilding")
             try connection.execute(SQL(text: definition))
+            let statistics = text.hasStatistics ? shadow("stat").map { forms.tables[$0].name } : nil
+            let merging = try statistics.flatMap { try mergeSetting(in: $0) }
+            if statistics != nil {
+                // A new FTS3 table gets this shadow table only with its first setting.
+                try connection.execute(SQL(text: "INSERT INTO \(fresh)(\(fresh)) VALUES ('automerge=0')"))
+            }
             let (emptied, settings) = try empty(text, entry, likeNew: fresh, shadow)
             try connection.execute("INSERT INTO \(entry.name)(\(entry.name)) VALUES ('rebuild')")
+            if let statistics, let merging {
+                try connection.execute(
+                    "INSERT OR REPLACE INTO \(statistics)(id, value) VALUES (\(Self.mergeSetting), \(merging))")
+            }
             try connection.execute("RELEASE cipherstore_rebuilding")
             rebuilt.formUnion(emptied)
             if settings > 0, let config = shadow("config") {
@@ -406,6 +416,17 @@ package final class RecoveredDatabase {
 }
 
 extension RecoveredDatabase {
+    /// The row of the statistics of an FTS3 or FTS4 table with the app's setting `automerge`, which a rebuild deletes.
+    ///
+    /// Source: SQLite's source code, `FTS_STAT_AUTOINCRMERGE` in ext/fts3/fts3_write.c.
+    private static let mergeSetting: Int64 = 2
+
+    private func mergeSetting(in statistics: SchemaName) throws -> Int64? {
+        try connection.value(
+            Int64.self,
+            "SELECT value FROM \(statistics) WHERE id = \(Self.mergeSetting) AND typeof(value) = 'integer'")
+    }
+
     /// Fills the computed tables with the rows that they have in a new, empty full-text table, because the module reads
     /// them before it recomputes them.
     ///

@@ -205,6 +205,45 @@ import Testing
     }
 
     @Test(
+        "The app's setting of a full-text table is kept, although a rebuild deletes it",
+        arguments: ["fts3", "fts4"], [[], ["note_segments"]])
+    func mergeSetting(module: String, damaged: [String]) throws {
+        let fixture = try RecoveryFixture(
+            script: """
+                CREATE VIRTUAL TABLE note USING \(module)(title, body);
+                \(Self.counted) INSERT INTO note SELECT 'title ' || i, 'some words about number' || i FROM n;
+                INSERT INTO note(note) VALUES ('automerge=7');
+                """)
+        for table in damaged { try fixture.damage(try #require(fixture.places.pagesOfTrees[table]), .random) }
+        let report = try fixture.recover()
+        #expect(report.complete, "\(report)")
+        let connection = try Connection(
+            path: fixture.output, mode: .readOnly, key: TestKeys.raw(), settings: CipherSettings())
+        defer { connection.close() }
+        #expect(try connection.value(Int.self, "SELECT value FROM note_stat WHERE id = 2") == 7)
+        #expect(
+            try connection.values(String.self, "SELECT title FROM note WHERE note MATCH 'number77'") == ["title 77"])
+        #expect(try connection.value(String.self, "PRAGMA quick_check") == "ok")
+    }
+
+    @Test("A table that an FTS3 table would take for its own, and empty, keeps its rows")
+    func tableLikeStatistics() throws {
+        let fixture = try RecoveryFixture(
+            script: """
+                CREATE VIRTUAL TABLE note USING fts3(body); INSERT INTO note VALUES ('some words');
+                CREATE TABLE note_stat(id INTEGER PRIMARY KEY, v TEXT);
+                \(Self.counted) INSERT INTO note_stat SELECT i, 'row ' || i FROM n;
+                """)
+        let report = try fixture.recover()
+        #expect(report.notes.contains { $0.contains("copied unchanged") }, "\(report)")
+        let connection = try Connection(
+            path: fixture.output, mode: .readOnly, key: TestKeys.raw(), settings: CipherSettings())
+        defer { connection.close() }
+        #expect(try connection.value(Int.self, "SELECT count(*) FROM note_stat") == 600)
+        #expect(try connection.values(String.self, "SELECT body FROM note WHERE note MATCH 'words'") == ["some words"])
+    }
+
+    @Test(
         "A table named like a full-text shadow table is not rebuilt, and lacks only its lost rows",
         arguments: [("fts5", "docs_stat"), ("fts4", "docs_data"), ("fts3", "docs_docsize")])
     func tableBesideFullText(module: String, name: String) throws {
