@@ -218,7 +218,7 @@ struct FirstHourTests {
         #expect(inspection.output.contains("opaque (encrypted or damaged; specify a key"))
         let run = try fixture.run("verify", fixture.database, "--key-file", fixture.otherKey)
         #expect(run.errors.contains("the key does not open this file"), "\(run.errors)")
-        #expect(run.errors.contains("run cipherstore diagnose with the same options"), "\(run.errors)")
+        #expect(run.errors.contains("run cipherstore diagnose with the file and this key"), "\(run.errors)")
         // Space that was allocated in advance, and a longer readable header, are not damage.
         var data = try Data(contentsOf: URL(filePath: fixture.database)) + Data(count: 1 << 16)
         for header in [0, 48, 80] {

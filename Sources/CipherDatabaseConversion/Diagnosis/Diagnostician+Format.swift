@@ -132,20 +132,21 @@ extension Diagnostician {
                     "remove the NUL character and everything after it"
                 )
         case .whitespace:
-            return bytes.last == 0x20 || bytes.last == 0x09
-                ? (
-                    "the file's passphrase ends with whitespace, but the given key does not",
-                    "add the whitespace to the end of the key"
+            let end = bytes.last == 0x20 ? "a space" : bytes.last == 0x09 ? "a tab" : nil
+            return end.map {
+                (
+                    "the file's passphrase ends with \($0), but the given key does not",
+                    "add \($0) to the end of the key"
                 )
-                : (
-                    "the given key begins or ends with whitespace that is not part of the file's key",
-                    "remove the whitespace"
-                )
+            } ?? (
+                "the given key begins or ends with spaces or tabs that are not part of the file's key",
+                "remove the spaces and tabs at both ends"
+            )
         case .quotes:
             return bytes.unquoted() != nil
                 ? (
                     "the file's passphrase is enclosed in quotes, but the given key is not",
-                    "put quotes around the key"
+                    "put \(bytes.last == 0x22 ? "double quotes (\")" : "single quotes (')") around the key"
                 )
                 : ("the given key is enclosed in quotes that are not part of the file's key", "remove the quotes")
         case .hexCase:
@@ -154,9 +155,16 @@ extension Diagnostician {
                 "write the hexadecimal digits of the key in \(bytes.lowercased() == bytes ? "lower" : "upper")case"
             )
         case .encodedKey:
+            let advice =
+                switch true {
+                case reading.form != .passphrase: "pass the raw key in hexadecimal digits, as x'…'"
+                case bytes.decodedHex() != nil: "pass the key as hexadecimal digits"
+                case bytes.decodedBase64() != nil: "pass the key as base64"
+                default: "pass the bytes that the given key represents, without encoding them"
+                }
             return (
                 "the given key and the file's key differ only in their encoding: one is the hexadecimal or base64 "
-                    + "form of the other", "pass the key in the encoding that the file uses"
+                    + "form of the other", advice
             )
         case .byteOrderMark:
             return bytes.starts(with: [0xef, 0xbb, 0xbf]) || bytes.starts(with: [0xff, 0xfe])
@@ -172,8 +180,8 @@ extension Diagnostician {
                 )
         case .textEncoding:
             return (
-                "the file's passphrase is the given key in another text encoding (UTF-8, UTF-16 or Latin-1)",
-                "save the key in the text encoding that was used when the file was encrypted"
+                "the file's passphrase is the given key in another text encoding: \(reading.encoding.rawValue)",
+                "save the key in this text encoding"
             )
         default: return ("", "")
         }

@@ -12,6 +12,17 @@ struct KeyReading {
     /// The differences between this reading and that of this library, ``CipherKey/init(text:)``; empty if there are
     /// none.
     let deviations: [Diagnosis.Kind]
+    /// The text encoding of a passphrase.
+    let encoding: TextEncoding
+
+    /// The text encodings in which a passphrase may have become bytes.
+    enum TextEncoding: String {
+        case utf8 = "UTF-8"
+        case utf16LittleEndian = "UTF-16, little-endian"
+        case utf16BigEndian = "UTF-16, big-endian"
+        case latin1 = "Latin-1"
+        case modifiedUTF8 = "Java's modified UTF-8"
+    }
 
     /// Returns every reading to try, beginning with the readings that have the fewest deviations.
     static func all(of text: SecretBytes) -> [KeyReading] {
@@ -120,13 +131,20 @@ private struct KeyReadings {
             guard let encoded = core.encodedUTF16(isBigEndian: isBigEndian) else { continue }
             let newline: [UInt8] = isBigEndian ? [0, Self.newline] : [Self.newline, 0]
             let mark: [UInt8] = isBigEndian ? [0xfe, 0xff] : [0xff, 0xfe]
-            add(.passphrase, encoded, kinds + [.textEncoding])
-            add(.passphrase, SecretBytes.joined([encoded, [0, 0].secret]), kinds + [.textEncoding, .nul])
-            add(.passphrase, SecretBytes.joined([encoded, newline.secret]), kinds + [.textEncoding, .newline])
-            add(
-                .passphrase, SecretBytes.joined([mark.secret, encoded]), kinds + [.textEncoding, .byteOrderMark])
+            let encoding: KeyReading.TextEncoding = isBigEndian ? .utf16BigEndian : .utf16LittleEndian
+            let kinds = kinds + [.textEncoding]
+            add(.passphrase, encoded, kinds, encoding)
+            add(.passphrase, SecretBytes.joined([encoded, [0, 0].secret]), kinds + [.nul], encoding)
+            add(.passphrase, SecretBytes.joined([encoded, newline.secret]), kinds + [.newline], encoding)
+            add(.passphrase, SecretBytes.joined([mark.secret, encoded]), kinds + [.byteOrderMark], encoding)
         }
-        if let other = core.latin1() ?? core.fromLatin1() { add(endingsOf: other, kinds + [.textEncoding]) }
+        if let other = core.latin1() {
+            add(endingsOf: other, kinds + [.textEncoding], .latin1)
+        } else if let other = core.fromLatin1() {
+            add(endingsOf: other, kinds + [.textEncoding])
+        }
+        // SQLCipher for Android gets its passphrases from Java strings.
+        if let other = core.modifiedUTF8() { add(endingsOf: other, kinds + [.textEncoding], .modifiedUTF8) }
         for quote in ["'", "\""] {
             add(.passphrase, SecretBytes.joined([quote.utf8.secret, core, quote.utf8.secret]), kinds + [.quotes])
         }
@@ -147,16 +165,21 @@ private struct KeyReadings {
 
     // MARK: The list
 
-    private mutating func add(endingsOf text: SecretBytes, _ kinds: [Diagnosis.Kind]) {
+    private mutating func add(
+        endingsOf text: SecretBytes, _ kinds: [Diagnosis.Kind], _ encoding: KeyReading.TextEncoding = .utf8
+    ) {
         for ending in Self.endings {
             // A newline of the text may be the one with which the file's passphrase ends.
             let others = kinds.filter { $0 != ending.kind }
-            add(.passphrase, SecretBytes.joined([text, ending.bytes.secret]), others + [ending.kind].compactMap { $0 })
+            add(
+                .passphrase, SecretBytes.joined([text, ending.bytes.secret]),
+                others + [ending.kind].compactMap { $0 }, encoding)
         }
     }
 
     private mutating func add(
-        _ form: CipherKey.Form, _ bytes: SecretBytes, salt: SecretBytes? = nil, _ kinds: [Diagnosis.Kind]
+        _ form: CipherKey.Form, _ bytes: SecretBytes, salt: SecretBytes? = nil, _ kinds: [Diagnosis.Kind],
+        _ encoding: KeyReading.TextEncoding = .utf8
     ) {
         let salt = salt.map { $0.withUnsafeBytes { Array($0) } }
         let bytes = form == .passphrase ? bytes.asHMACKey : bytes
@@ -165,6 +188,7 @@ private struct KeyReadings {
         else { return }
         var unique: [Diagnosis.Kind] = []
         for kind in kinds where !unique.contains(kind) { unique.append(kind) }
-        readings.append(KeyReading(form: form, bytes: bytes, salt: salt, deviations: unique))
+        readings.append(
+            KeyReading(form: form, bytes: bytes, salt: salt, deviations: unique, encoding: encoding))
     }
 }

@@ -241,6 +241,31 @@ extension SecretBytes {
         }
     }
 
+    /// Converts UTF-8 to Java's modified UTF-8, in which NUL has two bytes, and a character beyond U+FFFF six; `nil` if
+    /// the result is the same text, or the conversion is impossible.
+    ///
+    /// Source: Java Virtual Machine Specification, section 4.4.7.
+    func modifiedUTF8() -> SecretBytes? {
+        withUnsafeBytes { bytes in
+            guard bytes.contains(where: { $0 == 0 || $0 >= 0xf0 }) else { return nil }
+            return Self.collecting(most: 2 * count) { take in
+                !transcode(bytes.makeIterator(), from: UTF8.self, to: UTF16.self, stoppingOnError: true) { unit in
+                    func tail(_ shift: UInt16) -> UInt8 { 0x80 | UInt8(truncatingIfNeeded: unit >> shift) & 0x3f }
+                    switch unit {
+                    case 1..<0x80: take(UInt8(unit))
+                    case ..<0x800:
+                        take(0xc0 | UInt8(unit >> 6))
+                        take(tail(0))
+                    default:
+                        take(0xe0 | UInt8(unit >> 12))
+                        take(tail(6))
+                        take(tail(0))
+                    }
+                }
+            }
+        }
+    }
+
     /// Collects the bytes that `body` passes one by one; `nil` if `body` returns `false`.
     private static func collecting(most: Int, _ body: ((UInt8) -> Void) -> Bool) -> SecretBytes? {
         var (length, isWhole) = (0, false)

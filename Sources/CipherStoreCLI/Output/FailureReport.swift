@@ -41,7 +41,7 @@ struct FailureReport: Codable, Sendable {
         switch error.code {
         case .keyDoesNotFit where error.advice.hasPrefix("check the key"):
             error.advice
-                + "; to find out why the key does not open the file, run cipherstore diagnose with the same options"
+                + "; to find out why the key does not open the file, run cipherstore diagnose with the file and this key"
         case .missingCollation, .missingFunction, .missingTokenizer:
             "cipherstore has no option that adds collations, functions or tokenizers; run this operation in the app, "
                 + "with the CipherStore library, and register the missing one there" + rest(of: error)

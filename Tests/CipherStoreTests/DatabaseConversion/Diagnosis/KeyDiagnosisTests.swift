@@ -77,6 +77,9 @@ struct KeyDiagnosisTests {
         Case(
             "Latin-1 in the file", Array(accented.utf8), Array(accented.unicodeScalars.map { UInt8($0.value) }),
             [.textEncoding]),
+        Case(
+            "Java's modified UTF-8 that was hashed", Array("key".utf8) + [0xed, 0xa0, 0xbd, 0xed, 0xb8, 0x80],
+            Array("key\u{1f600}".utf8), [.textEncoding]),
         Case("the raw key fits", raw, raw, []),
         Case("a raw key in another case is the same", raw, raw.uppercased().replacing("X'", with: "x'"), []),
         Case("a raw key without x''", raw, digits, [.rawKeyNotPassphrase]),
