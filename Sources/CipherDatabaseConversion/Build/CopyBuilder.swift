@@ -77,7 +77,14 @@ struct CopyBuilder {
 
     private func fillTables(_ skeleton: CopySkeleton, _ connection: Connection) throws {
         for table in skeleton.tables {
-            try copyRows(table, connection)
+            do {
+                try copyRows(table, connection)
+            } catch let error as DatabaseError where error.isUniqueViolation {
+                // SQLite's own message names the table by its temporary name.
+                throw DatabaseError(
+                    extendedCode: error.extendedCode,
+                    message: "table \(table.name) is damaged: more than one of its rows has the same key", path: source)
+            }
             try observer.checkCancellation()
         }
         try skeleton.complete(connection)

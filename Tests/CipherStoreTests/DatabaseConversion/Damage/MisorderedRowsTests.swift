@@ -2,6 +2,7 @@ internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherSQLite
 import CipherTestSupport
+import Foundation
 import Testing
 
 /// WITHOUT ROWID tables whose rows SQLite does not find by their keys.
@@ -44,5 +45,29 @@ struct MisorderedRowsTests {
         }
         let file = try Self.misordered(schemas.0, schemas.1)
         #expect(try file.upgrade(.recover, proof).run().outcome == .recovered)
+    }
+
+    @Test(
+        "A table in which two rows have the same rowid is refused under its own name",
+        arguments: [
+            "CREATE TABLE t(a)", "CREATE TABLE t(a, b GENERATED ALWAYS AS (a || 'x'))", "CREATE TABLE t(a UNIQUE)",
+        ])
+    func repeatedRowid(schema: String) throws {
+        guard !schema.contains("GENERATED") || Engine.current.sqliteVersionNumber >= 3_031_000 else { return }
+        let file = try LegacyFile {
+            try $0.executeScript(text: schema + "; INSERT INTO t VALUES ('first'), ('second')")
+        }
+        var data = try Data(contentsOf: URL(filePath: file.path))
+        // The length of the record, the rowid, and the record.
+        let row = Data([8, 2, 2, 25] + "second".utf8)
+        let place = try #require(data.firstRange(of: row))
+        data[place.lowerBound + 1] = 1
+        try data.write(to: URL(filePath: file.path))
+        let before = try file.digest()
+        let error = try #require(try storeError { try file.upgrade(.refuse, .records).run() })
+        #expect(error.code == .corrupt)
+        let texts = [error.description, error.underlying?.message ?? "", error.underlying?.sql ?? ""]
+        #expect(!texts.contains { $0.contains("cipherstore_") }, "\(texts)")
+        #expect(try file.digest() == before)
     }
 }
