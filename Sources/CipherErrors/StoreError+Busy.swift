@@ -9,6 +9,8 @@ extension StoreError {
         case afterSearching = "stop the program that is changing files in this folder, and try again"
         /// The app's own reads do not end.
         case afterReads = "cancel the running reads and backups, or wait until they end, and try again"
+        /// The store encrypts its legacy database.
+        case afterEncryption = "await the value of the store's `conversion`, or cancel the conversion, and try again"
         /// The conflict was brief.
         case now = "try again"
     }

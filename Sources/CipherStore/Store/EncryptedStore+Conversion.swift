@@ -51,7 +51,8 @@ extension EncryptedStore {
             conversion?.rest()
             do {
                 try file.requireSame()
-                // While another process has the database open, a copy would be useless.
+                // While another process or store has the database open, a copy would be useless.
+                try file.requireAlone()
                 try encryption.checkUse()
                 if !encryption.hasCopy {
                     // Another copy would soon be as far behind as the last one.
@@ -65,6 +66,7 @@ extension EncryptedStore {
                     }
                 }
                 conversion?.keep(nil)
+                try file.requireAlone()
                 try encryption.checkUse()
                 return try replaceFile(with: encryption, cancellation)
             } catch is ReadsGoOn {

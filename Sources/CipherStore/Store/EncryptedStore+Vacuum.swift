@@ -14,8 +14,8 @@ extension EncryptedStore {
     ///
     /// - Parameter progress: A closure that receives the progress, on the thread that does the work.
     /// - Returns: A report of what was copied and compared, including the sizes before and after.
-    /// - Throws: ``StoreError``, with the code `busy` if another process, another store or a backup has the file open,
-    ///   `noSpace`, `closed` or `suspended`; `CancellationError`. No row changes before the swap.
+    /// - Throws: ``StoreError``, with the code `busy` if another process, another store or a backup has the file open or
+    ///   the store's ``conversion`` has not ended, `noSpace`, `closed` or `suspended`; `CancellationError`. No row changes before the swap.
     @discardableResult
     public func vacuum(progress: (@Sendable (UpgradeProgress) -> Void)? = nil) async throws -> EncryptionReport {
         try await withConnectionsClosed(vacuuming(ownConnections(), progress))
@@ -33,7 +33,10 @@ extension EncryptedStore {
     private func vacuuming(
         _ connections: StoreConnections, _ progress: (@Sendable (UpgradeProgress) -> Void)?
     ) -> @Sendable (inout FileKey?, UpgradeCancellation) throws -> EncryptionReport {
-        { [path] fileKey, cancellation in
+        { [path, conversion] fileKey, cancellation in
+            if conversion?.isActive == true {
+                throw StoreError.busy(path, "the store's database is being encrypted", retry: .afterEncryption)
+            }
             var options = ConversionOptions()
             options.extensions = connections.extensions
             options.busyTimeout = connections.busyTimeout

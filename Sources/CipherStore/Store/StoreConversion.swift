@@ -21,11 +21,11 @@ public final class StoreConversion: @unchecked Sendable {
         /// The encryption is running; the progress is that of the latest step.
         case running(UpgradeProgress?)
         /// The encryption cannot continue now, for the associated reason, and tries again within ten seconds. Most
-        /// often, another process has the database open.
+        /// often, another process, or another store of this one, has the database open.
         case waiting(any Error)
         /// The database is encrypted.
         case finished(EncryptionReport)
-        /// The encryption ended without success, and the database is plaintext.
+        /// The encryption ended without success, and the database is plaintext. The next launch tries again.
         case failed(any Error)
     }
 
@@ -156,6 +156,9 @@ public final class StoreConversion: @unchecked Sendable {
     func run(_ body: (UpgradeCancellation) throws -> EncryptionReport) {
         job.run { runHere(body) }
     }
+
+    /// Whether the encryption has not ended.
+    var isActive: Bool { lock.withLock { !hasEnded } }
 
     /// Whether the encryption waits for the calling code, such as an event handler.
     var waitsForCaller: Bool { EnclosingJobs.current.waits(job) }

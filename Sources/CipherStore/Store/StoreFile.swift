@@ -11,8 +11,12 @@ package final class StoreFile: @unchecked Sendable {
     private let lock = Lock()
     /// The key, derived once; `nil` for a plaintext file.
     private var fileKey: FileKey?
-    /// The identity of the file; `nil` before the first connection.
-    private var identity: FileIdentity?
+    /// The identity of the file; `nil` before the first connection, and after the store was closed.
+    private var identity: FileIdentity? {
+        didSet { Self.users.move(from: oldValue, to: identity) }
+    }
+    /// The stores of this process.
+    private static let users = Users()
     /// Whether the file may have been replaced although its inode number is the same, or may have another key or log.
     private var isDoubtful = false
 
@@ -28,8 +32,17 @@ package final class StoreFile: @unchecked Sendable {
     /// connection.
     func doubt() { lock.withLock { isDoubtful = true } }
 
-    /// Releases the key, because no connection will be opened any more.
-    func forgetKey() { lock.withLock { fileKey = nil } }
+    deinit { Self.users.move(from: identity, to: nil) }
+
+    /// Releases the key and the file, because no connection will be opened any more.
+    func forgetKey() { lock.withLock { (fileKey, identity) = (nil, nil) } }
+
+    /// - Throws: ``StoreError`` with the code `busy` if another store of this process has the file open, of which the
+    ///   system knows nothing.
+    func requireAlone() throws {
+        guard let identity = lock.withLock({ identity }), Self.users.count(identity) > 1 else { return }
+        throw StoreError.busy(path, "another store of this process has the file open", retry: .afterClosing)
+    }
 
     /// Runs `body`, which may replace the file, while no connection is open and none is opened.
     ///
@@ -133,5 +146,22 @@ package final class StoreFile: @unchecked Sendable {
             .replaced, path: path,
             "another program replaced the file while the store did not have it open: \(detail)",
             advice: "close the store and open it again", changed: .nothing)
+    }
+}
+
+/// The numbers of stores that have the same file open.
+// Unchecked but safe across threads: `counts` is accessed only under `lock`.
+private final class Users: @unchecked Sendable {
+    private let lock = Lock()
+    private var counts: [FileIdentity: Int] = [:]
+
+    func count(_ identity: FileIdentity) -> Int { lock.withLock { counts[identity] ?? 0 } }
+
+    func move(from old: FileIdentity?, to new: FileIdentity?) {
+        guard old != new else { return }
+        lock.withLock {
+            if let old { counts[old] = counts[old].flatMap { $0 > 1 ? $0 - 1 : nil } }
+            if let new { counts[new, default: 0] += 1 }
+        }
     }
 }

@@ -133,6 +133,66 @@ struct OpenStoreEncryptionTroubleTests {
         try await opening.check(store, isEncrypted: isEncrypted, bodies: ["old", "meanwhile"])
     }
 
+    @Test(
+        "While another store of the process has the file open, no copy is made; once it is closed, the file is encrypted"
+    )
+    func anotherStore() async throws {
+        try opening.writeLegacy()
+        var other = opening.fixture
+        other.configuration.encryption.isEnabled = false
+        let first = try await other.open()
+        let (isPostponed, codes, stages) = (Gate(), SharedValue<[StoreError.Code?]>([]), SharedValue(0))
+        var fixture = opening.fixture
+        fixture.options.events = { event in
+            switch event.kind {
+            case .encryptionPostponed(let reason):
+                codes.change { $0.append((reason as? StoreError)?.code) }
+                isPostponed.arrive()
+            case .stage(.building) where isPostponed.count < 3: stages.change { $0 += 1 }
+            default: break
+            }
+        }
+        let store = try await fixture.open()
+        let conversion = try #require(store.conversion)
+        while isPostponed.count < 3 { await Task.yield() }
+        guard case .waiting = conversion.state else {
+            Issue.record("\(conversion.state)")
+            return
+        }
+        #expect(stages.value == 0)
+        #expect(codes.value.allSatisfy { $0 == .busy })
+        try await first.insert("of the first store")
+        await first.close()
+        _ = try await conversion.value
+        try await opening.check(store, isEncrypted: true, bodies: ["old", "of the first store"])
+    }
+
+    @Test("Two stores of the process that are to encrypt the same file both go on, and one of them encrypts it")
+    func twoStores() async throws {
+        try opening.writeLegacy()
+        let (one, other) = try await (opening.fixture.open(), opening.fixture.open())
+        try await one.insert("one")
+        try await other.insert("other")
+        await one.close()
+        _ = try? await other.conversion?.value
+        #expect(Set(try await other.bodies()) == ["old", "one", "other"])
+        if case .failed(let error) = other.conversion?.state { Issue.record(error) }
+        let bodies = try await other.bodies()
+        try await opening.check(other, isEncrypted: true, bodies: bodies)
+    }
+
+    @Test("During the encryption of the store, a vacuum is refused because of it, and works afterwards")
+    func vacuum() async throws {
+        let (store, conversion, gate) = try await opening.openHeld()
+        let error = try #require(await #expect(throws: StoreError.self) { try await store.vacuum() })
+        #expect(error.code == .busy)
+        #expect(error.advice.contains("`conversion`"))
+        gate.arrive()
+        _ = try await conversion.value
+        try await store.vacuum()
+        try await opening.check(store, isEncrypted: true, bodies: ["old"])
+    }
+
     @Test("If reads prevent a long log from restarting, the copy ends, and a new one is made after the reads")
     func longLog() async throws {
         let (isPostponed, isTooLong, mayEnd, isReading) = (Gate(), Gate(), Gate(), Gate())
