@@ -105,6 +105,18 @@ struct BoundedFunctionsTests {
     }
 
     @Test(
+        "A call of a newer function that would run for long is refused",
+        .enabled(if: Engine.current.sqliteVersionNumber >= 3_045_000),
+        arguments: [
+            "unhex(replace(hex(zeroblob(1900000)), '0', '-'), replace(hex(zeroblob(300)), '0', 'a') || '-')",
+            "json_patch('{' || replace(hex(zeroblob(20000)), '0', '\"a\":0,') || '\"b\":1}', "
+                + "'{' || replace(hex(zeroblob(20000)), '0', '\"c\":0,') || '\"d\":1}')",
+            "jsonb_patch('{' || replace(hex(zeroblob(20000)), '0', '\"a\":0,') || '\"b\":1}', "
+                + "'{' || replace(hex(zeroblob(20000)), '0', '\"c\":0,') || '\"d\":1}')",
+        ])
+    func newerRefused(call: String) throws { try refused(call: call) }
+
+    @Test(
         "A call that damages memory in an old engine is refused",
         arguments: [
             "printf('%.2147483647G', 0)", "printf('%.*g', 2147483647, 0.01)", "printf('%*d', -2147483648, 1)",
@@ -174,6 +186,19 @@ struct BoundedFunctionsTests {
             try databaseError { try connection.withinSteps(100_000) { try connection.value(Int.self, endless) } }
                 .isBeyondSteps)
         #expect(try connection.computingBySchema { try connection.value(Int.self, "SELECT count(*) FROM t") } == 1)
+    }
+
+    @Test("What a small file's schema computes is ended after its processor time, though it takes few steps")
+    func timeForSchema() throws {
+        let connection = try bounded()
+        try connection.allowLongResults()
+        let endless: SQL = """
+            WITH c(x) AS (SELECT 1 UNION ALL SELECT x FROM c) SELECT sum(length(hex(zeroblob(100000 + x)))) FROM c
+            """
+        let error = try databaseError {
+            try connection.computingBySchema { try connection.value(Int.self, endless) }
+        }
+        #expect(error.isBeyondTime)
     }
 
     @Test("An outer limit also applies while an inner one is in effect")

@@ -34,6 +34,33 @@ import Testing
             _ = try holder.finish()
         }
 
+        @Test(
+            "A command that crashes prints no backtrace and may leave no core file, even if the environment asks for both",
+            // Threads of Dispatch, which start the command, have blocked the others.
+            arguments: [SIGSEGV, SIGBUS, SIGILL, SIGFPE])
+        func crash(_ signal: Int32) throws {
+            let fixture = try ToolFixture()
+            try fixture.makeWithLiveLog()
+            let holder = try fixture.holdingLock("folder", fixture.folder.path(""))
+            let before = try fixture.snapshot()
+            let tool = try ToolProcess(
+                "/bin/sh",
+                ["-c", "ulimit -c unlimited; exec \"$@\"", "sh", Programs.tool, "encrypt", fixture.database]
+                    + ["--key-file", fixture.key],
+                environment: ["SWIFT_BACKTRACE": "enable=yes"])
+            func limits() throws -> String {
+                try String(contentsOfFile: "/proc/\(tool.identifier)/limits", encoding: .utf8)
+            }
+            while try !limits().contains(#/\nMax core file size +0 /#) { try #require(tool.isRunning) }
+            try waitUntilWatched(SIGTERM, by: tool)
+            #expect(kill(tool.identifier, signal) == 0)
+            let run = try fixture.checked(tool.finish())
+            #expect(run.status == 1_000 + signal)
+            #expect(!run.errors.contains("Thread ") && !run.errors.contains("rax"), "\(run.errors)")
+            #expect(try fixture.snapshot() == before)
+            _ = try holder.finish()
+        }
+
         /// A writer keeps the upgrade in its first stage until the signal arrives.
         @Test(
             "A signal during an upgrade ends it, and the file keeps its rows and its journal mode",
