@@ -13,6 +13,7 @@ import Foundation
 //   recover FIRST COUNT [SHELL]       recovers COUNT damaged databases, also with a shell's .recover, and counts the rows
 //   heal FIRST COUNT                  encrypts COUNT databases with damaged indexes or page lists, and counts the results
 //   hostile [fast]                    upgrades every malicious database, and prints the time and peak memory
+//   values COUNT                      writes and reads COUNT values of each type in each kind of column
 //   memory FILE KEYFILE               upgrades, closes, prints "ready", and waits until its memory was examined
 //   upgrade FILE                      does the work of a trial, in a separate process
 //   plan FILE                         does the work of a planning trial, in a separate process
@@ -76,6 +77,13 @@ do {
         var trials = IndexDamageTrials()
         try trials.run(from: first, count: count)
         exit(trials.faults == 0 ? 0 : 1)
+    case "values":
+        guard let count = Int(argument(2)) else { exit(64) }
+        var trials = ValueTrials(count: count)
+        try trials.run()
+        for fault in trials.faults { print(fault) }
+        print("\(trials.combinations) combinations of \(count) values, \(trials.faults.count) differences")
+        exit(trials.faults.isEmpty ? 0 : 1)
     case "memory":
         try Subject.upgrade(argument(2), FileKeyProvider(path: argument(3)))
         print("ready")

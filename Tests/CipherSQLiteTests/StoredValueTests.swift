@@ -68,6 +68,16 @@ struct StoredValueTests {
         #expect(try db.exists("SELECT 1 WHERE 1 = 1"))
     }
 
+    // MARK: Every type
+
+    /// `CipherMutator values 100000` tries more values.
+    @Test("A value of any type is read as it was written, or not at all, and written again changes no byte")
+    func everyType() throws {
+        var trials = ValueTrials(count: 300)
+        try trials.run()
+        #expect(trials.faults == [])
+    }
+
     // MARK: Numbers
 
     private struct Amount: Codable, Equatable { var id: Int, amount: Decimal }
