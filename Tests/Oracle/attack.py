@@ -1,6 +1,7 @@
 """Runs commands on databases and judges what they left by the oracle.
 
-usage: attack.py TOOL [--only TEXT] [--operation NAME] [--jobs N] [--keep DIR] [--refusals] [DATABASE…]
+usage: attack.py TOOL [--only TEXT] [--operation NAME] [--jobs N] [--keep DIR] [--refusals] [--sound]
+                 [--generated COUNT] [DATABASE…]
 
 Two outcomes are allowed: exit status 0 and a database that is equal to the original, or a refusal with one of the
 documented exit statuses and every file as it was, to the byte; where a log or a hot journal was recovered, equal by the
@@ -24,17 +25,19 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from cases import KEY, Case, Operation, database_cases, example_cases, hazard_cases
 from engine import EngineError
-from equality import compared
+from equality import Recovered, compared
 from fileformat import Malformed
 from snapshot import Snapshot
 
 # The documented exit statuses of a refusal (sysexits.h); 70 is an internal failure and 64 a fault of this program.
 _REFUSALS = {65, 66, 73, 74, 75, 77, 78}
 _EQUAL, _REFUSED, _RECOVERED, _SHADOWED = "equal", "refused", "refused, recovered", "unchanged"
-_ALLOWED = {_EQUAL, _REFUSED, _RECOVERED, _SHADOWED}
+_INCOMPLETE = "incomplete, as the damage was told"
+_ALLOWED = {_EQUAL, _REFUSED, _RECOVERED, _SHADOWED, _INCOMPLETE}
 
 
 @dataclass(frozen=True)
@@ -78,11 +81,16 @@ def judged(tool: Path, case: Case, operation: Operation, folder: Path) -> Result
         return result(_REFUSED if is_allowed else "REFUSED A SOUND FILE", f"{ended.returncode}: {said}")
     if ended.returncode != 0:
         return result("FAILED", f"exit status {ended.returncode}: {said[-400:]}")
-    if case.may_lack_rows and operation.key is not None:
+    if case.may_lack_rows and operation.key is not None and not operation.output:
         return result("NOT REFUSED")
     if operation.leaves_files:
         changed = _changes(before, _contents(run))
         return result("CHANGED", changed) if changed else result(_SHADOWED)
+    if operation.output:
+        after = _contents(run)
+        if changed := _changes(before, {name: bytes for name, bytes in after.items() if name != operation.output}):
+            return result("CHANGED", changed)
+        return _recovered(case, operation, original, run / operation.output, ended.stdout)
     return _compared(tool, case, operation, original, run, ended.stdout)
 
 
@@ -135,6 +143,35 @@ def _compared(tool: Path, case: Case, operation: Operation, original: Path, run:
     return result(_EQUAL, "", verdict.rows)
 
 
+def _recovered(case: Case, operation: Operation, original: Path, path: Path, output: bytes) -> Result:
+    """Compares a recovered database with one that SQLite reads; only damage is a reason for an incomplete one."""
+    result = partial(Result, case.name, operation.name)
+    report = json.loads(output.splitlines()[-1])
+    try:
+        with (
+            Snapshot(original, operation.key, case.collations) as old,
+            Snapshot(path, operation.new_key, case.collations) as new,
+        ):
+            is_damaged = bool(old.complaints) or case.may_be_refused or case.may_lack_rows
+            verdict = compared(old, new, recovered=Recovered(_apart(report)))
+    except (EngineError, Malformed) as error:
+        return result("LOST", f"cannot be read: {error}")
+    if is_damaged and not report["complete"]:
+        return result(_INCOMPLETE, "", verdict.rows)
+    if verdict.differences:
+        return result("LOST", "; ".join(verdict.differences[:4]), verdict.rows)
+    if not report["complete"]:
+        return result("NOT COMPLETE", "; ".join(report["notes"])[:400], verdict.rows)
+    return result(_EQUAL, "", verdict.rows)
+
+
+def _apart(report: dict[str, Any]) -> bytes | None:
+    """The table with the rows that were set aside, if all of them were deleted ones."""
+    found = report.get("lostAndFound") or {}
+    is_of_deleted = found.get("orphanedRows") == 0 and found.get("damagedRows") == 0
+    return found["name"].encode() if is_of_deleted else None
+
+
 def _is_allowed(name: str, database: str) -> bool:
     return name in {database, f"{database}-wal", f"{database}-shm"}
 
@@ -178,13 +215,15 @@ def main() -> int:
     parser.add_argument("--operation", action="append", default=[])
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
     parser.add_argument("--keep", type=Path, help="where the files of failures are kept")
+    parser.add_argument("--generated", type=int, default=40, help="the number of generated databases")
+    parser.add_argument("--sound", action="store_true", help="the databases given are sound, so none may be refused")
     parser.add_argument("--refusals", action="store_true", help="print the allowed refusals too")
     arguments = parser.parse_args()
     began = time.monotonic()
     if arguments.databases:
-        cases: Iterator[Case] = database_cases(arguments.databases)
+        cases: Iterator[Case] = database_cases(arguments.databases, may_be_refused=not arguments.sound)
     else:
-        cases = iter([*hazard_cases(), *example_cases(Path(__file__).parents[2])])
+        cases = iter([*hazard_cases(arguments.generated), *example_cases(Path(__file__).parents[2])])
     tasks = [
         (arguments.tool.resolve(), case, tuple(arguments.operation), arguments.keep)
         for case in cases

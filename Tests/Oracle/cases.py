@@ -12,6 +12,7 @@ from damaged import damaged_index_hazards
 from engine import Database, Key
 from equality import Allowed, Change
 from examples import all_examples
+from generated import generated_hazards
 from hazard import TARGET, Hazard
 from named import collation_hazards, name_hazards, pair_hazards
 from snapshot import Snapshot
@@ -42,6 +43,8 @@ class Operation:
     leaves_files: bool = False
     configuration: Path | dict[str, object] | None = None
     allowed: Allowed | None = None
+    # The name of the new database, if the command makes one and leaves every file as it is.
+    output: str | None = None
 
     def write_files(self, folder: Path) -> None:
         """Writes the key files and the configuration beside the folder of the run."""
@@ -59,6 +62,8 @@ class Operation:
             return ["migrate", "--config", str(path), "--directory", str(run), "--json", *key]
         if self.command == "rekey":
             key += ["--new-key-file", str(folder / "new")]
+        if self.output:
+            key += ["--output", str(run / self.output)]
         return [self.command, str(run / "app.db"), "--json", *key]
 
 
@@ -81,6 +86,8 @@ _COMMANDS: tuple[Operation, ...] = (
     Operation("encrypt --shadow", "encrypt", None, KEY, ("--shadow",), leaves_files=True),
     Operation("rekey", "rekey", KEY, NEW_KEY),
     Operation("decrypt", "decrypt", KEY, None),
+    Operation("recover", "recover", None, KEY, output="new.db"),
+    Operation("recover, encrypted", "recover", KEY, KEY, output="new.db"),
 )
 _TARGET_ALLOWED = Allowed(3, {TARGET: Change()})
 _MIGRATE = Operation(
@@ -91,8 +98,9 @@ _MIGRATE_ENCRYPTED = Operation(
 )  # fmt: skip
 
 
-def hazard_cases() -> Iterator[Case]:
+def hazard_cases(generated: int) -> Iterator[Case]:
     for hazard in (
+        *generated_hazards(generated),
         *name_hazards(),
         *pair_hazards(),
         *collation_hazards(),
@@ -122,9 +130,9 @@ _FORMATS = _COMMANDS + (
 )
 
 
-def database_cases(paths: list[Path]) -> Iterator[Case]:
+def database_cases(paths: list[Path], may_be_refused: bool) -> Iterator[Case]:
     for path in paths:
-        yield Case(path.name, _Copier(path), _FORMATS, may_be_refused=True)
+        yield Case(path.name, _Copier(path), _FORMATS, may_be_refused=may_be_refused)
 
 
 def example_cases(repository: Path) -> Iterator[Case]:

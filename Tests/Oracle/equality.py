@@ -14,6 +14,8 @@ from indexes import index_complaint
 from snapshot import Entry, Snapshot, shown
 
 _HISTORY = b"cipherstore_history"
+# The endings of the tables that a full-text table computes.
+_COMPUTED = (b"_segdir", b"_segments", b"_docsize", b"_stat", b"_data", b"_idx")
 # Columns that take all of the rowid's names.
 _HIDING = {b"rowid", b"_rowid_", b"oid"}
 
@@ -40,6 +42,14 @@ class Allowed:
     tables: dict[bytes, Change] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Recovered:
+    """What a recovery may change besides the order of the schema and the journal mode."""
+
+    # The table for rows that were deleted, as far as the file shows.
+    apart: bytes | None
+
+
 @dataclass
 class Verdict:
     """What is lost or changed, and what was damaged before and still is."""
@@ -49,16 +59,21 @@ class Verdict:
     rows: int = 0
 
 
-def compared(old: Snapshot, new: Snapshot, allowed: Allowed | None = None) -> Verdict:
+def compared(
+    old: Snapshot, new: Snapshot, allowed: Allowed | None = None, recovered: Recovered | None = None
+) -> Verdict:
     """Everything that `new` does not have as `old` has it."""
     verdict = Verdict()
     differ = verdict.differences.append
     try:
-        _compare_header(old, new, allowed, verdict)
-        pairs = _pairs(old, new, allowed, verdict)
+        _compare_header(old, new, allowed, verdict, recovered is not None)
+        pairs = _recovered_pairs(old, new, recovered, verdict) if recovered else _pairs(old, new, allowed, verdict)
         for before, after in pairs:
             if before.kind == b"table" and before.root and after.root:
-                _compare_table(old, before, new, after, allowed, verdict)
+                if recovered and old.is_keyed(before):
+                    _compare_keyed(old, before, new, after, verdict)
+                else:
+                    _compare_table(old, before, new, after, allowed, verdict)
         known = [complaint for entry in old.entries if (complaint := _index_complaint(old, entry))]
         found = [complaint for entry in new.entries if (complaint := _index_complaint(new, entry))]
         verdict.inherited += [complaint for complaint in found if complaint in known]
@@ -75,8 +90,12 @@ def _index_complaint(snapshot: Snapshot, entry: Entry) -> str | None:
     return index_complaint(snapshot, entry) if entry.kind == b"index" and entry.root else None
 
 
-def _compare_header(old: Snapshot, new: Snapshot, allowed: Allowed | None, verdict: Verdict) -> None:
+def _compare_header(
+    old: Snapshot, new: Snapshot, allowed: Allowed | None, verdict: Verdict, is_recovered: bool
+) -> None:
     for name, number in old.header.items():
+        if is_recovered and name == "journal mode":
+            continue
         wanted = allowed.version if allowed and name == "user_version" else number
         if wanted is not None and new.header[name] != wanted:
             verdict.differences.append(f"{name} is {new.header[name]}, not {wanted}")
@@ -108,6 +127,37 @@ def _pairs(old: Snapshot, new: Snapshot, allowed: Allowed | None, verdict: Verdi
         else:
             pairs.append((before, after))
     return pairs
+
+
+def _recovered_pairs(
+    old: Snapshot, new: Snapshot, recovered: Recovered, verdict: Verdict
+) -> list[tuple[Entry, Entry]]:
+    """The entries of both schemas, in any order, except for what a full-text table computes from its text."""
+    found = {(entry.kind, entry.name): entry for entry in new.entries}
+    found = {key: entry for key, entry in found.items() if new.utf8(entry.name) != recovered.apart}
+    texts = [old.utf8(entry.name) for entry in old.entries if entry.kind == b"table" and not entry.root]
+    pairs = []
+    for before in old.entries:
+        after = found.pop((before.kind, before.name), None)
+        if after is None:
+            verdict.differences.append(f"{before} is lost")
+        elif (before.table, before.sql, before.root == 0) != (after.table, after.sql, after.root == 0):
+            verdict.differences.append(f"{before} has another text or table")
+        elif not any(old.utf8(before.name) == text + ending for text in texts for ending in _COMPUTED):
+            pairs.append((before, after))
+    verdict.differences += [f"{entry} is added" for entry in found.values()]
+    return pairs
+
+
+def _compare_keyed(old: Snapshot, before: Entry, new: Snapshot, after: Entry, verdict: Verdict) -> None:
+    """The rows of a table WITHOUT ROWID, whose order is another one if its collation was changed."""
+    left, right = (Counter(decoded(record) for _, record in s.table(entry).rows) for s, entry in
+                   ((old, before), (new, after)))  # fmt: skip
+    verdict.rows += left.total()
+    if left != right:
+        left, right = Counter(old.values(before)), Counter(new.values(after))
+    if left != right:
+        verdict.differences.append(f"{before}: {(left - right).total()} rows are lost, {(right - left).total()} are new")
 
 
 def _named_pairs(old: Snapshot, new: Snapshot, names: set[bytes], verdict: Verdict) -> list[tuple[Entry, Entry]]:

@@ -95,6 +95,9 @@ class Snapshot:
             return Table(entry, [(None, record) for record in self._image.index(entry.root)])
         return Table(entry, list(self._image.table(entry.root)))
 
+    def is_keyed(self, entry: Entry) -> bool:
+        return self._image.is_index(entry.root)
+
     def index(self, entry: Entry) -> list[bytes]:
         return list(self._image.index(entry.root))
 
