@@ -52,12 +52,15 @@ extension JournalHeader {
         var synced = database.size > Int64(initialPages) * Int64(first.pageSize) ? 0 : -1
         for (number, segment) in own.enumerated() {
             if segment.isCut { broken = min(broken, number) }
+            var gap = 0
             for position in stride(from: segment.first, through: segment.end - segment.stride, by: Int(segment.stride))
-            {
+            where gap < Self.longestGap {
                 guard let record = try records.record(at: position), record.sum == segment.sum else {
                     broken = min(broken, number)
+                    gap += 1
                     continue
                 }
+                gap = 0
                 pages.insert(record.page)
                 let proven = record.page == 1 ? own.count - 1 : number
                 if synced < proven, try records.isChanged(record, isSame) { synced = proven }
@@ -68,16 +71,19 @@ extension JournalHeader {
         return try own.count < segments.count || hasUnreadRecords(after: own[own.count - 1], pages, records, isSame)
     }
 
-    /// Returns whether a journal contains anything but zeros after the header.
+    /// The number of places without a record after which no record is searched for: anyone can make a file of terabytes,
+    /// of which the disk holds nothing.
+    private static let longestGap = 4_096
+
+    /// Returns whether a journal contains anything but zeros after the header, or so many zeros that the rest is not read.
     private func hasContent(_ journal: some ByteSource) throws -> Bool {
         var position = Int64(Self.length)
-        while position < journal.size,
-            let part = try journal.read(at: position, count: min(1 << 16, Int(journal.size - position)))
-        {
+        let end = min(journal.size, 64 << 20)
+        while position < end, let part = try journal.read(at: position, count: min(1 << 16, Int(end - position))) {
             if part.contains(where: { $0 != 0 }) { return true }
             position += Int64(part.count)
         }
-        return false
+        return journal.size > end
     }
 
     /// Returns whether the records that SQLite does not read, because of a damaged count or header, include one of a
@@ -104,9 +110,11 @@ extension JournalHeader {
         guard let sum = try hasSizes ? header.big32(12) : records.commonInitialValue(from: position, last.stride) else {
             return false
         }
-        var isChanged = false
-        while position <= records.journal.size - last.stride {
+        var (isChanged, gap) = (false, 0)
+        while position <= records.journal.size - last.stride, gap < Self.longestGap {
+            gap += 1
             if let record = try records.record(at: position), record.sum == sum {
+                gap = 0
                 // A transaction writes only one record of each page.
                 if pages.contains(record.page) { return false }
                 if !isChanged { isChanged = try records.isChanged(record, isSame) }

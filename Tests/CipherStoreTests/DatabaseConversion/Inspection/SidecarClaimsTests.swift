@@ -232,4 +232,38 @@ struct SidecarClaimsTests {
         _ = try writes.wait()
         #expect(throws: Never.self) { try looks.get() }
     }
+
+    @Test(
+        "The search through a journal ends in a file of terabytes of which the disk holds nothing",
+        arguments: [false, true], [false, true])
+    func holes(isEncrypted: Bool, isHeaderDamaged: Bool) throws {
+        let file = try interrupted(isEncrypted ? TestKeys.raw() : nil)
+        let journal = file.path + "-journal"
+        // SQLite can read either nothing, or everything before a second header.
+        try edit(journal) { bytes in
+            if isHeaderDamaged {
+                bytes[20..<24] = [0, 0, 0, 3]
+            } else {
+                bytes += [UInt8](repeating: 1, count: 1 << 16)
+            }
+        }
+        // Not every file system has files of this size.
+        let handle = try FileHandle(forWritingTo: URL(filePath: journal))
+        guard (try? handle.truncate(atOffset: 1 << 42)) != nil else { return }
+        let before = try Data(contentsOf: URL(filePath: file.path))
+        let commands: [() throws -> Void] = [
+            { _ = try Inspector(path: file.path).inspect(provider: TestKeys.provider(), formats: [CipherSettings()]) },
+            {
+                _ = try DatabaseRecovery(
+                    of: DatabasePaths(file.path), provider: TestKeys.provider(), formats: [],
+                    to: file.folder.path("new.db"), targetProvider: nil, template: nil, options: ConversionOptions()
+                ).run()
+            },
+        ]
+        for command in commands {
+            _ = try storeError(from: command)
+            #expect(try Data(contentsOf: URL(filePath: file.path)) == before)
+            #expect(try FileSystem.size(journal) == 1 << 42)
+        }
+    }
 }
