@@ -33,8 +33,9 @@ extension ReadingRun {
                 isDamaged = true
             }
         }
-        freePages.leaves = list.leaves
+        freePages.leaves += list.leaves
         missing.subtract(list.trunks + list.leaves)
+        claimPages(after: last)
         var known = list.trunks.count + list.leaves.count + missing.count
         // The search adds the pages that a lost trunk led to, and the whole list if the header claims that it is empty.
         let found = try findTrunks()
@@ -42,6 +43,19 @@ extension ReadingRun {
         known += found.trunks.subtracting(missing).count + found.leaves.count
         freePages.unknown = Int(header.freePages) - known
         findings.isFreeListDamaged = isDamaged || known != header.freePages
+    }
+
+    /// Claims the pages after those that the header counts, which are old ones: a killed VACUUM has not cut them off yet,
+    /// or the file grows in chunks.
+    ///
+    /// If anything leads to one of these pages, the number in the header is wrong.
+    private mutating func claimPages(after last: UInt32) {
+        guard last > 0, last < source.pageCount else { return }
+        let rest = last + 1...source.pageCount
+        guard rest.allSatisfy({ [owners] in [.nobody, .system].contains(owners[$0]) }),
+            !tables.contains(where: { $0.missing.contains { $0.page > last } })
+        else { return }
+        for page in rest where owners.claim(page, .free) { freePages.leaves.append(page) }
     }
 
     /// Finds free-list trunks that nothing leads to.

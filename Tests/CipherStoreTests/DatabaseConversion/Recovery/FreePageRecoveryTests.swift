@@ -144,4 +144,60 @@ import Testing
         #expect(report.lostAndFound?.orphanedRows == (areLost ? nil : rows), "\(report)")
         #expect(report.lostAndFound?.deletedRows ?? 0 == 0, "\(report)")
     }
+
+    // MARK: After the last page
+
+    /// A file that is longer than its header states, as a killed VACUUM leaves it: old pages follow.
+    private func longer() throws -> RecoveryFixture {
+        let script = """
+            CREATE TABLE w(a); CREATE TABLE t(id INTEGER PRIMARY KEY, v TEXT, b TEXT); CREATE INDEX t_v ON t(v);
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 900)
+                INSERT INTO w SELECT hex(zeroblob(300)) FROM n;
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600)
+                INSERT INTO t SELECT i, 'value ' || i, 'old ' || i || hex(zeroblob(50)) FROM n
+            """
+        let old = try RecoveryFixture(script: script)
+        let new = try RecoveryFixture(
+            script: script + "; DROP TABLE w; COMMIT; VACUUM; BEGIN; UPDATE t SET b = 'new' || substr(b, 4)")
+        let data = try Data(contentsOf: URL(filePath: new.path))
+        let all = try Data(contentsOf: URL(filePath: old.path))
+        try #require(all.count > 2 * data.count)
+        try (data + all.dropFirst(data.count)).write(to: URL(filePath: new.path))
+        return new
+    }
+
+    @Test("Pages after those that the header counts are not damage, and are not used")
+    func afterTheLastPage() throws {
+        let fixture = try longer()
+        let report = try fixture.recover()
+        try fixture.check(lost: [])
+        #expect(report.complete, "\(report)")
+        let before = try FolderDigest(fixture.folder.url)
+        let inPlace = try InPlaceRecovery(
+            of: DatabasePaths(fixture.path), provider: TestKeys.provider(), formats: [], options: ConversionOptions()
+        ).runLocked()
+        #expect(inPlace.wasSound, "\(inPlace)")
+        #expect(try FolderDigest(fixture.folder.url) == before)
+    }
+
+    @Test("An old row after the last page does not replace a lost one, even if an index names it")
+    func oldRowsAfterTheLastPage() throws {
+        let fixture = try longer()
+        let leaves = try #require(fixture.places.pagesOfTrees["t"]).subtracting([#require(fixture.places.roots["t"])])
+        try fixture.damage(leaves, .random)
+        let report = try fixture.recover()
+        #expect(!report.complete, "\(report)")
+        try fixture.check(lost: Set(leaves))
+    }
+
+    @Test("If the header counts too few pages, the pages after them are used")
+    func tooFewPages() throws {
+        let fixture = try RecoveryFixture()
+        var data = try Data(contentsOf: URL(filePath: fixture.path))
+        data[30] = 0
+        data[31] = 9
+        try data.write(to: URL(filePath: fixture.path))
+        try fixture.recover()
+        try fixture.check(lost: [])
+    }
 }
