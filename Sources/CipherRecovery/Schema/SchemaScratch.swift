@@ -158,8 +158,8 @@ struct SchemaScratch {
         let own = Self.own[entry.name.text]
         let last = try lastEntry()
         let isMade = try attempt(entry, names) {
-            try connection.execute(
-                own.map { "CREATE TABLE \(spareName)\(SQL(text: $0))" } ?? SQL(bytes: entry.sql ?? []))
+            guard let own else { return try connection.createTable(entry.sql ?? []) }
+            try connection.execute("CREATE TABLE \(spareName)\(SQL(text: own))")
         }
         guard isMade else { return }
         let definition = own.map { Array("CREATE TABLE \(entry.name.text)\($0)".utf8) } ?? entry.sql ?? []
@@ -285,6 +285,29 @@ struct SchemaScratch {
 }
 
 extension Connection {
+    /// Creates a table, unless SQLite would store another text, and perhaps not read this one, such as that of a table
+    /// that is filled by a query.
+    fileprivate func createTable(_ sql: [UInt8]) throws {
+        try execute("SAVEPOINT cipherstore_table")
+        do {
+            try execute(SQL(bytes: sql))
+            let stored = try value(
+                SchemaName.self,
+                """
+                SELECT sql FROM sqlite_master WHERE type = 'table' AND name <> 'sqlite_sequence' ORDER BY rowid DESC
+                """)
+            guard stored?.bytes == sql else {
+                throw DatabaseError(
+                    extendedCode: DatabaseError.generic, message: "SQLite does not read its SQL as a definition")
+            }
+            try execute("RELEASE cipherstore_table")
+        } catch {
+            _ = try? execute("ROLLBACK TO cipherstore_table")
+            _ = try? execute("RELEASE cipherstore_table")
+            throw error
+        }
+    }
+
     /// Returns the values in columns of the only row of a table, with the texts as bytes in the database's encoding.
     func heldValues(_ columns: [SQL], from table: SQL) throws -> [HeldValue] {
         var types: [String] = []

@@ -120,6 +120,33 @@ import Testing
         #expect(try connection.value(Int.self, "SELECT count(*) FROM sqlite_master") == 2)
     }
 
+    @Test(
+        "A definition that SQLite executes but does not read back costs its own table, and no other",
+        arguments: [
+            "CREATE TABLE g AS SELECT 1 AS a, 2 AS b", "CREATE TABLE main.g(a, b)",
+            "create table if not exists g as select * from t",
+        ])
+    func executedOnly(sql: String) throws {
+        let folder = try TemporaryFolder(inMemory: true)
+        let (path, output) = (folder.path("app.db"), folder.path("new.db"))
+        try LegacyFile.write(
+            path,
+            script: """
+                CREATE TABLE t(a INTEGER PRIMARY KEY AUTOINCREMENT, b); \(Self.counted) INSERT INTO t SELECT i, i FROM n;
+                CREATE TABLE g(a, b); INSERT INTO g VALUES (1, 2);
+                PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = '\(sql)' WHERE name = 'g';
+                """)
+        let report = try DatabaseRecovery(
+            of: DatabasePaths(path), provider: TestKeys.provider(), formats: [], to: output, targetProvider: nil,
+            template: nil, options: ConversionOptions()
+        ).run()
+        #expect(!report.complete, "\(report)")
+        let connection = try Connection(path: output, mode: .readOnly, key: TestKeys.raw(), settings: CipherSettings())
+        defer { connection.close() }
+        #expect(try connection.value(Int.self, "SELECT count(*) FROM t") == 600)
+        #expect(try connection.value(Int.self, "SELECT count(*) FROM lost_and_found") == 1)
+    }
+
     @Test("A table may have a name that the recovery uses itself, and the size of the cache is kept")
     func ownNames() throws {
         let fixture = try RecoveryFixture(
