@@ -83,8 +83,12 @@ extension Connection {
         defer { layers["main"]?.cipherPages?.refusesBlankPages = refuses }
         try forEachRow("PRAGMA cipher_integrity_check") { row in
             let complaint = try row.get(String.self, at: 0)
-            let page = complaint.hasPrefix("HMAC ") ? complaint.split(separator: " ").last.flatMap { Int64($0) } : nil
-            let isUnused = page.map { replaced.contains(UInt32(clamping: $0)) || isBlank(page: $0) }
+            let words = complaint.split(separator: " ")
+            let isOfHMAC = complaint.hasPrefix("HMAC ")
+            // A checkpoint for which there is no room leaves a part of a page at the end of the file.
+            let isOfLength = complaint.hasPrefix("page ") && complaint.contains(" invalid size ")
+            let page = isOfHMAC ? words.last.flatMap { Int64($0) } : isOfLength ? Int64(words[1]) : nil
+            let isUnused = page.map { replaced.contains(UInt32(clamping: $0)) || isOfHMAC && isBlank(page: $0) }
             if isUnused != true { try body(complaint) }
         }
     }

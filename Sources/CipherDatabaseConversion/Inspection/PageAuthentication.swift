@@ -6,10 +6,13 @@ internal import CipherSQLite
 public enum PageAuthentication: String, Sendable, Codable {
     /// Every page.
     case everyPage
-    /// Every page that the database uses; SQLCipher before version 4 does not check the other pages.
+    /// Every page that the database uses.
+    ///
+    /// SQLCipher before version 4 does not check the other pages, and a page of which the log has a newer version is not
+    /// in use.
     case everyPageInUse
-    /// Every page, except the readable part of the header on page 1.
-    case everyPageExceptHeader
+    /// Every page that the database uses, except the readable part of the header on page 1.
+    case everyPageInUseExceptHeader
     /// No page, because cipher format 1 has no HMACs.
     case none
 
@@ -19,7 +22,7 @@ public enum PageAuthentication: String, Sendable, Codable {
             !settings.isAuthenticated
             ? .none
             : settings.plaintextHeaderSize > 0
-                ? .everyPageExceptHeader : Engine.current.hasCipherIntegrityCheck ? .everyPage : .everyPageInUse
+                ? .everyPageInUseExceptHeader : Engine.current.hasCipherIntegrityCheck ? .everyPage : .everyPageInUse
     }
 }
 

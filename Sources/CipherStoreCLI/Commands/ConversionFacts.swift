@@ -72,7 +72,8 @@ extension PageAuthentication {
         switch self {
         case .everyPage: "every page\(file) is authenticated"
         case .everyPageInUse: "every page in use\(file) is authenticated"
-        case .everyPageExceptHeader: "every page\(file) is authenticated, except for the readable part of the header"
+        case .everyPageInUseExceptHeader:
+            "every page in use\(file) is authenticated, except for the readable part of the header"
         case .none: "not authenticated, because cipher format 1 has no authentication"
         }
     }

@@ -63,7 +63,7 @@ struct ReadableHeaderTests {
         #expect(found.version == 26)
         let verified = try await DatabaseConverter.verify(url, keyProvider: salted, formats: [format])
         #expect(verified.isSound)
-        #expect(verified.authentication == .everyPageExceptHeader)
+        #expect(verified.authentication == .everyPageInUseExceptHeader)
         #expect(
             try await EncryptedStore.validate(
                 later(configuration), directory: fixture.folder.url, keyProvider: salted
