@@ -19,6 +19,9 @@ package struct DamagedPage: Error, Equatable, Sendable {
         /// The page is not a b-tree page, or it is a page of a table's b-tree in an index's b-tree, or the other way
         /// round.
         case noTreePage
+        /// The page is the root of a table's b-tree where the schema seems to need an index's b-tree, or the other way
+        /// round.
+        case otherKind
         /// The page has more cells than a page can hold, or no cells although it must have some.
         case cellCount
         /// A cell begins or ends outside the cell area.

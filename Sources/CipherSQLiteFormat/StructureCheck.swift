@@ -3,7 +3,7 @@
 /// It makes the checks of SQLite's `quick_check` that concern several pages: each page is referenced once, the leaves
 /// of a b-tree are at one depth, rowids ascend and are between those of the pages above, overflow chains end where
 /// their payloads do, the free list has the length that the header states, and no page is unreferenced. It does not
-/// examine the free space within a page, and it is not intended for a database with virtual tables or a pointer map.
+/// examine the free space within a page, the tables of a module as the module does, or a pointer map.
 /// Source: SQLite, "Database File Format", sections 1.5 and 1.6.
 package struct StructureCheck<Source: PageSource> {
     @usableFromInline let source: Source
@@ -13,17 +13,19 @@ package struct StructureCheck<Source: PageSource> {
 
     /// Walks the whole database.
     ///
-    /// - Parameter header: The header on page 1.
+    /// - Parameters:
+    ///   - header: The header on page 1.
+    ///   - refusesModules: Whether a virtual table is a fault, because only its module knows whether its tables are
+    ///     consistent.
     /// - Throws: ``DamagedPage`` for the first fault; any error thrown by the source.
-    @inlinable package func run(_ header: FileHeader) throws {
+    @inlinable package func run(_ header: FileHeader, refusesModules: Bool = true) throws {
         let schema = try SchemaEntry.all(in: source, claims: claims) { throw $0 }
         let freeList = try FreeList(in: source, first: header.firstFreePage, claims: claims) { throw $0 }
         guard freeList.trunks.count + freeList.leaves.count == Int(header.freePages) else {
             throw DamagedPage(1, .freeList)
         }
         for entry in schema {
-            // Only the module knows whether the tables of a virtual table are consistent.
-            if entry.isVirtualTable { throw DamagedPage(1, .schemaEntry) }
+            if refusesModules, entry.isVirtualTable { throw DamagedPage(1, .schemaEntry) }
             if entry.rootPage != 0 { try walk(entry) }
         }
         // No page may be unreferenced. If the log belongs to another copy of the database, unreferenced pages may be
@@ -54,20 +56,22 @@ package struct StructureCheck<Source: PageSource> {
             guard rest.page == 0 else { throw DamagedPage(cell.page, .payloadLength) }
         }
         guard cursor.isOfTable == entry.isRowIDTable else {
-            throw DamagedPage(entry.rootPage, .noTreePage)
+            throw DamagedPage(entry.rootPage, .otherKind)
         }
     }
 }
 
 extension PageSource {
-    /// Returns whether the check finds no fault; it finds one in every database with a virtual table or a pointer map.
-    package func isIntact() throws -> Bool {
-        guard let header = try header(), !header.hasPointerMap else { return false }
+    /// Returns whether the b-trees and the free list do not contradict each other; `nil` if only SQLite knows that, as
+    /// for a database with a pointer map.
+    package func isIntact() throws -> Bool? {
+        guard let header = try header() else { return false }
+        guard !header.hasPointerMap else { return nil }
         do {
-            try StructureCheck(self).run(header)
+            try StructureCheck(self).run(header, refusesModules: false)
             return true
-        } catch is DamagedPage {
-            return false
+        } catch let damage as DamagedPage {
+            return damage.reason == .otherKind ? nil : false
         }
     }
 
@@ -113,8 +117,8 @@ extension SchemaEntry {
 
     /// Whether the entry's b-tree is that of a table with rowids; a table WITHOUT ROWID has an index b-tree.
     ///
-    /// A comment with a parenthesis after the columns may hide the option, or look like it. The check then finds a fault
-    /// in a sound database.
+    /// A comment with a parenthesis after the columns may hide the option, or look like it. The check then finds a root
+    /// page of the other kind in a sound database.
     @usableFromInline var isRowIDTable: Bool {
         guard isTable else { return false }
         // Only options such as WITHOUT ROWID follow the columns.

@@ -49,17 +49,20 @@ extension Diagnostician {
         }
     }
 
+    /// Reports a journal as a rollback would judge it.
     private mutating func lookAtJournal(_ sealed: PageProbe.Sealed) throws {
-        let pageSize = sealed.seal.pageSize
-        guard let journal = try HotJournal(paths), let versions = try journal.originalPages(pageSize: pageSize),
-            !versions.offsets.isEmpty
-        else { return addHotJournal() }
-        guard versions.pageSize == pageSize, try count(versions, in: journal.file, sealed).authentic > 0 else {
-            return diagnosis.add(
-                .staleJournal,
-                "the -journal next to the file does not belong to this file: SQLite would overwrite the file with "
-                    + "pages from another file, or with pages that are encrypted with another key",
-                "move the -journal elsewhere before opening the file")
+        guard try !HotJournal.isBesideCommits(paths) else { return addStale() }
+        if let format = diagnosis.format, format.fault() == nil,
+            let salt = try sealed.salt ?? inspector.header().salt.map({ $0.withUnsafeBytes { Array($0) } })
+        {
+            let key = FileKey(key: try CipherKey.raw(sealed.key, salt: SecretBytes(salt)), settings: format)
+            do {
+                try JournalRollback(paths: paths).checkPages(key, inspector)
+            } catch let error as StoreError {
+                return diagnosis.add(
+                    .staleJournal, "the -journal next to the file must not be rolled back: \(error.detail)",
+                    "move the -journal elsewhere before opening the file")
+            }
         }
         addHotJournal()
     }
@@ -103,6 +106,10 @@ extension Diagnostician {
     }
 
     mutating func addStale() {
+        if (try? HotJournal.isBesideCommits(paths)) == true {
+            let error = inspector.staleSidecar()
+            return diagnosis.add(.staleJournal, error.detail, "move the -journal elsewhere before opening the file")
+        }
         let log = (try? SidecarFile(paths.wal)) ?? nil
         let ending = log == nil ? "-journal" : "-wal"
         diagnosis.add(

@@ -57,6 +57,20 @@ package struct HotJournal {
         try FileSystem.status(path).map { !$0.isRegular || $0.size > 0 } ?? false
     }
 
+    /// Returns whether there is a hot journal although the log contains committed transactions.
+    ///
+    /// SQLite would play back the journal, and then use the log. It writes no journal while a database is in WAL mode, and
+    /// it leaves WAL mode only after the log is in the file, so the two do not belong together.
+    ///
+    /// Source: SQLite, "Write-Ahead Logging", section 1, and `sqlite3PagerSharedLock` in its `pager.c`.
+    static func isBesideCommits(_ paths: DatabasePaths) throws -> Bool {
+        guard try HotJournal(paths) != nil, let log = try SidecarFile(paths.wal), let header = try LogHeader(log),
+            try header.pagesAtCommit(in: log) > 0
+        else { return false }
+        // A process that has ended its transaction since then may have begun the log.
+        return try HotJournal(paths) != nil
+    }
+
     /// Returns the pages that SQLite restores; `nil` if the journal has no segment that SQLite can read.
     ///
     /// - Parameter pageSize: The page size of the database, used if the journal does not contain one.

@@ -84,7 +84,9 @@ package struct Inspector {
         }
         let header = try header()
         let isPlaintext = try isPlaintext(header)
-        if try SidecarScan.isStale(paths, databaseIsPlaintext: isPlaintext) { return .staleSidecar }
+        if try SidecarScan.isStale(paths, databaseIsPlaintext: isPlaintext) || HotJournal.isBesideCommits(paths) {
+            return .staleSidecar
+        }
         if try isPlaintext && (isLogOfOther(nil) || isJournalOfOther(nil)) { return .staleSidecar }
         try SidecarClaims.check(paths, header, isPlaintext: isPlaintext)
         if try hasOnlyFirstTransaction(header) { return .empty }
@@ -248,7 +250,14 @@ package struct Inspector {
     }
 
     package func staleSidecar() -> StoreError {
-        .staleSidecar(
+        if (try? HotJournal.isBesideCommits(paths)) == true {
+            return .staleSidecar(
+                paths,
+                "there is a -journal next to the file although its -wal contains committed transactions; SQLite writes no "
+                    + "journal in this state, but would play this one back",
+                "-journal")
+        }
+        return .staleSidecar(
             paths,
             "the -wal or -journal next to the file belongs to another copy of the database, and SQLite would overwrite "
                 + "the file with pages from that copy",
@@ -271,7 +280,7 @@ package struct Inspector {
             return try ReadOnlyAccess.withConnection(
                 paths, nil, extensions, busyTimeout: busyTimeout, isAlone: isAlone
             ) { connection in
-                try checkLength(connection)
+                try checkLength(connection, nil)
                 return try body(connection)
             }
         } catch let error as DatabaseError {
@@ -296,7 +305,7 @@ package struct Inspector {
                 paths, unlocked, extensions, busyTimeout: busyTimeout, isAlone: isAlone
             ) { connection in
                 if try isLogOfOther(unlocked) { throw staleSidecar() }
-                try checkLength(connection)
+                try checkLength(connection, unlocked)
                 return try body(connection, unlocked)
             }
         } catch let error as DatabaseError where error.isNotADatabase {
@@ -357,7 +366,9 @@ package struct Inspector {
     ///
     /// The length is checked before anything is opened for writing: a checkpoint would extend the file to its former
     /// length, with empty space in place of the lost pages.
-    private func checkLength(_ connection: Connection) throws {
+    ///
+    /// It would also merge the pages of the log, so those of an encrypted file are authenticated.
+    private func checkLength(_ connection: Connection, _ fileKey: FileKey?) throws {
         // The header, the length and the log are consistent only within a read transaction. During the transaction, no
         // writer changes the file, no checkpoint moves frames that the transaction sees out of the log, and no log
         // restarts after such a checkpoint.
@@ -365,6 +376,9 @@ package struct Inspector {
             let pages = try connection.value(Int.self, "PRAGMA page_count") ?? 0
             let header = try header()
             if let log = try SidecarFile(paths.wal), let claims = try LogHeader(log) {
+                if let fileKey, try claims.pagesAtCommit(in: log) > 0 {
+                    try LogAuthenticity(paths: paths, key: fileKey).check(claims, log)
+                }
                 let whole = Int(header.fileSize) / claims.pageSize
                 guard pages > whole, try claims.lacks(pagesFrom: whole + 1, to: pages, in: log) else { return }
                 throw cutOff(pages, claims.pageSize)

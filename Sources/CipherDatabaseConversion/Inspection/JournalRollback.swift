@@ -20,7 +20,9 @@ package struct JournalRollback {
     func run(_ unlocked: FileKey, inspector: Inspector) throws {
         try Self.checkAccess(paths)
         guard try fits(unlocked) else { throw inspector.keyDoesNotFit() }
-        if try inspector.isJournalOfOther(unlocked) { throw inspector.staleSidecar() }
+        if try HotJournal.isBesideCommits(paths) || inspector.isJournalOfOther(unlocked) {
+            throw inspector.staleSidecar()
+        }
         try checkPages(unlocked, inspector)
         try HotJournal.checkRollback(paths, unlocked, timeout: inspector.busyTimeout)
         do {
@@ -89,7 +91,9 @@ package struct JournalRollback {
     /// Refuses a journal if the key does not open each of its pages, or if it changes a readable header.
     ///
     /// Format 1 authenticates nothing, so its pages prove nothing.
-    private func checkPages(_ unlocked: FileKey, _ inspector: Inspector) throws {
+    ///
+    /// - Throws: ``StoreError`` with the code `staleSidecar`, `corrupt` or `keyDoesNotFit`.
+    func checkPages(_ unlocked: FileKey, _ inspector: Inspector) throws {
         let settings = unlocked.settings
         guard settings.isAuthenticated, let journal = try HotJournal(paths),
             let versions = try journal.originalPages(pageSize: settings.pageSize)

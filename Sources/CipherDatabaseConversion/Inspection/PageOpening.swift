@@ -125,7 +125,7 @@ struct SidecarEffect {
     }
 
     /// Whether the file is intact, and would not be intact afterwards.
-    func damagesFile() throws -> Bool { try !pagesInUse.isIntact() && pages(nil).isIntact() }
+    func damagesFile() throws -> Bool { try pagesInUse.isIntact() == false && pages(nil).isIntact() == true }
 }
 
 /// The part of page 1 that anyone can write, because neither encryption nor HMAC includes it.

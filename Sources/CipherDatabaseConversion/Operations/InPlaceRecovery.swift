@@ -109,8 +109,9 @@ package struct InPlaceRecovery {
                 at: paths, provider: provider, formats: formats, extensions: options.extensions,
                 busyTimeout: options.busyTimeout)
             guard found.isSound else { return nil }
+            let notes = opened.damaged.notes.filter { $0 == DamagedSource.notEncrypted }
             return RecoveryReport(
-                sound: paths.database, bytes: opened.bytes, notes: try settle(formats) + found.warnings)
+                sound: paths.database, bytes: opened.bytes, notes: try notes + settle(formats) + found.warnings)
         } catch let error as StoreError where error.code == .corrupt {
             return nil
         }

@@ -22,7 +22,7 @@ struct MergedLogCheck {
         guard let log = try SidecarFile(paths.wal), let header = try LogHeader(log),
             try header.pagesAtCommit(in: log) > 0
         else { return }
-        if let key { try checkPages(header, log, key) }
+        if let key { try LogAuthenticity(paths: paths, key: key).check(header, log) }
         guard try !isSound(header, log, connection), case let together = try faults(connection), !together.isEmpty
         else { return }
         let file = try ConnectionProfile.inspecting(Connection.size(paths.database)).with(key, extensions)
@@ -33,39 +33,6 @@ struct MergedLogCheck {
             paths,
             "the file is intact without its -wal, but damaged when the -wal is applied (\(fault)): the -wal is "
                 + "damaged, or belongs to another copy of the file", "-wal")
-    }
-
-    /// Refuses a log if the key does not open each of its pages, if it would cut the file, or if it changes a readable
-    /// header.
-    ///
-    /// Format 1 authenticates nothing, so its pages prove nothing.
-    private func checkPages(_ header: LogHeader, _ log: SidecarFile, _ key: FileKey) throws {
-        guard key.settings.isAuthenticated, header.pageSize == key.settings.pageSize else { return }
-        let opening = try PageOpening(key)
-        var fault: String?
-        // A running writer may overwrite a page of the log while it is read, but not twice.
-        for _ in 1...2 {
-            guard let versions = try header.committedPages(in: log) else { return }
-            fault = nil
-            switch try SidecarAuthenticity(versions, in: log, opening) {
-            case .all: break
-            case .some: fault = "a page in the -wal is not authentic"
-            case .none: fault = "no page in the -wal is authentic"
-            }
-            let file = try DatabaseFile(path: paths.database)
-            if fault == nil, try SidecarEffect(versions, in: log, on: file, key)?.cutsUsedPages() == true {
-                fault = "the number of pages in the -wal is less than the database uses"
-            }
-            if fault == nil, key.settings.hasReadableHeader, let offset = versions.offsets[1],
-                let logged = try log.read(at: offset, count: header.pageSize),
-                try !ReadableHeader.agree(
-                    file.read(at: 0, count: header.pageSize), logged, modes: 2...2)
-            {
-                fault = "the page 1 in the -wal has another header than the file"
-            }
-            if fault == nil { return }
-        }
-        if let fault { throw StoreError.damaged(paths.database, fault) }
     }
 
     /// Returns whether the page reader finds no fault, which takes a fraction of the time of SQLite's check.

@@ -95,13 +95,14 @@ struct DamagedSource {
             paths: paths,
             firstPage: { (try bytes.read(at: 0, count: min(geometry.pageSize, Int(bytes.size))) ?? [], bytes.size) },
             opening: { $0 })
+        let isJournal = sidecar?.path == paths.journal
         if versions != nil,
             try SidecarScan.isStale(paths, databaseIsPlaintext: true) || match.isOther()
-                || Inspector(paths).isJournalOfOther(nil)
+                || isJournal && Inspector(paths).isJournalOfOther(nil)
         {
             notes.append(foreignSidecar)
             (versions, sidecar) = (nil, nil)
-        } else if versions != nil, try HotJournal(paths)?.isDamaged(of: bytes, nil) == true {
+        } else if isJournal, try HotJournal(paths)?.isDamaged(of: bytes, nil) == true {
             notes.append(damagedJournal)
         }
         let pages = DamagedPages(bytes, geometry, versions: versions, in: sidecar)
@@ -116,7 +117,7 @@ struct DamagedSource {
     }
 
     /// Whether the log or journal beside the file was not read because it belongs to another database.
-    var hasForeignSidecar: Bool { notes.contains(Self.foreignSidecar) }
+    var hasForeignSidecar: Bool { [Self.foreignSidecar, Self.journalBesideLog].contains(where: notes.contains) }
 
     /// Whether SQLite would use a log or a journal that was not read, or not completely.
     ///
@@ -143,7 +144,7 @@ struct DamagedSource {
     static let damagedMagic = "the first 16 bytes of the file are damaged; the rest of the header was kept"
 
     static let notEncrypted =
-        "the damaged database was not encrypted, so anyone who can write the file could have changed its rows"
+        "the database was not encrypted, so anyone who can write the file could have changed its rows"
 
     static let notAuthenticated =
         "the pages of the damaged database have no HMAC, so they could not be authenticated"
@@ -161,6 +162,9 @@ struct DamagedSource {
     static let otherJournal =
         "the journal was not read, because its page size differs from the file's page size"
 
+    static let journalBesideLog =
+        "the journal was not read, because the -wal contains committed transactions, beside which SQLite writes no journal"
+
     static let foreignSidecar =
         "the -wal or -journal file next to the database was not read, because it belongs to another copy of this "
         + "database or to another database"
@@ -173,7 +177,9 @@ struct DamagedSource {
     static func versions(
         _ bytes: some ByteSource, _ paths: DatabasePaths, _ geometry: PageGeometry, _ notes: inout [String]
     ) throws -> (PageVersions?, SidecarFile?) {
-        if let journal = try HotJournal(paths) {
+        if try HotJournal.isBesideCommits(paths) {
+            notes.append(journalBesideLog)
+        } else if let journal = try HotJournal(paths) {
             let versions = try journal.originalPages(pageSize: geometry.pageSize)
             if let versions, versions.pageSize == geometry.pageSize {
                 notes.append(

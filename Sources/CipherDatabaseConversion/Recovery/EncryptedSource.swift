@@ -196,9 +196,11 @@ struct EncryptedSource {
         let fileKey = FileKey(key: found.key, settings: settings)
         let stated = try whole.header()?.claimedPages.map { UInt32(clamping: $0) } ?? .max
         let inUse = try pages(versions.with(pageCount: min(versions.pageCount, stated)))
+        let isJournal = sidecar?.path == paths.journal
         let isForeign =
-            try authenticity == .none || match.isOther() || Inspector(paths).isJournalOfOther(fileKey)
-            || authenticity == .all && !adopting(inUse).isIntact() && adopting(alone).isIntact()
+            try authenticity == .none || match.isOther()
+            || isJournal && Inspector(paths).isJournalOfOther(fileKey)
+            || authenticity == .all && adopting(inUse).isIntact() == false && adopting(alone).isIntact() == true
         guard !isForeign else {
             return try source(alone, notes + [DamagedSource.foreignSidecar])
         }
@@ -210,7 +212,9 @@ struct EncryptedSource {
         if versions.pageCount > 0, count > whole.pageCount, try adopting(whole).refersBeyondEnd() {
             return try source(pages(versions.with(pageCount: count)), notes + [DamagedSource.wrongPageCount])
         }
-        if try HotJournal(paths)?.isDamaged(of: bytes, fileKey) == true { notes.append(DamagedSource.damagedJournal) }
+        if isJournal, try HotJournal(paths)?.isDamaged(of: bytes, fileKey) == true {
+            notes.append(DamagedSource.damagedJournal)
+        }
         return try source(whole, notes)
     }
 
@@ -263,23 +267,22 @@ struct EncryptedSource {
         guard !hasPlaintextHeader else { throw saltMissing }
         var salts: [SecretBytes] = []
         if let start = try bytes.read(at: 0, count: CipherKey.saltLength) { salts.append(SecretBytes(start)) }
-        if let beside = try saltBeside(), !salts.contains(beside) { salts.append(beside) }
+        for beside in try saltsBeside() where !salts.contains(beside) { salts.append(beside) }
         return salts
     }
 
-    /// Returns the first bytes of page 1 in the log or the hot journal.
-    private func saltBeside() throws -> SecretBytes? {
-        let log = try SidecarFile(paths.wal)
-        let versions: (PageVersions, SidecarFile)? =
-            if let journal = try HotJournal(paths), let pages = try journal.originalPages() {
-                (pages, journal.file)
-            } else if let log, let pages = try LogHeader(log)?.committedPages(in: log) {
-                (pages, log)
-            } else {
-                nil
-            }
-        guard let (pages, file) = versions, let offset = pages.offsets[1] else { return nil }
-        return try file.read(at: offset, count: CipherKey.saltLength).map { SecretBytes($0) }
+    /// Returns the first bytes of page 1 in the hot journal and in the log.
+    private func saltsBeside() throws -> [SecretBytes] {
+        var versions: [(pages: PageVersions, file: SidecarFile)] = []
+        if let journal = try HotJournal(paths), let pages = try journal.originalPages() {
+            versions.append((pages, journal.file))
+        }
+        if let log = try SidecarFile(paths.wal), let pages = try LogHeader(log)?.committedPages(in: log) {
+            versions.append((pages, log))
+        }
+        return try versions.compactMap { pages, file in
+            try pages.offsets[1].flatMap { try file.read(at: $0, count: CipherKey.saltLength) }.map { SecretBytes($0) }
+        }
     }
 
     private var saltMissing: StoreError {

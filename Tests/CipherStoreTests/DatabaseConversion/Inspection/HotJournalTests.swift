@@ -70,6 +70,11 @@ struct HotJournalTests {
         "UPDATE t SET a = randomblob(9) WHERE rowid = 1", "INSERT INTO t SELECT randomblob(3000) FROM t",
     ]
 
+    /// Create the first virtual table, and drop the last one.
+    private static let moduleScripts = [
+        "CREATE VIRTUAL TABLE f USING fts4(x); INSERT INTO f VALUES ('hello')", "DROP TABLE f",
+    ]
+
     private func folder(_ database: Data, journal: Data) throws -> TemporaryFolder {
         let folder = try TemporaryFolder()
         try database.write(to: URL(filePath: folder.path("app.db")))
@@ -131,7 +136,7 @@ struct HotJournalTests {
     func killedCommit(isEncrypted: Bool, isExclusive: Bool) throws {
         let writer = try Writer(isEncrypted: isEncrypted, isExclusive: isExclusive)
         _ = try writer.commit(Self.scripts[0])
-        for script in Self.scripts.dropFirst() {
+        for script in Self.scripts.dropFirst() + Self.moduleScripts {
             let commit = try writer.commit(script)
             for database in [commit.before, commit.half, commit.after] {
                 let folder = try folder(database, journal: commit.journal)

@@ -38,9 +38,10 @@ import Testing
         }
 
         /// Writes the file, and beside it a log with these pages, the last of which ends a transaction.
-        func write(log: [(number: Int, page: [UInt8])], pageCount: Int) throws {
+        func write(log: [(number: Int, page: [UInt8])], pageCount: Int, pageSize: Int? = nil) throws {
             try Data(pages.flatMap { $0 }).write(to: URL(filePath: path))
-            var bytes = big(0x377f_0682) + big(3_007_000) + big(settings.pageSize) + [UInt8](repeating: 7, count: 20)
+            var bytes = big(0x377f_0682) + big(3_007_000) + big(pageSize ?? settings.pageSize)
+            bytes += [UInt8](repeating: 7, count: 20)
             for (index, entry) in log.enumerated() {
                 bytes += big(entry.number) + big(index == log.count - 1 ? pageCount : 0)
                 bytes += [UInt8](repeating: 0, count: 16) + entry.page
@@ -118,6 +119,120 @@ import Testing
                 #expect([.corrupt, .staleSidecar].contains(error?.code), "\(isDamaged) \(isFirstGenuine) \(error)")
             }
         }
+    }
+
+    /// A killed app's database with a log of real commits.
+    private struct Killed {
+        let folder: TemporaryFolder
+        var path: String { folder.path("app.db") }
+
+        init(_ first: String, inLog: String, isEncrypted: Bool = true) throws {
+            (folder, live) = (try TemporaryFolder(inMemory: true), try TemporaryFolder(inMemory: true))
+            let connection = try Connection(path: live.path("app.db"), mode: .create)
+            defer { connection.close() }
+            if isEncrypted { try connection.setKey(TestKeys.raw(), settings: CipherSettings()) }
+            _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")
+            _ = try connection.value(Int.self, "PRAGMA wal_autocheckpoint = 0")
+            try connection.executeScript(text: first)
+            _ = try connection.value(Int.self, "PRAGMA wal_checkpoint(TRUNCATE)")
+            try connection.executeScript(text: inLog)
+            for name in ["app.db", "app.db-wal"] {
+                try FileManager.default.copyItem(atPath: live.path(name), toPath: folder.path(name))
+            }
+        }
+
+        private let live: TemporaryFolder
+
+        func recovery(to output: String) throws -> DatabaseRecovery {
+            try DatabaseRecovery(
+                of: DatabasePaths(path), provider: TestKeys.provider(), formats: [], to: output, targetProvider: nil,
+                template: nil, options: ConversionOptions())
+        }
+
+        /// Recovers the database into a new one, and returns the number of rows.
+        func recovered() throws -> (report: RecoveryReport, rows: Int?) {
+            let output = try TemporaryFolder()
+            let report = try recovery(to: output.path("new.db")).run()
+            let connection = try Connection(
+                path: output.path("new.db"), mode: .readOnly, key: TestKeys.raw(), settings: CipherSettings())
+            defer { connection.close() }
+            return (report, try connection.value(Int.self, "SELECT count(*) FROM t"))
+        }
+
+        func inPlace() throws -> InPlaceRecovery {
+            try InPlaceRecovery(
+                of: DatabasePaths(path), provider: TestKeys.provider(), formats: [], options: ConversionOptions())
+        }
+    }
+
+    private static let filling = """
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)
+        INSERT INTO t SELECT i, 'row ' || i FROM n;
+        """
+
+    @Test(
+        "A journal beside a log with commits is never played back, and a recovery uses the log",
+        arguments: [false, true])
+    func journalBesideLog(isEncrypted: Bool) throws {
+        let killed = try Killed("CREATE TABLE t(a, b)", inLog: Self.filling, isEncrypted: isEncrypted)
+        let pageCount = UInt8(try Data(contentsOf: URL(filePath: killed.path)).count / 4_096)
+        // It has no records, and leaves the file as it is.
+        let header = JournalHeader.magic + [0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, pageCount, 0, 0, 2, 0, 0, 0, 16, 0]
+        try Data(header + [UInt8](repeating: 0, count: 512 - header.count)).write(
+            to: URL(filePath: killed.path + "-journal"))
+        let before = try FolderDigest(killed.folder.url)
+        let error = try storeError {
+            _ = try EncryptionUpgrade(path: killed.path, provider: TestKeys.provider()).run()
+        }
+        #expect(error?.code == .staleSidecar)
+        #expect(try storeError { _ = try killed.inPlace().runLocked() }?.code == .staleSidecar)
+        let found = try killed.recovered()
+        #expect(found.rows == 300 && !found.report.complete, "\(found.report)")
+        #expect(try FolderDigest(killed.folder.url) == before)
+    }
+
+    @Test("A log with another page size is refused, also by what only reads the file")
+    func otherPageSize() throws {
+        let file = try Sealed()
+        let pageSize = file.settings.pageSize * 2
+        try file.write(log: [(2, file.pages[1] + file.pages[2])], pageCount: file.pages.count, pageSize: pageSize)
+        #expect(try file.refusal()?.code == .staleSidecar)
+        let before = try FolderDigest(file.folder.url)
+        let error = try storeError {
+            _ = try Verification.run(
+                at: DatabasePaths(file.path), provider: TestKeys.provider { try TestKeys.rawWithSalt() },
+                formats: [file.settings], extensions: SQLExtensions(), busyTimeout: .zero)
+        }
+        #expect(error?.code == .staleSidecar)
+        #expect(try FolderDigest(file.folder.url) == before)
+    }
+
+    @Test("A forged log is not merged while a journal beside it is rolled back")
+    func forgedLogWithJournal() throws {
+        let file = try Sealed()
+        for log in [[(3, file.garbage)], [(1, file.pages[0])], [(2, file.pages[2])]] {
+            try file.write(journal: [], pageCount: file.pages.count)
+            try file.write(log: log, pageCount: file.pages.count - (log[0].0 == 1 ? 1 : 0))
+            #expect(try file.refusal()?.code == .staleSidecar)
+        }
+    }
+
+    @Test(
+        "A log that creates the first virtual table, or turns its whole database into one with a pointer map, is used",
+        arguments: [
+            ("", "CREATE TABLE t(a, b); CREATE VIRTUAL TABLE f USING fts4(x);"),
+            ("CREATE TABLE t(a, b)", "CREATE VIRTUAL TABLE f USING fts4(x);"),
+            ("PRAGMA auto_vacuum = FULL", "CREATE TABLE t(a, b);"),
+            ("PRAGMA encoding = 'UTF-16le'", "CREATE TABLE t(a, b);"),
+            ("CREATE TABLE u(a)", "CREATE TABLE t(a PRIMARY KEY, b) WITHOUT ROWID /* ( ) */;"),
+        ], [false, true])
+    func newKinds(scripts: (String, String), isEncrypted: Bool) throws {
+        let killed = try Killed(scripts.0, inLog: scripts.1 + Self.filling, isEncrypted: isEncrypted)
+        let before = try FolderDigest(killed.folder.url)
+        let found = try killed.recovered()
+        #expect(found.rows == 300 && found.report.complete, "\(found.report)")
+        #expect(try FolderDigest(killed.folder.url) == before)
+        #expect(try storeError { _ = try killed.inPlace().runLocked() } == nil)
     }
 
     @Test("A log whose commit states fewer pages than the database uses does not cut the file")
