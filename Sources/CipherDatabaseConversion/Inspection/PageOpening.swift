@@ -75,8 +75,10 @@ enum SidecarAuthenticity {
     case all, some, none
 
     init(_ versions: PageVersions, in file: SidecarFile, _ opening: PageOpening) throws {
-        let count = try versions.offsets.count { try opening.isAuthentic($0.key, at: $0.value, in: file) }
-        self = count == versions.offsets.count ? .all : count > 0 ? .some : .none
+        // SQLite uses no page after the last one, such as those that a VACUUM cut off before the key was changed.
+        let used = versions.offsets.filter { $0.key <= versions.pageCount }
+        let count = try used.count { try opening.isAuthentic($0.key, at: $0.value, in: file) }
+        self = count == used.count ? .all : count > 0 ? .some : .none
     }
 }
 

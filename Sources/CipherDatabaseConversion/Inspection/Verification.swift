@@ -80,11 +80,9 @@ public struct Verification: Sendable, Encodable {
             warnings.append(warning)
             authentication = PageAuthentication.none
         } else if let settings {
-            // SQLCipher checks the pages of the file; those in the log are checked as they are read. After a change of
-            // the key, the pages in the file may have the former key.
-            let log = try SidecarFile(DatabasePaths(path).wal)
-            let logged = try log.flatMap { try LogHeader($0)?.committedPages(in: $0) }?.offsets.keys.map { $0 }
-            let isComplete = try collect { try connection.forEachUnauthenticPage(replaced: Set(logged ?? []), $0) }
+            let isComplete = try collect { complain in
+                for complaint in try Self.unauthenticPages(connection, path) { try complain(complaint) }
+            }
             let hasLog = try Connection.size(path) != FileSystem.size(path)
             let checked = PageAuthentication(settings)
             authentication =
@@ -94,6 +92,25 @@ public struct Verification: Sendable, Encodable {
         if try !collect({ _ in try connection.checkAuthenticity() }) { authentication = nil }
         // Without SQLCipher's own check of all pages, only the structure shows which pages could be read.
         if !Engine.current.hasCipherIntegrityCheck, !complaints.isEmpty { authentication = nil }
+    }
+
+    /// Returns the complaints of SQLCipher's check of all pages.
+    ///
+    /// SQLCipher checks the pages of the file; those in the log are checked as they are read. After a change of the key,
+    /// the pages in the file may have the former key. The check takes no lock, so a checkpoint of another process may be
+    /// writing or cutting off a page while the page is read. Such a complaint is not repeated by the next check.
+    private static func unauthenticPages(_ connection: Connection, _ path: String) throws -> [String] {
+        var confirmed: [String]?
+        for _ in 1...3 {
+            let log = try SidecarFile(DatabasePaths(path).wal)
+            let logged = try log.flatMap { try LogHeader($0)?.committedPages(in: $0) }?.offsets.keys.map { $0 }
+            var found: [String] = []
+            try connection.forEachUnauthenticPage(replaced: Set(logged ?? [])) { found.append($0) }
+            let all = Set(found)
+            confirmed = confirmed.map { $0.filter(all.contains) } ?? found
+            if confirmed?.isEmpty != false || log == nil { break }
+        }
+        return confirmed ?? []
     }
 
     private mutating func checkStructure(_ connection: Connection) throws {

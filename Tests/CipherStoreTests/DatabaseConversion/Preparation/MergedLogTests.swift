@@ -217,6 +217,27 @@ import Testing
         }
     }
 
+    @Test("A log that holds pages with a former key after the end of the database is used")
+    func formerKeyAfterTheEnd() throws {
+        let key = TestKeys.text(0x5c)
+        let killed = try Killed(
+            "CREATE TABLE t(a, b)",
+            inLog: Self.filling + """
+                CREATE TABLE w AS SELECT hex(zeroblob(9000)) AS a FROM t; DROP TABLE w; VACUUM; PRAGMA rekey = "\(key)";
+                """)
+        let provider = TestKeys.provider { try TestKeys.raw(0x5c) }
+        let found = try Verification.run(at: DatabasePaths(killed.path), provider: provider, formats: [CipherSettings()])
+        #expect(found.isSound, "\(found)")
+        let before = try FolderDigest(killed.folder.url)
+        let output = try TemporaryFolder()
+        let report = try DatabaseRecovery(
+            of: DatabasePaths(killed.path), provider: provider, formats: [], to: output.path("new.db"),
+            targetProvider: nil, template: nil, options: ConversionOptions()
+        ).run()
+        #expect(report.complete && report.rows == 300, "\(report)")
+        #expect(try FolderDigest(killed.folder.url) == before)
+    }
+
     @Test(
         "A log that creates the first virtual table, or turns its whole database into one with a pointer map, is used",
         arguments: [
