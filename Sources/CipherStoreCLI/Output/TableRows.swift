@@ -6,9 +6,11 @@ internal import CipherSQLite
 /// The first rows determine the widths of the columns, so that a large result need not be held in memory; a wider value
 /// in a later row takes the space that it needs.
 final class TableRows: RowWriter {
-    private static let sample = 500
+    /// The number of rows, and of bytes in them, that determine the widths.
+    private static let sample = (rows: 500, bytes: 1 << 20)
     private let names: [String]
     private var waiting: [[Cell]] = []
+    private var waitingBytes = 0
     private var widths: [Int]?
 
     private struct Cell {
@@ -27,7 +29,8 @@ final class TableRows: RowWriter {
         for index in 0..<row.count { cells.append(Self.cell(row, index)) }
         if let widths { return try print(cells, widths) }
         waiting.append(cells)
-        if waiting.count >= Self.sample { try printWaiting() }
+        waitingBytes += cells.reduce(0) { $0 + $1.text.utf8.count }
+        if waiting.count >= Self.sample.rows || waitingBytes >= Self.sample.bytes { try printWaiting() }
     }
 
     func end() throws {
