@@ -49,22 +49,30 @@ extension Diagnostician {
         }
     }
 
-    /// Reports a journal as a rollback would judge it.
+    /// Reports a journal as a rollback would judge it, unless a writer is using the file and the journal.
     private mutating func lookAtJournal(_ sealed: PageProbe.Sealed) throws {
         guard try !HotJournal.isBesideCommits(paths) else { return addStale() }
-        if let format = diagnosis.format, format.fault() == nil,
+        guard let format = diagnosis.format, format.fault() == nil,
             let salt = try sealed.salt ?? inspector.header().salt.map({ $0.withUnsafeBytes { Array($0) } })
-        {
-            let key = FileKey(key: try CipherKey.raw(sealed.key, salt: SecretBytes(salt)), settings: format)
+        else { return addHotJournal() }
+        let key = FileKey(key: try CipherKey.raw(sealed.key, salt: SecretBytes(salt)), settings: format)
+        let (paths, inspector) = (paths, inspector)
+        func judge() throws -> StoreError? {
             do {
                 try JournalRollback(paths: paths).checkPages(key, inspector)
+                return nil
             } catch let error as StoreError {
-                return diagnosis.add(
-                    .staleJournal, "the -journal next to the file must not be rolled back: \(error.detail)",
-                    "move the -journal elsewhere before opening the file")
+                return error
             }
         }
-        addHotJournal()
+        // A file that cannot be written cannot be locked either.
+        let fault =
+            FileSystem.canWrite(paths.database)
+            ? try DatabaseFile(path: paths.database, access: .readWrite).whileUnused(judge) ?? nil : try judge()
+        guard let fault else { return addHotJournal() }
+        diagnosis.add(
+            .staleJournal, "the -journal next to the file must not be rolled back: \(fault.detail)",
+            "move the -journal elsewhere before opening the file")
     }
 
     /// Returns the number of pages in a sidecar that belong to the file, and the number of all pages.

@@ -16,6 +16,8 @@ struct DamagedSource {
     private(set) var isPlaintext = false
     /// The cipher settings of the file; `nil` if it is plaintext, or if no such settings describe it.
     var format: CipherSettings?
+    /// Whether the file is encrypted, except for its header.
+    var hasReadableHeader = false
 
     /// Opens a file.
     ///

@@ -175,7 +175,8 @@ package struct DatabaseRecovery {
             forms = try self.forms(schema)
         }
         return DatabaseReading(
-            pages, forms, schema.encoding, header: damaged.header, isSchemaDamaged: schema.isDamaged,
+            pages, forms, schema.encoding, header: damaged.header, isHeaderProven: !damaged.hasReadableHeader,
+            isSchemaDamaged: schema.isDamaged,
             mayLackTables: schema.isDamaged && template == nil || forms.mayLackTables
         ) {
             try observer.checkCancellation()

@@ -177,6 +177,7 @@ struct EncryptedSource {
         func source(_ pages: EncryptedPages<some PageSource>, _ notes: [String]) throws -> DamagedSource {
             var source = try self.source(pages, notes)
             source.format = found.isUsual ? settings : nil
+            source.hasReadableHeader = found.firstStart > CipherKey.saltLength
             return source
         }
         guard let versions else { return try opensAny(whole, seal) ? source(whole, notes) : nil }

@@ -15,6 +15,8 @@ package struct DatabaseReading<Source: PageSource> {
     package let encoding: TextEncoding
     /// The file's header; `nil` if page 1 is lost.
     let header: FileHeader?
+    /// Whether the header is authenticated, or the whole file is not.
+    let isHeaderProven: Bool
     /// Whether pages or entries of the schema are missing or damaged.
     let isSchemaDamaged: Bool
     /// Whether the database may have had tables that are not in ``forms``.
@@ -23,13 +25,14 @@ package struct DatabaseReading<Source: PageSource> {
     let checkpoint: () throws -> Void
 
     package init(
-        _ source: Source, _ forms: SchemaForms, _ encoding: TextEncoding, header: FileHeader?, isSchemaDamaged: Bool,
-        mayLackTables: Bool, checkpoint: @escaping () throws -> Void
+        _ source: Source, _ forms: SchemaForms, _ encoding: TextEncoding, header: FileHeader?, isHeaderProven: Bool,
+        isSchemaDamaged: Bool, mayLackTables: Bool, checkpoint: @escaping () throws -> Void
     ) {
         self.source = source
         self.forms = forms
         self.encoding = encoding
         self.header = header
+        self.isHeaderProven = isHeaderProven
         self.isSchemaDamaged = isSchemaDamaged
         self.mayLackTables = mayLackTables
         self.checkpoint = checkpoint
@@ -117,6 +120,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
         let schema = try SchemaReading.map(reading.source, owners)
         findings.isSchemaDamaged = reading.isSchemaDamaged || !schema.isWhole
         findings.isHeaderLost = reading.header == nil
+        findings.isPageCountKnown = reading.isHeaderProven
         findings.missingPages = max(0, (reading.header?.claimedPages ?? 0) - Int(reading.source.pageCount))
         for place in schema.pages {
             // The schema's overflow pages must not be taken for those of other b-trees.

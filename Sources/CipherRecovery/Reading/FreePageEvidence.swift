@@ -8,9 +8,11 @@ struct FreePageEvidence {
     var unknown: Int?
     /// The pages that no list names but that can only be free.
     var freed: Set<UInt32> = []
+    /// The last page that the header counts.
+    var last = UInt32.max
 
     /// Returns whether every free page is known, and a page is not one of them.
-    func showInUse(_ page: UInt32) -> Bool { unknown == 0 && !freed.contains(page) }
+    func showInUse(_ page: UInt32) -> Bool { unknown == 0 && !freed.contains(page) && page <= last }
 }
 
 extension ReadingRun {
@@ -48,13 +50,15 @@ extension ReadingRun {
     /// Claims the pages after those that the header counts, which are old ones: a killed VACUUM has not cut them off yet,
     /// or the file grows in chunks.
     ///
-    /// If anything leads to one of these pages, the number in the header is wrong.
+    /// If anything leads to one of these pages, the header contradicts it.
     private mutating func claimPages(after last: UInt32) {
-        guard last > 0, last < source.pageCount else { return }
+        guard last > 0 else { return findings.isPageCountKnown = false }
+        guard last < source.pageCount else { return }
+        freePages.last = last
         let rest = last + 1...source.pageCount
         guard rest.allSatisfy({ [owners] in [.nobody, .system].contains(owners[$0]) }),
             !tables.contains(where: { $0.missing.contains { $0.page > last } })
-        else { return }
+        else { return findings.isPageCountKnown = false }
         for page in rest where owners.claim(page, .free) { freePages.leaves.append(page) }
     }
 

@@ -379,8 +379,9 @@ extension ReadingRun {
                 content, !isLiving && isFreed(orphan, content) ? .deleted : .orphaned,
                 table.map { [$0] } ?? orphan.tables.sorted())
         }
-        // If the list of free pages is damaged, the page may be an old version, whatever the number of free pages is.
-        let mayBeOld = orphan.use == nil && findings.isFreeListDamaged
+        // If the list of free pages is damaged, the page may be an old version, whatever the number of free pages is. If the
+        // number of all pages is not known, the database may not even use the page.
+        let mayBeOld = orphan.use == nil && findings.isFreeListDamaged || !findings.isPageCountKnown
         var isAssigned = false
         if !content.isWhole { findings.tables[table].lostPages.insert(content.number) }
         for cell in content.cells {

@@ -67,6 +67,10 @@ package struct ReadingFindings: Sendable {
     package var hiddenPages = 0
     /// Whether the header is lost, so that the number of pages is not known.
     package var isHeaderLost = false
+    /// Whether the number of pages in the header is there, is authenticated and contradicts nothing.
+    ///
+    /// Otherwise, a page to which nothing leads may be an old one that the database does not use.
+    package var isPageCountKnown = true
     /// The number of pages that the header counts and the file does not have.
     package var missingPages = 0
     /// Whether pages or entries of the schema are missing or damaged.

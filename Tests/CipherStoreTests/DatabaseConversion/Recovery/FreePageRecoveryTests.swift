@@ -190,6 +190,18 @@ import Testing
         try fixture.check(lost: Set(leaves))
     }
 
+    @Test("If the number of pages is not known, a recovery that needs pages to which nothing leads is not complete")
+    func unknownPageCount() throws {
+        let fixture = try longer()
+        let leaves = try #require(fixture.places.pagesOfTrees["t"]).subtracting([#require(fixture.places.roots["t"])])
+        try fixture.damage(leaves, .random)
+        var data = try Data(contentsOf: URL(filePath: fixture.path))
+        // The counters of the header disagree.
+        data[24] ^= 1
+        try data.write(to: URL(filePath: fixture.path))
+        #expect(try !fixture.recover().complete)
+    }
+
     @Test("If the header counts too few pages, the pages after them are used")
     func tooFewPages() throws {
         let fixture = try RecoveryFixture()
