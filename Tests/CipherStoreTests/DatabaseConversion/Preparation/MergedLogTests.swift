@@ -226,7 +226,8 @@ import Testing
                 CREATE TABLE w AS SELECT hex(zeroblob(9000)) AS a FROM t; DROP TABLE w; VACUUM; PRAGMA rekey = "\(key)";
                 """)
         let provider = TestKeys.provider { try TestKeys.raw(0x5c) }
-        let found = try Verification.run(at: DatabasePaths(killed.path), provider: provider, formats: [CipherSettings()])
+        let found = try Verification.run(
+            at: DatabasePaths(killed.path), provider: provider, formats: [CipherSettings()])
         #expect(found.isSound, "\(found)")
         let before = try FolderDigest(killed.folder.url)
         let output = try TemporaryFolder()
