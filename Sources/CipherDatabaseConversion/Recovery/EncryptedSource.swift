@@ -219,9 +219,9 @@ struct EncryptedSource {
         return try source(whole, notes)
     }
 
-    /// Returns whether a log holds every page of the database, with the salt of the file.
+    /// Returns whether a log holds every page of the database, with the salt or the readable header of the file.
     private func replacesAll(_ versions: PageVersions, in sidecar: SidecarFile?) throws -> Bool {
-        guard !hasPlaintextHeader, let sidecar, try LogHeader(sidecar) != nil, let first = versions.offsets[1],
+        guard let sidecar, try LogHeader(sidecar) != nil, let first = versions.offsets[1],
             versions.offsets.keys.count(where: { $0 <= versions.pageCount }) == versions.pageCount,
             let salt = try sidecar.read(at: first, count: CipherKey.saltLength)
         else { return false }

@@ -279,6 +279,11 @@ extension ReadingRun {
         }
     }
 
+    /// Returns whether the b-tree of an index or of another table lacks pages.
+    private func lacksPages(besides table: Int) -> Bool {
+        !hasAllIndexPages || tables.indices.contains { $0 != table && !tables[$0].missing.isEmpty }
+    }
+
     /// Returns the only table that a page can belong to; `nil` if there is no such table, or more than one.
     ///
     /// - Parameters:
@@ -379,9 +384,12 @@ extension ReadingRun {
                 content, !isLiving && isFreed(orphan, content) ? .deleted : .orphaned,
                 table.map { [$0] } ?? orphan.tables.sorted())
         }
-        // If the list of free pages is damaged, the page may be an old version, whatever the number of free pages is. If the
-        // number of all pages is not known, the database may not even use the page.
-        let mayBeOld = orphan.use == nil && findings.isFreeListDamaged || !findings.isPageCountKnown
+        // If the list of free pages is damaged, the page may be an old version, whatever the number of free pages is. So
+        // may it be if its place belongs to another b-tree, which lacks pages too. If the number of all pages is not
+        // known, the database may not even use the page.
+        let mayBeOld =
+            orphan.use == nil && (findings.isFreeListDamaged || lacksPages(besides: table))
+            || !findings.isPageCountKnown
         var isAssigned = false
         if !content.isWhole { findings.tables[table].lostPages.insert(content.number) }
         for cell in content.cells {
