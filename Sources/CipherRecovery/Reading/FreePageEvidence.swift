@@ -36,6 +36,10 @@ extension ReadingRun {
             }
         }
         freePages.leaves += list.leaves
+        // A page that a b-tree leads to is not free, even if it cannot be read.
+        let trees = tables + indexes.flatMap { $0.compactMap(\.self) }
+        let lost = Set(trees.flatMap { $0.missing.map(\.page) })
+        if !lost.isDisjoint(with: list.trunks + list.leaves) { isDamaged = true }
         missing.subtract(list.trunks + list.leaves)
         claimPages(after: last)
         var known = list.trunks.count + list.leaves.count + missing.count
