@@ -54,7 +54,8 @@ extension JournalHeader {
             if segment.isCut { broken = min(broken, number) }
             var gap = 0
             for position in stride(from: segment.first, through: segment.end - segment.stride, by: Int(segment.stride))
-            where gap < Self.longestGap {
+            {
+                guard gap < Self.longestGap else { break }
                 guard let record = try records.record(at: position), record.sum == segment.sum else {
                     broken = min(broken, number)
                     gap += 1

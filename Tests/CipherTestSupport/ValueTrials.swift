@@ -266,7 +266,10 @@ public struct ValueTrials {
             Kind<Date>(
                 name: "Date as \(form)", kept: kept, sorted: kept, forms: ColumnForms(dates: form), isLess: <,
                 // A column of type TEXT keeps the first 15 digits of a number.
-                isSame: { abs($0.timeIntervalSince($1)) <= max(precision, abs($0.timeIntervalSince1970) / 1e14) }
+                isSame: { date, other in
+                    let largest = max(abs(date.timeIntervalSince1970), abs(date.timeIntervalSinceReferenceDate))
+                    return abs(date.timeIntervalSince(other)) <= max(precision, largest / 1e14)
+                }
             ) { random in
                 switch random.below(4) {
                 // Every millisecond of a second.

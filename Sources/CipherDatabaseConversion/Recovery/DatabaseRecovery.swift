@@ -157,8 +157,10 @@ package struct DatabaseRecovery {
         _ file: NewFile, _ opened: Opened, _ keys: UpgradeKeys, _ observer: UpgradeObserver
     ) throws -> RecoveryReport {
         observer.totalBytes = opened.bytes
-        var report = try make(opened, opened.damaged.pages, file, keys, observer)
+        let made = Result { try make(opened, opened.damaged.pages, file, keys, observer) }
+        // If the database changes while it is read, the two readings differ.
         try opened.marks.check(source)
+        var report = try made.get()
         report.bytesBefore = opened.bytes
         return report
     }

@@ -167,20 +167,6 @@ struct OpenStoreEncryptionTroubleTests {
         try await opening.check(store, isEncrypted: true, bodies: ["old", "of the first store"])
     }
 
-    @Test("Two stores of the process that are to encrypt the same file both go on, and one of them encrypts it")
-    func twoStores() async throws {
-        try opening.writeLegacy()
-        let (one, other) = try await (opening.fixture.open(), opening.fixture.open())
-        try await one.insert("one")
-        try await other.insert("other")
-        await one.close()
-        _ = try? await other.conversion?.value
-        #expect(Set(try await other.bodies()) == ["old", "one", "other"])
-        if case .failed(let error) = other.conversion?.state { Issue.record(error) }
-        let bodies = try await other.bodies()
-        try await opening.check(other, isEncrypted: true, bodies: bodies)
-    }
-
     @Test("During the encryption of the store, a vacuum is refused because of it, and works afterwards")
     func vacuum() async throws {
         let (store, conversion, gate) = try await opening.openHeld()
