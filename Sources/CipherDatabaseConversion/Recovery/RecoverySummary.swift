@@ -37,9 +37,13 @@ struct RecoverySummary {
     /// old version.
     private func hasAllRows(_ number: Int) -> Bool {
         let found = findings.tables[number]
-        guard !recovered.rebuilt.contains(number) else { return true }
+        guard !recovered.rebuilt.contains(number) else { return !mayLackSetting(number) }
         let isWhole = found.lostPages.isEmpty && (found.indexedRows ?? 0) <= recovered.counts[number]
         return found.oldRows == 0 && (isWhole || found.isConfirmed)
+    }
+
+    private func mayLackSetting(_ number: Int) -> Bool {
+        recovered.holdsSetting.contains(number) && !findings.tables[number].lostPages.isEmpty
     }
 
     private var lostAndFound: RecoveryReport.LostAndFound? {
@@ -55,6 +59,9 @@ struct RecoverySummary {
         var notes: [String] = []
         if recovered.rebuilt.contains(number) {
             notes.append("the content of this table was recomputed from the text of its full-text table")
+        }
+        if mayLackSetting(number) {
+            notes.append("the setting automerge of the full-text table may be lost; if the app sets it, set it again")
         }
         if form.isGiven {
             notes.append("the definition of this table was taken from the template or the configuration")

@@ -26,6 +26,8 @@ package final class RecoveredDatabase {
     package private(set) var generalNotes: [String] = []
     /// The shadow tables whose rows a full-text module recomputed.
     package private(set) var rebuilt: Set<Int> = []
+    /// Those of ``rebuilt`` that also hold a setting of the app, which no module can recompute.
+    package private(set) var holdsSetting: Set<Int> = []
     /// Whether an index holds the same key more than once.
     package private(set) var hasDuplicates = false
 
@@ -387,7 +389,9 @@ package final class RecoveredDatabase {
         do {
             try connection.execute("SAVEPOINT cipherstore_rebuilding")
             try connection.execute(SQL(text: definition))
-            let statistics = text.hasStatistics ? shadow("stat").map { forms.tables[$0].name } : nil
+            let place = text.hasStatistics ? shadow("stat") : nil
+            if let place { holdsSetting.insert(place) }
+            let statistics = place.map { forms.tables[$0].name }
             let merging = try statistics.flatMap { try mergeSetting(in: $0) }
             if statistics != nil {
                 // A new FTS3 table gets this shadow table only with its first setting.

@@ -226,6 +226,19 @@ import Testing
         #expect(try connection.value(String.self, "PRAGMA quick_check") == "ok")
     }
 
+    @Test("If the app's setting of a full-text table is lost, the recovery is not complete")
+    func lostMergeSetting() throws {
+        let fixture = try RecoveryFixture(
+            script: """
+                CREATE VIRTUAL TABLE note USING fts4(body); INSERT INTO note VALUES ('some words');
+                INSERT INTO note(note) VALUES ('automerge=7');
+                """)
+        try fixture.damage(try #require(fixture.places.pagesOfTrees["note_stat"]), .random)
+        let report = try fixture.recover()
+        #expect(!report.complete, "\(report)")
+        #expect(report.tables.first { $0.name == "note_stat" }?.lostPages.count == 1)
+    }
+
     @Test("A table that an FTS3 table would take for its own, and empty, keeps its rows")
     func tableLikeStatistics() throws {
         let fixture = try RecoveryFixture(
