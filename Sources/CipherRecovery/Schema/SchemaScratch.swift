@@ -1,5 +1,6 @@
 internal import CipherCatalog
 internal import CipherErrors
+internal import CipherSQLText
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 
@@ -99,7 +100,7 @@ struct SchemaScratch {
     ///
     /// SQLite reads from old files what earlier versions created. Source: SQLite, "The Schema Table".
     private func load(_ entry: SchemaText) throws -> Bool {
-        guard !entry.name.folded.starts(with: "sqlite_".utf8) else { return false }
+        guard !entry.name.folded.starts(with: "sqlite_".utf8), !Self.isFilledByQuery(entry) else { return false }
         let last = try lastEntry()
         let automatic = entries.filter { $0.type == "index" && $0.sql == nil && $0.table.folded == entry.name.folded }
         let loaded = [entry] + (entry.type == "table" ? automatic : [])
@@ -130,6 +131,13 @@ struct SchemaScratch {
             try connection.forgetSchemas()
             return false
         }
+    }
+
+    /// Returns whether a definition is a CREATE TABLE … AS SELECT, with which old engines crash as they read the schema.
+    private static func isFilledByQuery(_ entry: SchemaText) -> Bool {
+        let tokens = SQLTokens(entry.text).tokens
+        guard entry.type == "table", let query = tokens.firstIndex(where: { $0.isKeyword("as") }) else { return false }
+        return query < tokens.firstIndex { $0.isKeyword("(") } ?? .max
     }
 
     private func lastEntry() throws -> Int64 {
