@@ -260,7 +260,7 @@ public struct ValueTrials {
     private mutating func run(_ form: ColumnForms.DateForm) throws {
         let isText = [.text, .textWithT].contains(form)
         // What a form rounds to, and half a microsecond because a date counts from 2001.
-        let precision = form == .secondsSince2001 ? 0 : form == .secondsSince1970 ? 1e-6 : 0.000_501
+        let precision = form == .secondsSince2001 ? 0 : form == .secondsSince1970 ? 1e-6 : 0.000_6
         let kept = isText ? Self.texts + ["DATETIME"] : form == .millisecondsSince1970 ? Self.integers : Self.reals
         try run(
             Kind<Date>(
