@@ -210,8 +210,10 @@ struct EncryptedSource {
             return try source(pages(authentic), notes + [finding])
         }
         let count = UInt32(clamping: bytes.size / Int64(seal.pageSize))
-        if versions.pageCount > 0, count > whole.pageCount, try adopting(whole).refersBeyondEnd() {
-            return try source(pages(versions.with(pageCount: count)), notes + [DamagedSource.wrongPageCount])
+        if let sidecar, versions.pageCount > 0, count > whole.pageCount, try adopting(whole).refersBeyondEnd() {
+            // The pages after the wrong number have not been authenticated.
+            let authentic = try versions.filter { try opening.isAuthentic($0, at: $1, in: sidecar) }
+            return try source(pages(authentic.with(pageCount: count)), notes + [DamagedSource.wrongPageCount])
         }
         if isJournal, try HotJournal(paths)?.isDamaged(of: bytes, fileKey) == true {
             notes.append(DamagedSource.damagedJournal)

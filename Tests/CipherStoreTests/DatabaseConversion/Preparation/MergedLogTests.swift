@@ -217,6 +217,16 @@ import Testing
         }
     }
 
+    @Test("A forged page after the end that a log states does not take the place of the file's own page")
+    func forgedPageAfterTheEnd() throws {
+        let file = try Sealed()
+        try #require(file.pages.count > 3)
+        try file.write(log: [(3, file.garbage), (1, file.pages[0])], pageCount: 2)
+        #expect(try file.refusal() != nil)
+        let found = try file.recovered(inPlace: false)
+        #expect(found.rows == Self.rows && !found.report.complete, "\(found.report)")
+    }
+
     @Test("A log that holds pages with a former key after the end of the database is used")
     func formerKeyAfterTheEnd() throws {
         let key = TestKeys.text(0x5c)
