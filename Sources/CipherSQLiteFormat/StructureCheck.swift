@@ -19,6 +19,7 @@ package struct StructureCheck<Source: PageSource> {
     ///     consistent.
     /// - Throws: ``DamagedPage`` for the first fault; any error thrown by the source.
     @inlinable package func run(_ header: FileHeader, refusesModules: Bool = true) throws {
+        if header.hasPointerMap { PointerMap(source.geometry).claimPages(of: source.pageCount, claims) }
         let schema = try SchemaEntry.all(in: source, claims: claims) { throw $0 }
         let freeList = try FreeList(in: source, first: header.firstFreePage, claims: claims) { throw $0 }
         guard freeList.trunks.count + freeList.leaves.count == Int(header.freePages) else {
@@ -62,11 +63,10 @@ package struct StructureCheck<Source: PageSource> {
 }
 
 extension PageSource {
-    /// Returns whether the b-trees and the free list do not contradict each other; `nil` if only SQLite knows that, as
-    /// for a database with a pointer map.
+    /// Returns whether the b-trees and the free list do not contradict each other; `nil` if that depends on what kind of
+    /// b-tree a table has, which only SQLite knows.
     package func isIntact() throws -> Bool? {
         guard let header = try header() else { return false }
-        guard !header.hasPointerMap else { return nil }
         do {
             try StructureCheck(self).run(header, refusesModules: false)
             return true

@@ -28,7 +28,7 @@ struct HotJournalTests {
         private let folder: TemporaryFolder
         private let connection: Connection
 
-        init(isEncrypted: Bool, isExclusive: Bool = false, headerSize: Int = 0) throws {
+        init(isEncrypted: Bool, isExclusive: Bool = false, headerSize: Int = 0, autoVacuum: Int = 0) throws {
             folder = try TemporaryFolder()
             connection = try Connection(path: folder.path("app.db"), mode: .create)
             if headerSize > 0 {
@@ -39,6 +39,7 @@ struct HotJournalTests {
             } else {
                 try connection.execute("PRAGMA page_size = 4096")
             }
+            try connection.execute(SQL(text: "PRAGMA auto_vacuum = \(autoVacuum)"))
             // At a commit, SQLite only overwrites the beginning of the journal with zeros.
             _ = try connection.value(String.self, "PRAGMA journal_mode = PERSIST")
             if isExclusive { _ = try connection.value(String.self, "PRAGMA locking_mode = EXCLUSIVE") }
@@ -47,7 +48,8 @@ struct HotJournalTests {
         deinit { connection.close() }
 
         func commit(_ script: String) throws -> Commit {
-            let content = try bytes("").isEmpty ? nil : connection.value(String.self, Self.content)
+            let isNew = try connection.value(Int.self, "SELECT count(*) FROM sqlite_schema") == 0
+            let content = try isNew ? nil : connection.value(String.self, Self.content)
             let before = bytes("")
             try connection.executeScript(text: "BEGIN;" + script)
             let header = bytes("-journal")[12..<28]
@@ -132,9 +134,10 @@ struct HotJournalTests {
 
     @Test(
         "A commit that was killed before its end is rolled back, whatever it wrote",
-        arguments: [false, true], [false, true])
-    func killedCommit(isEncrypted: Bool, isExclusive: Bool) throws {
-        let writer = try Writer(isEncrypted: isEncrypted, isExclusive: isExclusive)
+        arguments: [false, true], [(false, 0), (true, 0), (false, 1), (true, 2)])
+    func killedCommit(isEncrypted: Bool, mode: (isExclusive: Bool, autoVacuum: Int)) throws {
+        let writer = try Writer(
+            isEncrypted: isEncrypted, isExclusive: mode.isExclusive, autoVacuum: mode.autoVacuum)
         _ = try writer.commit(Self.scripts[0])
         for script in Self.scripts.dropFirst() + Self.moduleScripts {
             let commit = try writer.commit(script)
@@ -472,21 +475,25 @@ struct HotJournalTests {
 
     // MARK: Of another copy
 
-    @Test("A journal with an authentic, but older page is not played back if the file is intact without it")
-    func olderPage() throws {
-        let writer = try Writer(isEncrypted: true)
+    @Test(
+        "A journal with an authentic, but older page is not played back if the file is intact without it",
+        arguments: 0...2)
+    func olderPage(autoVacuum: Int) throws {
+        let writer = try Writer(isEncrypted: true, autoVacuum: autoVacuum)
         _ = try writer.commit("CREATE TABLE t(a); INSERT INTO t VALUES ('old')")
         let older = try writer.commit("INSERT INTO t VALUES (randomblob(30000))")
         for _ in 1...3 { _ = try writer.commit("INSERT INTO t SELECT randomblob(3000) FROM t") }
         let newer = try writer.commit("INSERT INTO t SELECT randomblob(3000) FROM t")
         let size = older.pageSize
-        // Page 2 is the only leaf of the table in the older version, and the root of a tree now.
-        let page = [UInt8](older.before[size..<2 * size])
+        // The table's first page is its only leaf in the older version, and the root of a tree now. With auto-vacuum,
+        // page 2 is the pointer map.
+        let root = autoVacuum == 0 ? 2 : 3
+        let page = [UInt8](older.before[(root - 1) * size..<root * size])
         let pages = newer.after.count / size
         func big(_ number: Int) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) } }
         let sum = stride(from: size - 200, to: 0, by: -200).reduce(7) { $0 + Int(page[$1]) }
         let header = JournalHeader.magic + big(1) + big(7) + big(pages) + big(512) + big(size)
-        let journal = header + [UInt8](repeating: 0, count: 512 - header.count) + big(2) + page + big(sum)
+        let journal = header + [UInt8](repeating: 0, count: 512 - header.count) + big(root) + page + big(sum)
         try expectStale(newer.after, Data(journal))
     }
 
