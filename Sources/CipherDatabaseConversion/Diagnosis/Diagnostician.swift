@@ -132,7 +132,8 @@ package struct Diagnostician {
     private mutating func findKey(
         _ content: ContentKind, _ probe: PageProbe, isPlaintext: Bool, _ keyText: () throws -> SecretBytes
     ) throws -> Bool {
-        let readings = KeyReading.all(of: try keyText()).filter { !isPlaintext || $0.deviations.isEmpty }
+        let text = try keyText()
+        let readings = KeyReading.all(of: text).filter { !isPlaintext || $0.deviations.isEmpty }
         var search = KeySearch(probe, options, path: paths.database, cancellation)
         let isDeep =
             content.isRandom && content.name == nil && !content.hasReadablePageSize && probe.start.count >= 512
@@ -140,8 +141,24 @@ package struct Diagnostician {
         diagnosis.derivations = search.derivations
         diagnosis.rounds = search.rounds
         diagnosis.isComplete = !search.isLimited
-        guard let found else { return false }
+        guard let found else { return try opensWithLog(text, probe) }
         try lookAtFound(found, probe)
+        return true
+    }
+
+    /// Returns whether the key as given opens the database with its log.
+    ///
+    /// After `PRAGMA rekey` in WAL mode, all pages with the new key may be in the log.
+    private mutating func opensWithLog(_ text: SecretBytes, _ probe: PageProbe) throws -> Bool {
+        guard try SidecarFile(paths.wal).map(LogHeader.init) != nil, let key = try? CipherKey(text: text) else {
+            return false
+        }
+        let opened = try? inspector.readingEncrypted(
+            key: key, settings: options.format, hasPlaintextHeader: probe.hasPlaintextHeader
+        ) { _, _ in true }
+        guard opened == true else { return false }
+        diagnosis.keyForm = key.form
+        diagnosis.format = options.format
         return true
     }
 

@@ -343,7 +343,7 @@ import Testing
         #expect(report.outcome == .decrypted && report.rows == Self.rows)
     }
 
-    @Test("A database whose key was changed in its log is verified and recovered with the new key")
+    @Test("A database whose key was changed in its log is verified, diagnosed and recovered with the new key")
     func changedKey() throws {
         let folder = try TemporaryFolder(inMemory: true)
         let path = folder.path("app.db")
@@ -361,6 +361,8 @@ import Testing
         let provider = TestKeys.provider { try TestKeys.raw(8) }
         let found = try Verification.run(at: DatabasePaths(path), provider: provider, formats: [CipherSettings()])
         #expect(found.isSound, "\(found)")
+        let diagnosis = try Diagnostician(DatabasePaths(path), DiagnosisOptions()).run { try TestKeys.raw(8).text }
+        #expect(diagnosis.causes.isEmpty && diagnosis.format == CipherSettings(), "\(diagnosis.causes)")
         let report = try DatabaseRecovery(
             of: DatabasePaths(path), provider: provider, formats: [], to: folder.path("new.db"), targetProvider: nil,
             template: nil, options: ConversionOptions()
