@@ -126,7 +126,8 @@ struct GuardedFile {
             return guarded.pointee.base.pointee.xClose(file)
         }
         let readsAhead = layer.readsAhead && !isLog
-        if readsAhead { forgetAtLocks(&replaced) }
+        repeatUnlocks(&replaced)
+        if readsAhead { forgetAtWrites(&replaced) }
         let guarded = of(file)
         guarded.initialize(
             to: GuardedFile(
@@ -135,21 +136,33 @@ struct GuardedFile {
         file.pointee.pMethods = UnsafeRawPointer(guarded).assumingMemoryBound(to: sqlite3_io_methods.self)
     }
 
-    /// Makes the file discard its read-ahead buffer when a lock changes, because the buffer is valid only while a lock
-    /// is held.
-    private static func forgetAtLocks(_ methods: inout sqlite3_io_methods) {
+    /// Makes the file repeat a failed unlock once, and discard its read-ahead buffer when a lock changes, because the
+    /// buffer is valid only while a lock is held.
+    ///
+    /// If a signal interrupts the system's call, SQLite continues to count the lock as held, and every connection of the
+    /// process waits for it until the one that holds it closes. Source: SQLite 3.46.1, `unixShmLock` and `posixUnlock`.
+    private static func repeatUnlocks(_ methods: inout sqlite3_io_methods) {
         methods.xLock = { file, level in
             guard let file else { return SQLITE_IOERR }
             return GuardedFile.of(file).pointee.forgetting.xLock(file, level)
         }
         methods.xUnlock = { file, level in
             guard let file else { return SQLITE_IOERR }
-            return GuardedFile.of(file).pointee.forgetting.xUnlock(file, level)
+            let base = GuardedFile.of(file).pointee.forgetting
+            let result = base.xUnlock(file, level)
+            return result == SQLITE_OK ? result : base.xUnlock(file, level)
         }
         methods.xShmLock = { file, offset, count, flags in
             guard let file else { return SQLITE_IOERR }
-            return GuardedFile.of(file).pointee.forgetting.xShmLock(file, offset, count, flags)
+            let base = GuardedFile.of(file).pointee.forgetting
+            let result = base.xShmLock(file, offset, count, flags)
+            guard result != SQLITE_OK, flags & SQLITE_SHM_UNLOCK != 0 else { return result }
+            return base.xShmLock(file, offset, count, flags)
         }
+    }
+
+    /// Makes the file discard its read-ahead buffer when the file changes.
+    private static func forgetAtWrites(_ methods: inout sqlite3_io_methods) {
         methods.xWrite = { file, content, count, offset in
             guard let file else { return SQLITE_IOERR }
             return GuardedFile.of(file).pointee.forgetting.xWrite(file, content, count, offset)
