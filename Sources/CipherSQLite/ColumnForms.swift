@@ -214,9 +214,9 @@ extension Decimal: Bindable, ColumnReadable {
         switch row.value(at: index) {
         case .integer(let number): return Decimal(number)
         case .real(let number):
-            guard number.isFinite, let decimal = Decimal(string: number.description), !decimal.isNaN else {
-                throw row.mismatch(at: index, wanted: Decimal.self)
-            }
+            guard number.isFinite,
+                let decimal = Decimal(string: try row.statement.connection.decimalText(number)), !decimal.isNaN
+            else { throw row.mismatch(at: index, wanted: Decimal.self) }
             return decimal
         case .text(let text):
             // The whole text must be a number, not only its beginning.
@@ -226,6 +226,21 @@ extension Decimal: Bindable, ColumnReadable {
             return number
         default: throw row.mismatch(at: index, wanted: Decimal.self)
         }
+    }
+}
+
+extension Connection {
+    /// Returns the shortest decimal number that SQLite stores as a REAL.
+    ///
+    /// SQLite does not convert every text to the nearest REAL. So a REAL whose shortest number has more than 15 digits
+    /// may be what SQLite made of a number with 15. Source: SQLite, "Floating Point Numbers", section 2.1.
+    fileprivate func decimalText(_ number: Double) throws -> String {
+        let shortest = number.description
+        let digits = shortest.utf8.filter { 0x30...0x39 ~= $0 }.drop { $0 == 0x30 }
+        guard digits.count > 15 else { return shortest }
+        let rounded: String? = try value(
+            "SELECT CAST(\(number) AS TEXT) WHERE CAST(CAST(\(number) AS TEXT) AS REAL) = \(number)")
+        return rounded ?? shortest
     }
 }
 
