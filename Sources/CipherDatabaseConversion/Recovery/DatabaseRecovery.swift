@@ -178,7 +178,7 @@ package struct DatabaseRecovery {
         }
         return DatabaseReading(
             pages, forms, schema.encoding, header: damaged.header, isHeaderProven: !damaged.hasReadableHeader,
-            isSchemaDamaged: schema.isDamaged,
+            arePagesAuthentic: damaged.format?.isAuthenticated == true, isSchemaDamaged: schema.isDamaged,
             mayLackTables: schema.isDamaged && template == nil || forms.mayLackTables
         ) {
             try observer.checkCancellation()

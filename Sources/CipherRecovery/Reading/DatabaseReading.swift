@@ -17,6 +17,8 @@ package struct DatabaseReading<Source: PageSource> {
     let header: FileHeader?
     /// Whether the header is authenticated, or the whole file is not.
     let isHeaderProven: Bool
+    /// Whether each page is authenticated before it is read.
+    let arePagesAuthentic: Bool
     /// Whether pages or entries of the schema are missing or damaged.
     let isSchemaDamaged: Bool
     /// Whether the database may have had tables that are not in ``forms``.
@@ -26,13 +28,14 @@ package struct DatabaseReading<Source: PageSource> {
 
     package init(
         _ source: Source, _ forms: SchemaForms, _ encoding: TextEncoding, header: FileHeader?, isHeaderProven: Bool,
-        isSchemaDamaged: Bool, mayLackTables: Bool, checkpoint: @escaping () throws -> Void
+        arePagesAuthentic: Bool, isSchemaDamaged: Bool, mayLackTables: Bool, checkpoint: @escaping () throws -> Void
     ) {
         self.source = source
         self.forms = forms
         self.encoding = encoding
         self.header = header
         self.isHeaderProven = isHeaderProven
+        self.arePagesAuthentic = arePagesAuthentic
         self.isSchemaDamaged = isSchemaDamaged
         self.mayLackTables = mayLackTables
         self.checkpoint = checkpoint
@@ -229,7 +232,9 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
             try payloads.read(cell, claims: claims, mayContinue: mayContinue) { payload in
                 let values = try RecordReader.values(payload.bytes, page: cell.page)
                 var checked = reading.checked(destination, values, isWhole: isWhole)
-                if let empty = payload.empty, Self.isLost(values, payload.bytes, from: empty.start) {
+                if !reading.arePagesAuthentic, let empty = payload.empty,
+                    Self.isLost(values, payload.bytes, from: empty.start)
+                {
                     if case .table(let number) = destination {
                         emptied = empty.page
                         checked = .apart(.damaged, tables: [number])

@@ -67,6 +67,28 @@ import Testing
     }
 
     @Test(
+        "A blob whose zeros begin with its last page is recovered if the page is authentic",
+        arguments: [false, true])
+    func zerosOfBlob(isEncrypted: Bool) throws {
+        let usable = CipherSettings().pageSize - (isEncrypted ? CipherSettings().reservedBytes : 0)
+        // The record begins with 4 bytes. Source: SQLite, "Database File Format", sections 1.6 and 2.1.
+        let payload = 9 * usable + 4
+        let (minimum, onPage) = ((usable - 12) * 32 / 255 - 23, usable - 4)
+        let rest = minimum + (payload - minimum) % onPage
+        let local = rest <= usable - 35 ? rest : minimum
+        let start = local + (payload - local - 1) / onPage * onPage - 4
+        try LegacyFile.write(
+            path, key: isEncrypted ? TestKeys.raw() : nil,
+            script: """
+                PRAGMA page_size = \(CipherSettings().pageSize); CREATE TABLE t(a);
+                INSERT INTO t VALUES (CAST(hex(zeroblob(\(start / 2))) || '\(start % 2 == 0 ? "" : "0")'
+                    || CAST(zeroblob(\(payload - 4 - start)) AS TEXT) AS BLOB)), ('other');
+                """)
+        let report = try recover()
+        #expect(report.complete == isEncrypted && report.rows == (isEncrypted ? 2 : 1), "\(report)")
+    }
+
+    @Test(
         "Whatever number of reserved bytes is written into a readable header, every row is recovered",
         .enabled(if: Engine.current.cipherMajor >= 4), arguments: [CipherSettings.Digest.sha512, .sha1])
     func forgedReservedSize(digest: CipherSettings.Digest) throws {
