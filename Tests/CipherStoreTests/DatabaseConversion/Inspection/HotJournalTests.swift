@@ -141,7 +141,9 @@ struct HotJournalTests {
         _ = try writer.commit(Self.scripts[0])
         for script in Self.scripts.dropFirst() + Self.moduleScripts {
             let commit = try writer.commit(script)
-            for database in [commit.before, commit.half, commit.after] {
+            // With auto-vacuum, SQLite cuts the file only after it has removed the journal.
+            let written = commit.after + commit.before.dropFirst(commit.after.count)
+            for database in [commit.before, commit.half, written] {
                 let folder = try folder(database, journal: commit.journal)
                 #expect(try inspect(folder) == (isEncrypted ? .opaque : .needsRecovery), "\(script)")
                 #expect(try upgrade(folder) == (isEncrypted ? .alreadyEncrypted : .encrypted), "\(script)")
