@@ -6,7 +6,8 @@ import Foundation
 /// The database may be encrypted meanwhile.
 ///
 /// A reader reads the latest 50 messages of one user and then waits for 5 ms. A writer adds a message every 5 ms, or as
-/// soon as possible if it is late.
+/// soon as possible if it is late. In the modes ``Mode/alone`` and ``Mode/withoutPause``, no thread reads, and in the
+/// second one, three threads write without a pause.
 struct OnlineApp {
     enum Mode: String {
         /// The database stays plaintext.
@@ -15,6 +16,18 @@ struct OnlineApp {
         case whileOpen
         /// The database is encrypted before the store opens, and the app does nothing else.
         case beforeOpening
+        /// The database is encrypted in an open store that the app does not use.
+        case alone
+        /// The database is encrypted while three threads write without a pause.
+        case withoutPause
+
+        fileprivate var loads: [Load.Kind] {
+            switch self {
+            case .plaintext, .whileOpen: (0..<readers).map(Load.Kind.reading) + [.writing]
+            case .beforeOpening, .alone: []
+            case .withoutPause: (0..<3).map { _ in .writingWithoutPause }
+            }
+        }
     }
 
     /// The results of one run, in seconds unless stated otherwise.
@@ -65,7 +78,7 @@ struct OnlineApp {
         options.maximumReaders = Self.readers
         options.events = { stages.note($0) }
         var encryption = Configuration.Encryption(isEnabled: mode != .plaintext)
-        encryption.when = mode == .whileOpen ? .whileOpen : .beforeOpening
+        encryption.when = mode == .beforeOpening ? .beforeOpening : .whileOpen
         let configuration = Configuration(
             databaseName: database.lastPathComponent, version: 23, encryption: encryption)
         let key = try CipherKey.passphrase("a passphrase of some length")
@@ -79,7 +92,7 @@ struct OnlineApp {
             try store.closeBlocking()
             return facts
         }
-        let loads = (0..<Self.readers).map { Load(.reading($0), store) } + [Load(.writing, store)]
+        let loads = mode.loads.map { Load($0, store) }
         if let conversion = store.conversion {
             try Waiting.for { _ = try await conversion.value }
             facts.conversion = (ContinuousClock.now - opened).inSeconds
@@ -155,6 +168,7 @@ private final class Load: @unchecked Sendable {
     enum Kind {
         case reading(Int)
         case writing
+        case writingWithoutPause
     }
 
     struct Call {
@@ -171,12 +185,13 @@ private final class Load: @unchecked Sendable {
     private let done = DispatchSemaphore(value: 0)
 
     init(_ kind: Kind, _ store: EncryptedStore) {
-        if case .writing = kind { isWriting = true } else { isWriting = false }
+        if case .reading = kind { isWriting = false } else { isWriting = true }
         Thread { [self] in
             do {
                 switch kind {
                 case .reading(let number): try read(store, number)
                 case .writing: try write(store)
+                case .writingWithoutPause: try writeWithoutPause(store)
                 }
             } catch {
                 failure = error
@@ -224,15 +239,32 @@ private final class Load: @unchecked Sendable {
             // The pace of the writes, which is part of the measured load.
             if rest > 0 { Thread.sleep(forTimeInterval: rest) }
             number += 1
-            let (uid, body, sentAt) = (
-                "user-\(number % 500)", "message \(number), of some length", 1_700_000_000_000 + number
-            )
+            try timing { try store.writeBlocking { try insert(number, $0) } }
+        }
+    }
+
+    /// Runs one transaction after the other, each of which adds 45 messages in 45 ms or slightly more.
+    private func writeWithoutPause(_ store: EncryptedStore) throws {
+        var number = 0
+        while goesOn {
             try timing {
                 try store.writeBlocking { db in
-                    try db.execute("INSERT INTO chat(uid, body, sentAt) VALUES (\(uid), \(body), \(sentAt))")
+                    for _ in 1...45 {
+                        number += 1
+                        try insert(number, db)
+                        // The work of the app within its transaction, which is part of the measured load.
+                        Thread.sleep(forTimeInterval: 0.001)
+                    }
                 }
             }
         }
+    }
+
+    private func insert(_ number: Int, _ db: Connection) throws {
+        let (uid, body, sentAt) = (
+            "user-\(number % 500)", "message \(number), of some length", 1_700_000_000_000 + number
+        )
+        try db.execute("INSERT INTO chat(uid, body, sentAt) VALUES (\(uid), \(body), \(sentAt))")
     }
 }
 

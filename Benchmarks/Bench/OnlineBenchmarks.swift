@@ -74,6 +74,25 @@ struct OnlineBenchmarks {
         )
     }
 
+    /// Compares the encryption while an app writes without a pause with that in a store that is not used.
+    ///
+    /// The result is the slowest run of each, because every run has to meet the goal.
+    func measureWithoutPause() throws -> [Measurement] {
+        try run.writeLegacy(messages)
+        var (busy, quiet): ([Double], [Double]) = ([], [])
+        for _ in 1...runs {
+            busy.append(try app(.withoutPause, seconds: 0).facts.conversion)
+            quiet.append(try app(.alone, seconds: 0).facts.conversion)
+        }
+        let slowest = busy.max() ?? 0
+        return [
+            Measurement(
+                name: "encrypt \(messages) messages while three threads write without a pause, slowest of \(runs) runs",
+                baseline: "median of a store that is not used", unit: "s", ours: [slowest],
+                theirs: [Measurement.median(quiet)], goal: 3)
+        ]
+    }
+
     /// Runs an app on a copy of the legacy database.
     private func app(_ mode: OnlineApp.Mode, seconds: Double) throws -> Run {
         let database = try run.copyLegacy()

@@ -47,6 +47,8 @@ func measure(_ section: String, _ report: inout BenchmarkReport) throws {
         let (measurements, stages) = try OnlineBenchmarks(run: run, messages: messages, runs: runs).measure()
         report.measurements += measurements
         report.onlineStages = stages
+    case "busy":
+        report.measurements += try OnlineBenchmarks(run: run, messages: messages, runs: runs).measureWithoutPause()
     case "shapes": report.measurements += try ShapeBenchmarks(run: run).measure()
     case "tool":
         report.measurements += try ToolBenchmarks(
@@ -66,7 +68,7 @@ do {
     var report = BenchmarkReport()
     // Sections that measure the memory of other programs come first, because this program's memory would count with
     // theirs.
-    for section in ["upgrade", "curve", "online", "shapes", "tool", "store", "migration", "statements"]
+    for section in ["upgrade", "curve", "online", "busy", "shapes", "tool", "store", "migration", "statements"]
     where arguments[10...].contains(section) { try measure(section, &report) }
     print(report.table)
     try report.json.write(to: URL(filePath: arguments[8]))
