@@ -90,12 +90,12 @@ package struct JournalRollback {
 
     /// Refuses a journal if the key does not open each of its pages, or if it changes a readable header.
     ///
-    /// Format 1 authenticates nothing, so its pages prove nothing.
+    /// Format 1 authenticates nothing, so only the salt on page 1 is compared.
     ///
     /// - Throws: ``StoreError`` with the code `staleSidecar`, `corrupt` or `keyDoesNotFit`.
     func checkPages(_ unlocked: FileKey, _ inspector: Inspector) throws {
         let settings = unlocked.settings
-        guard settings.isAuthenticated, let journal = try HotJournal(paths),
+        guard let journal = try HotJournal(paths),
             let versions = try journal.originalPages(pageSize: settings.pageSize)
         else { return }
         guard versions.pageSize == settings.pageSize else { throw inspector.staleSidecar() }
@@ -106,6 +106,7 @@ package struct JournalRollback {
         }
         let opening = try PageOpening(unlocked)
         switch try SidecarAuthenticity(versions, in: journal.file, opening) {
+        case .all where !settings.isAuthenticated: return
         case .all where versions.pageCount == 0:
             // Only the first commit leaves this number in the authenticated part of the header.
             guard try opening.open(1, page).map({ $0.big32(92) <= 1 }) ?? true else { throw inspector.staleSidecar() }
@@ -131,7 +132,8 @@ package struct JournalRollback {
     }
 
     private func opens(_ page: [UInt8], _ unlocked: FileKey) throws -> Bool {
-        guard let content = try PageOpening(unlocked).open(1, page) else { return false }
+        // With a key that has a salt of its own, SQLCipher ignores the file's.
+        guard let content = try PageOpening(unlocked, checksSalt: false).open(1, page) else { return false }
         // Without an HMAC, only the header shows whether the key is right.
         return unlocked.settings.isAuthenticated || FixedHeaderFields.areValid(content)
     }

@@ -12,7 +12,7 @@ struct LogAuthenticity {
     /// Refuses a log with another page size, one of whose pages the key does not open, one that would cut the file, or one
     /// that changes a readable header.
     ///
-    /// Format 1 authenticates nothing, so its pages prove nothing.
+    /// Format 1 authenticates nothing, so only the salt on page 1 is compared.
     ///
     /// - Parameter header: The header of the log, which contains a committed transaction.
     /// - Throws: ``StoreError`` with the code `staleSidecar` or `corrupt`.
@@ -23,7 +23,6 @@ struct LogAuthenticity {
                 "the page size is \(header.pageSize) bytes in the -wal but \(key.settings.pageSize) bytes in the file",
                 "-wal")
         }
-        guard key.settings.isAuthenticated else { return }
         let opening = try PageOpening(key)
         var fault: String?
         // A running writer may overwrite a page of the log while it is read, but not twice.
@@ -35,6 +34,7 @@ struct LogAuthenticity {
             case .some: fault = "a page in the -wal is not authentic"
             case .none: fault = "no page in the -wal is authentic"
             }
+            if fault == nil, !key.settings.isAuthenticated { return }
             let file = try DatabaseFile(path: paths.database)
             if fault == nil, try SidecarEffect(versions, in: log, on: file, key)?.cutsUsedPages() == true {
                 fault = "the number of pages in the -wal is less than the database uses"

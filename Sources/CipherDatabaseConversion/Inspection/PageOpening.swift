@@ -21,21 +21,27 @@ struct PageOpening {
     private let sealed: SealedPage
     private let pages: EncryptedPages<SealedPage>
 
-    init(_ fileKey: FileKey) throws {
+    /// - Parameter checksSalt: As in the other initializer.
+    init(_ fileKey: FileKey, checksSalt: Bool = true) throws {
         let settings = fileKey.settings
         try self.init(
-            fileKey.key, PageSeal(settings), firstStart: max(CipherKey.saltLength, settings.plaintextHeaderSize))
+            fileKey.key, PageSeal(settings), firstStart: max(CipherKey.saltLength, settings.plaintextHeaderSize),
+            checksSalt: checksSalt)
     }
 
     /// - Parameters:
     ///   - key: The raw key with the file's salt.
     ///   - firstStart: The length of the part of page 1 that is neither encrypted nor authenticated.
-    init(_ key: CipherKey, _ seal: PageSeal, firstStart: Int) throws {
+    ///   - checksSalt: Whether page 1 is opened only if it begins with the salt, which no HMAC includes. A page with
+    ///     another salt would destroy the file's, and a passphrase would never open the file again.
+    init(_ key: CipherKey, _ seal: PageSeal, firstStart: Int, checksSalt: Bool = true) throws {
         guard let geometry = PageGeometry(pageSize: seal.pageSize, reserved: seal.reserved) else {
             throw KeyError.derivationFailed
         }
         sealed = SealedPage(geometry)
-        pages = try EncryptedPages(sealed, key: key, seal: seal, firstStart: firstStart)
+        pages = try EncryptedPages(
+            sealed, key: key, seal: seal, firstStart: firstStart,
+            checksSalt: checksSalt && firstStart == CipherKey.saltLength)
     }
 
     /// Returns whether two encrypted versions of a page have the same content.
@@ -46,7 +52,7 @@ struct PageOpening {
         return try open(page, present) == original
     }
 
-    /// Returns whether a page is authentic; without HMACs, every page is.
+    /// Returns whether a page is authentic; without HMACs, every page is, except for a page 1 with another salt.
     ///
     /// - Parameter offset: The offset in the log or journal at which the page begins.
     func isAuthentic(_ page: UInt32, at offset: Int64, in file: SidecarFile) throws -> Bool {

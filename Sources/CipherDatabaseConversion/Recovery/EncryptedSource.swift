@@ -72,6 +72,14 @@ struct EncryptedSource {
     private func open(_ key: CipherKey) throws -> DamagedSource? {
         var formats = named
         for format in CipherSettings.authenticated() where !formats.contains(format) { formats.append(format) }
+        // After PRAGMA rekey in WAL mode, all pages with the key may be in the log, whose header states their size.
+        if let log = try SidecarFile(paths.wal), let size = try LogHeader(log)?.pageSize {
+            formats += formats.filter { $0.pageSize != size }.map {
+                CipherSettings(
+                    compatibility: $0.compatibility, pageSize: size, kdfIterations: $0.kdfIterations,
+                    hmacAlgorithm: $0.hmacAlgorithm, kdfAlgorithm: $0.kdfAlgorithm)
+            }
+        }
         let salts = try salts(key)
         for salt in salts {
             for derivation in Self.derivations(of: key, formats) {

@@ -18,9 +18,9 @@ import Testing
 
         var path: String { folder.path("app.db") }
 
-        init(headerSize: Int = 0) throws {
+        init(headerSize: Int = 0, compatibility: Int = Engine.current.defaultCompatibility) throws {
             folder = try TemporaryFolder(inMemory: true)
-            settings = headerSize > 0 ? CipherSettings(plaintextHeaderSize: headerSize) : CipherSettings()
+            settings = CipherSettings(compatibility: compatibility, plaintextHeaderSize: headerSize)
             try LegacyFile.write(path, key: TestKeys.rawWithSalt(), settings: settings) { connection in
                 _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")
                 try connection.executeScript(
@@ -119,6 +119,27 @@ import Testing
                 #expect([.corrupt, .staleSidecar].contains(error?.code), "\(isDamaged) \(isFirstGenuine) \(error)")
             }
         }
+    }
+
+    @Test(
+        "A log or a journal whose page 1 has another salt is not merged",
+        arguments: 1...Engine.current.defaultCompatibility, [false, true])
+    func otherSalt(compatibility: Int, isJournal: Bool) throws {
+        let file = try Sealed(compatibility: compatibility)
+        var first = file.pages[0]
+        first[3] ^= 1
+        for key in [try TestKeys.rawWithSalt(), try TestKeys.raw()] {
+            if isJournal {
+                try file.write(journal: [(1, first)], pageCount: file.pages.count)
+            } else {
+                try file.write(log: [(1, first)], pageCount: file.pages.count)
+            }
+            let error = try file.refusal(key)
+            #expect([.corrupt, .staleSidecar].contains(error?.code), "\(error)")
+        }
+        guard compatibility > 1 else { return }
+        let found = try file.recovered(inPlace: false)
+        #expect(found.rows == Self.rows && !found.report.notes.isEmpty, "\(found.report)")
     }
 
     /// A killed app's database with a log of real commits.
@@ -343,11 +364,14 @@ import Testing
         #expect(report.outcome == .decrypted && report.rows == Self.rows)
     }
 
-    @Test("A database whose key was changed in its log is verified, diagnosed and recovered with the new key")
-    func changedKey() throws {
+    @Test(
+        "A database whose key was changed in its log is verified, diagnosed and recovered with the new key",
+        arguments: [1024, 4096])
+    func changedKey(pageSize: Int) throws {
         let folder = try TemporaryFolder(inMemory: true)
         let path = folder.path("app.db")
-        try LegacyFile.write(path, key: TestKeys.raw(), unclosed: true) { connection in
+        let settings = CipherSettings(pageSize: pageSize)
+        try LegacyFile.write(path, key: TestKeys.raw(), settings: settings, unclosed: true) { connection in
             _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")
             try connection.executeScript(
                 text: """
@@ -359,10 +383,12 @@ import Testing
             try connection.execute(SQL(text: "PRAGMA rekey = \"\(TestKeys.text(8))\""))
         }
         let provider = TestKeys.provider { try TestKeys.raw(8) }
-        let found = try Verification.run(at: DatabasePaths(path), provider: provider, formats: [CipherSettings()])
+        let found = try Verification.run(at: DatabasePaths(path), provider: provider, formats: [settings])
         #expect(found.isSound, "\(found)")
-        let diagnosis = try Diagnostician(DatabasePaths(path), DiagnosisOptions()).run { try TestKeys.raw(8).text }
-        #expect(diagnosis.causes.isEmpty && diagnosis.format == CipherSettings(), "\(diagnosis.causes)")
+        var options = DiagnosisOptions()
+        options.format = settings
+        let diagnosis = try Diagnostician(DatabasePaths(path), options).run { try TestKeys.raw(8).text }
+        #expect(diagnosis.causes.isEmpty && diagnosis.format == settings, "\(diagnosis.causes)")
         let report = try DatabaseRecovery(
             of: DatabasePaths(path), provider: provider, formats: [], to: folder.path("new.db"), targetProvider: nil,
             template: nil, options: ConversionOptions()
