@@ -21,6 +21,43 @@ package struct SQLExtensions: Sendable {
         extensions.functions.removeAll { !$0.isInnocuous }
         return extensions
     }
+
+    /// The same extensions with `lower`, `upper` and NOCASE for all of Unicode; `nil` if the app has its own versions.
+    ///
+    /// SQLite's own versions change only ASCII letters, so some apps and systems replace them, such as Android. An index
+    /// that was built with other versions seems damaged to SQLite. Source: SQLite, "Built-In Scalar SQL Functions", and
+    /// the README of its ICU extension.
+    package var withUnicodeCase: Self? {
+        let names = Set(functions.map(\.name) + collations.map(\.name)).map { $0.lowercased() }
+        guard !names.contains(where: ["lower", "upper", "nocase"].contains) else { return nil }
+        func function(_ name: String, _ change: @escaping @Sendable (String) -> String) -> SQLFunction {
+            SQLFunction(name, argumentCount: 1) { arguments in
+                switch arguments[0] {
+                case .null: .null
+                case .text(let text): .text(change(text))
+                case .blob(let bytes): .text(change(String(decoding: bytes, as: UTF8.self)))
+                case .integer(let number): .text(String(number))
+                case .real(let number): .text(change(String(number)))
+                }
+            }
+        }
+        var extensions = self
+        extensions.functions += [function("lower") { $0.lowercased() }, function("upper") { $0.uppercased() }]
+        extensions.collations.append(
+            Collation(name: "NOCASE") { left, right in
+                let (left, right) = (
+                    String(decoding: left, as: UTF8.self).lowercased().utf8,
+                    String(decoding: right, as: UTF8.self).lowercased().utf8
+                )
+                return left.elementsEqual(right) ? 0 : left.lexicographicallyPrecedes(right) ? -1 : 1
+            })
+        return extensions
+    }
+
+    /// The warning about indexes that match the rows only with ``withUnicodeCase``.
+    package static let unicodeCaseWarning =
+        "indexes of this database were built with another lower(), upper() or NOCASE than SQLite's own, which change only "
+        + "ASCII letters: register the app's versions as functions and collations wherever the database is opened"
 }
 
 extension Connection {

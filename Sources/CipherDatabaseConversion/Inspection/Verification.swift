@@ -47,6 +47,22 @@ public struct Verification: Sendable, Encodable {
         at paths: DatabasePaths, provider: any KeyProvider, formats: [CipherSettings],
         extensions: SQLExtensions = SQLExtensions(), busyTimeout: Duration = .seconds(5), isAlone: Bool = false
     ) throws -> Verification {
+        func check(_ extensions: SQLExtensions) throws -> Verification {
+            try self.check(paths, provider, formats, extensions, busyTimeout, isAlone)
+        }
+        let found = try check(extensions)
+        guard found.complaints.contains(where: { $0.contains(" missing from index ") }),
+            let extensions = extensions.withUnicodeCase
+        else { return found }
+        var again = try check(extensions)
+        again.warnings.append(SQLExtensions.unicodeCaseWarning)
+        return again.isSound ? again : found
+    }
+
+    private static func check(
+        _ paths: DatabasePaths, _ provider: any KeyProvider, _ formats: [CipherSettings], _ extensions: SQLExtensions,
+        _ busyTimeout: Duration, _ isAlone: Bool
+    ) throws -> Verification {
         let reader = DatabaseReader(
             Inspector(paths, extensions: extensions, busyTimeout: busyTimeout, isAlone: isAlone))
         do {

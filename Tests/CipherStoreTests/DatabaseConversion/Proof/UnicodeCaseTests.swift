@@ -1,0 +1,83 @@
+internal import CipherDatabaseConversion
+internal import CipherSQLite
+import CipherTestSupport
+import Foundation
+import Testing
+
+/// Indexes that an app built with its own versions of SQLite's `lower`, `upper` and NOCASE.
+struct UnicodeCaseTests {
+    private static let schemas = [
+        "CREATE TABLE t(a TEXT); CREATE INDEX i ON t(lower(a))",
+        "CREATE TABLE t(a TEXT); CREATE INDEX i ON t(upper(a), a)",
+        "CREATE TABLE t(a TEXT COLLATE NOCASE); CREATE INDEX i ON t(a)",
+    ]
+
+    private static func register(on connection: Connection) throws {
+        func function(_ name: String, _ change: @escaping @Sendable (String) -> String) -> SQLFunction {
+            SQLFunction(name, argumentCount: 1) { arguments in
+                if case .text(let text) = arguments[0] { .text(change(text)) } else { arguments[0] }
+            }
+        }
+        try connection.register(function("lower") { String($0.map { Character($0.lowercased()) }) })
+        try connection.register(function("upper") { String($0.map { Character($0.uppercased()) }) })
+        try connection.register(
+            Collation(name: "NOCASE") { left, right in
+                let (left, right) = (
+                    Array(String(decoding: left, as: UTF8.self).lowercased().unicodeScalars),
+                    Array(String(decoding: right, as: UTF8.self).lowercased().unicodeScalars)
+                )
+                return left == right ? 0 : left.lexicographicallyPrecedes(right) ? -1 : 1
+            })
+    }
+
+    /// Makes a file.
+    ///
+    /// - Parameter isDamaged: Whether a row is missing from the index.
+    private func file(_ schema: String, isDamaged: Bool = false) throws -> LegacyFile {
+        try LegacyFile { connection in
+            try Self.register(on: connection)
+            try connection.executeScript(
+                text: schema + """
+                    ; WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)
+                    INSERT INTO t SELECT substr('ÉéÜüaBcDñÑ', 1 + i % 10, 1) || 'x' || i FROM n;
+                    CREATE TEMP TABLE entry AS SELECT * FROM sqlite_master WHERE name = 'i'
+                    """)
+            guard isDamaged else { return }
+            try connection.editSchema("DELETE FROM sqlite_master WHERE name = 'i'")
+            try connection.execute("INSERT INTO t VALUES ('Élan')")
+            try connection.editSchema("INSERT INTO sqlite_master SELECT * FROM entry")
+        }
+    }
+
+    @Test("An index that matches the rows in the app's version is copied as it is, with a warning", arguments: schemas)
+    func carried(schema: String) async throws {
+        let file = try file(schema)
+        let url = URL(filePath: file.path)
+        let provider = TestKeys.provider()
+        let before = try await DatabaseConverter.verify(url, keyProvider: provider)
+        #expect(before.isSound && before.warnings.count == 1, "\(before)")
+        let report = try await DatabaseConverter.encrypt(url, keyProvider: provider)
+        #expect(report.rebuiltIndexes == [] && report.warnings.count == 1, "\(report)")
+        let after = try await DatabaseConverter.verify(url, keyProvider: provider)
+        #expect(after.isSound && after.warnings.count == 1, "\(after)")
+        try file.read(key: TestKeys.raw()) { connection in
+            try Self.register(on: connection)
+            #expect(try connection.value(String.self, "PRAGMA integrity_check") == "ok")
+        }
+        let backup = URL(filePath: file.path + "-backup")
+        _ = try await DatabaseConverter.backup(of: url, to: backup, keyProvider: provider)
+        let restored = try await DatabaseConverter.restore(url, from: backup, keyProvider: provider)
+        #expect(restored.outcome == .restored && restored.rebuiltIndexes == [], "\(restored)")
+    }
+
+    @Test("An index that lacks a row in the app's version too is rebuilt", arguments: schemas)
+    func damaged(schema: String) async throws {
+        let file = try file(schema, isDamaged: true)
+        let url = URL(filePath: file.path)
+        #expect(try await !DatabaseConverter.verify(url, keyProvider: TestKeys.provider()).isSound)
+        let report = try await DatabaseConverter.encrypt(url, keyProvider: TestKeys.provider())
+        #expect(report.rebuiltIndexes == ["i"], "\(report)")
+        let health = try file.read(key: TestKeys.raw()) { try $0.value(String.self, "PRAGMA integrity_check") }
+        #expect(health == "ok")
+    }
+}
