@@ -232,7 +232,7 @@ package struct DatabaseRecovery {
             let recovered = try RecoveredDatabase(
                 connection, forms, encoding, header: damaged.header, apart: apart)
             let findings = try reading.run { try recovered.add($0) }
-            try connection.sortingInFiles { try recovered.finish() }
+            try connection.sortingInFiles { try recovered.finish(findings) }
             return (recovered, findings)
         }
         try file.sync()

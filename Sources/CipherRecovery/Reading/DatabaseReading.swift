@@ -362,7 +362,31 @@ extension DatabaseReading {
             isPossible = false
         }
         for value in values.prefix(table.key.count) { if case .null = value { isPossible = false } }
+        if isPossible, !table.repeatsAgree(values) { isPossible = false }
         if !isWhole, values.hasImplausibleText(encoding) { isPossible = false }
         return isPossible ? destination : .apart(.damaged, tables: [number])
+    }
+}
+
+extension TableForm {
+    /// Returns whether a record has the same value wherever it stores a column that the key contains twice.
+    fileprivate func repeatsAgree(_ values: [RecordValue]) -> Bool {
+        guard distinct.count < stored.count else { return true }
+        return stored.indices.prefix(values.count).allSatisfy { place in
+            guard let first = stored.firstIndex(of: stored[place]), first < place else { return true }
+            return values[first].isIdentical(to: values[place])
+        }
+    }
+}
+
+extension RecordValue {
+    fileprivate func isIdentical(to other: RecordValue) -> Bool {
+        switch (self, other) {
+        case (.null, .null): true
+        case (.integer(let left), .integer(let right)): left == right
+        case (.real(let left), .real(let right)): left.bitPattern == right.bitPattern
+        case (.text(let left), .text(let right)), (.blob(let left), .blob(let right)): left.elementsEqual(right)
+        default: false
+        }
     }
 }

@@ -207,7 +207,9 @@ package final class RecoveredDatabase {
     // MARK: The schema
 
     /// Gives the tables their real definitions, creates the rest of the schema, and commits the transaction.
-    package func finish() throws {
+    ///
+    /// - Parameter findings: The findings of the reading whose rows were added.
+    package func finish(_ findings: ReadingFindings) throws {
         statements = []
         lookups = [:]
         try connection.makeObjects(forms.tables.count, forgetting: false, makeIndexes)
@@ -219,7 +221,7 @@ package final class RecoveredDatabase {
             }
         }
         try redefine(entries, adding: forms.virtualTables)
-        try keepSequences()
+        try keepSequences(findings)
         try makeComputedIndexes()
         for entry in forms.virtualTables { try rebuild(entry) }
         try redefine([], adding: forms.others)
@@ -349,11 +351,13 @@ package final class RecoveredDatabase {
         }
     }
 
-    /// Ensures that every table with AUTOINCREMENT has a counter.
-    private func keepSequences() throws {
+    /// Ensures that every table with AUTOINCREMENT has a counter, unless all counters were read: the app may have deleted
+    /// one.
+    private func keepSequences(_ findings: ReadingFindings) throws {
         let counted = forms.tables.indices.filter { forms.tables[$0].countsRowIDs }
-        guard !counted.isEmpty else { return }
         let sequence = forms.tables.firstIndex { $0.name == "sqlite_sequence" }
+        let isWhole = sequence.map { findings.tables[$0].lostPages.isEmpty && findings.tables[$0].lostRows == 0 }
+        guard !counted.isEmpty, isWhole != true else { return }
         if sequence == nil {
             try connection.execute("CREATE TABLE \(SQL(text: prefix))(a INTEGER PRIMARY KEY AUTOINCREMENT)")
             try connection.execute("DROP TABLE \(SQL(text: prefix))")

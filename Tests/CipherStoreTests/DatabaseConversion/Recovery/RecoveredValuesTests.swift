@@ -172,6 +172,31 @@ import Testing
             """)
     }
 
+    @Test("A row whose two copies of a key column differ is set aside")
+    func differentCopies() throws {
+        let fixture = try RecoveryFixture(
+            script: "CREATE TABLE t(a TEXT, b, PRIMARY KEY(a COLLATE NOCASE, a)) WITHOUT ROWID; "
+                + "INSERT INTO t VALUES ('first', 1), ('second', 2), ('third', 3)")
+        var data = try Data(contentsOf: URL(filePath: fixture.path))
+        let place = try #require(data.range(of: Data("secondsecond".utf8)))
+        data[place.lowerBound] ^= 2
+        try data.write(to: URL(filePath: fixture.path))
+        let report = try fixture.recover()
+        #expect(!report.complete && report.tables.first { $0.name == "t" }?.rows == 2, "\(report)")
+    }
+
+    // MARK: Counters
+
+    @Test("A counter of AUTOINCREMENT that the app deleted is not made again")
+    func deletedCounter() throws {
+        try check(
+            """
+            CREATE TABLE t(id INTEGER PRIMARY KEY AUTOINCREMENT, a); INSERT INTO t(a) VALUES (1), (2), (3);
+            CREATE TABLE u(id INTEGER PRIMARY KEY AUTOINCREMENT, a); INSERT INTO u(a) VALUES (1), (2);
+            DELETE FROM sqlite_sequence WHERE name = 't';
+            """)
+    }
+
     // MARK: Computed columns
 
     @Test(
