@@ -27,7 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cases import KEY, Case, Operation, database_cases, example_cases, hazard_cases
+from cases import BACKUP, KEY, Case, Operation, database_cases, example_cases, hazard_cases
 from engine import EngineError
 from equality import Recovered, compared
 from fileformat import Malformed
@@ -59,12 +59,15 @@ def judged(tool: Path, case: Case, operation: Operation, folder: Path) -> Result
     case.make(original, operation.key)
     shutil.copytree(source, run)
     before = _contents(run)
-    ended = subprocess.run(
-        [tool, *operation.arguments(run, folder)], capture_output=True, timeout=120, env=os.environ | {"TZ": "UTC"}
-    )
+    result = partial(Result, case.name, operation.name)
+    ended = _run(tool, *_backup(run, folder)) if operation.command == "restore" else None
+    is_backed_up = ended is not None and ended.returncode == 0
+    if ended is None or is_backed_up:
+        ended = _run(tool, *operation.arguments(run, folder))
     said = (ended.stderr or ended.stdout).decode(errors="backslashreplace").strip()
 
-    result = partial(Result, case.name, operation.name)
+    if is_backed_up and ended.returncode != 0:
+        return result("REFUSED ITS OWN BACKUP", f"{ended.returncode}: {said}")
     if ended.returncode in _REFUSALS:
         if changed := _changes(before, _contents(run)):
             if _is_recovered(case, operation, original, run):
@@ -76,12 +79,13 @@ def judged(tool: Path, case: Case, operation: Operation, folder: Path) -> Result
             case.may_be_refused
             or is_unalterable
             or (case.may_lack_rows and operation.key is not None)
-            or (operation.leaves_files and f"{case.database}-journal" in before)
+            # Nor can a backup.
+            or ((operation.leaves_files or operation.command == "restore") and f"{case.database}-journal" in before)
         )
         return result(_REFUSED if is_allowed else "REFUSED A SOUND FILE", f"{ended.returncode}: {said}")
     if ended.returncode != 0:
         return result("FAILED", f"exit status {ended.returncode}: {said[-400:]}")
-    if case.may_lack_rows and operation.key is not None and not operation.output:
+    if case.may_lack_rows and operation.key is not None and not operation.output and not is_backed_up:
         return result("NOT REFUSED")
     if operation.leaves_files:
         changed = _changes(before, _contents(run))
@@ -92,6 +96,17 @@ def judged(tool: Path, case: Case, operation: Operation, folder: Path) -> Result
             return result("CHANGED", changed)
         return _recovered(case, operation, original, run / operation.output, ended.stdout)
     return _compared(tool, case, operation, original, run, ended.stdout)
+
+
+def _run(tool: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [tool, *arguments], capture_output=True, timeout=120, env=os.environ | {"TZ": "UTC"}
+    )
+
+
+def _backup(run: Path, folder: Path) -> list[str]:
+    """The arguments that back up the database of the run."""
+    return ["backup", str(run / "app.db"), "--output", str(folder / BACKUP), "--key-file", str(folder / "key")]
 
 
 def _is_recovered(case: Case, operation: Operation, original: Path, run: Path) -> bool:

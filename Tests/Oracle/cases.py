@@ -21,6 +21,9 @@ from structures import structure_hazards
 KEY = Key(b"x'" + b"5e" * 32 + b"'")
 NEW_KEY = Key(b"x'" + b"7b" * 32 + b"'")
 
+# The name of a backup, beside the folder of the run.
+BACKUP = "backup.db"
+
 # Declares the table that every hazard has, with another default, so that it is built anew.
 _TARGET_CONFIGURATION = {
     "dbName": "app.db",
@@ -64,6 +67,8 @@ class Operation:
             key += ["--new-key-file", str(folder / "new")]
         if self.output:
             key += ["--output", str(run / self.output)]
+        if self.command == "restore":
+            return ["restore", str(folder / BACKUP), "--into", str(run / "app.db"), "--json", *key]
         return [self.command, str(run / "app.db"), "--json", *key]
 
 
@@ -88,6 +93,8 @@ _COMMANDS: tuple[Operation, ...] = (
     Operation("decrypt", "decrypt", KEY, None),
     Operation("recover", "recover", None, KEY, output="new.db"),
     Operation("recover, encrypted", "recover", KEY, KEY, output="new.db"),
+    # Restores the backup that the tool itself has just made.
+    Operation("restore", "restore", KEY, KEY),
 )
 _TARGET_ALLOWED = Allowed(3, {TARGET: Change()})
 _MIGRATE = Operation(
