@@ -66,20 +66,28 @@ let package = Package(
             dependencies: [.target(name: "CCipherCryptoLibrary", condition: .when(platforms: [.linux]))]
         ),
         .target(name: "CCipherSystem"),
-        .target(name: "CipherErrors", swiftSettings: strict),
+        .target(name: "CipherPlatform", swiftSettings: strict),
+        .target(name: "CipherErrors", dependencies: ["CipherPlatform"], swiftSettings: strict),
         .target(
             name: "CipherPrimitives",
-            dependencies: ["CCipherCrypto", "CipherErrors"],
+            dependencies: ["CCipherCrypto", "CipherErrors", "CipherPlatform"],
             swiftSettings: strict
         ),
         .target(
             name: "CipherSystemFiles",
-            dependencies: ["CCipherSystem", "CipherErrors", "CipherPrimitives"],
+            dependencies: ["CCipherSystem", "CipherErrors", "CipherPlatform", "CipherPrimitives"],
             swiftSettings: strict
         ),
         .target(
             name: "CipherSQLite",
-            dependencies: ["CCipherEngine", "CCipherSystem", "CipherErrors", "CipherPrimitives", "CipherSystemFiles"],
+            dependencies: [
+                "CCipherEngine",
+                "CCipherSystem",
+                "CipherErrors",
+                "CipherPlatform",
+                "CipherPrimitives",
+                "CipherSystemFiles",
+            ],
             swiftSettings: strict
         ),
         .target(
@@ -94,7 +102,7 @@ let package = Package(
         ),
         .target(
             name: "CipherSQLiteFormat",
-            dependencies: ["CipherErrors", "CipherPrimitives", "CipherSQLite", "CipherSystemFiles"],
+            dependencies: ["CipherErrors", "CipherPlatform", "CipherPrimitives", "CipherSQLite", "CipherSystemFiles"],
             swiftSettings: strict
         ),
         .target(
@@ -111,12 +119,19 @@ let package = Package(
         ),
         .target(
             name: "CipherPageSealing",
-            dependencies: ["CCipherEngine", "CipherErrors", "CipherPrimitives", "CipherSQLite", "CipherSystemFiles"],
+            dependencies: [
+                "CCipherEngine",
+                "CipherErrors",
+                "CipherPlatform",
+                "CipherPrimitives",
+                "CipherSQLite",
+                "CipherSystemFiles",
+            ],
             swiftSettings: strict
         ),
         .target(
             name: "CipherKeyProviders",
-            dependencies: ["CipherErrors", "CipherPrimitives", "CipherSQLite", "CipherSystemFiles"],
+            dependencies: ["CipherErrors", "CipherPlatform", "CipherPrimitives", "CipherSQLite", "CipherSystemFiles"],
             swiftSettings: strict
         ),
         .target(
@@ -124,6 +139,7 @@ let package = Package(
             dependencies: [
                 "CipherErrors",
                 "CipherKeyProviders",
+                "CipherPlatform",
                 "CipherPrimitives",
                 "CipherSQLite",
                 "CipherSystemFiles",
@@ -149,6 +165,7 @@ let package = Package(
                 "CipherKeyProviders",
                 "CipherPageOpening",
                 "CipherPageSealing",
+                "CipherPlatform",
                 "CipherPrimitives",
                 "CipherRecovery",
                 "CipherSQLText",
@@ -165,6 +182,7 @@ let package = Package(
                 "CipherConfigurationText",
                 "CipherErrors",
                 "CipherHistory",
+                "CipherPlatform",
                 "CipherSQLText",
                 "CipherSQLite",
                 "CipherSystemFiles",
@@ -195,6 +213,7 @@ let package = Package(
                 "CipherErrors",
                 "CipherHistory",
                 "CipherKeyProviders",
+                "CipherPlatform",
                 "CipherPrimitives",
                 "CipherPriorSystems",
                 "CipherSQLText",
@@ -208,7 +227,12 @@ let package = Package(
         .target(
             name: "CipherStoreTestKit",
             dependencies: [
-                "CipherErrors", "CipherKeyProviders", "CipherSQLite", "CipherSchemaMigration", "CipherStore",
+                "CipherErrors",
+                "CipherKeyProviders",
+                "CipherPlatform",
+                "CipherSQLite",
+                "CipherSchemaMigration",
+                "CipherStore",
             ],
             swiftSettings: strict
         ),
@@ -223,6 +247,7 @@ let package = Package(
                 "CipherErrors",
                 "CipherHistory",
                 "CipherKeyProviders",
+                "CipherPlatform",
                 "CipherPrimitives",
                 "CipherSQLite",
                 "CipherSchemaMigration",
@@ -253,6 +278,7 @@ let package = Package(
                 "CipherDatabaseConversion",
                 "CipherErrors",
                 "CipherPageSealing",
+                "CipherPlatform",
                 "CipherSQLite",
                 "CipherStore",
                 "CipherSystemFiles",
@@ -263,7 +289,7 @@ let package = Package(
         ),
         .executableTarget(
             name: "CipherAppLife",
-            dependencies: ["CipherStore"],
+            dependencies: ["CipherPlatform", "CipherStore"],
             path: "Tests/CipherAppLife",
             swiftSettings: strict
         ),
@@ -274,19 +300,19 @@ let package = Package(
         ),
         .executableTarget(
             name: "CipherCrashTrials",
-            dependencies: ["CCipherSystem"],
+            dependencies: ["CCipherSystem", "CipherPlatform"],
             path: "Tests/CipherCrashTrials",
             swiftSettings: strict
         ),
         .executableTarget(
             name: "CipherMutator",
-            dependencies: ["CipherSQLite", "CipherStore", "CipherTestSupport"],
+            dependencies: ["CipherPlatform", "CipherSQLite", "CipherStore", "CipherTestSupport"],
             path: "Tests/CipherMutator",
             swiftSettings: strict
         ),
         .executableTarget(
             name: "CipherFixtureMaker",
-            dependencies: ["CipherSQLite", "CipherTestSupport"],
+            dependencies: ["CipherPlatform", "CipherSQLite", "CipherTestSupport"],
             path: "Tests/CipherFixtureMaker",
             swiftSettings: strict
         ),
@@ -314,6 +340,7 @@ let package = Package(
                 "CipherMutator",
                 "CipherPageOpening",
                 "CipherPageSealing",
+                "CipherPlatform",
                 "CipherPrimitives",
                 "CipherPriorSystems",
                 "CipherSQLText",
@@ -332,7 +359,7 @@ let package = Package(
         ),
         .executableTarget(
             name: "CipherLockHolder",
-            dependencies: ["CipherSQLite", "CipherTestSupport"],
+            dependencies: ["CipherPlatform", "CipherSQLite", "CipherTestSupport"],
             path: "Tests/CipherLockHolder",
             swiftSettings: strict
         ),
@@ -349,6 +376,7 @@ let package = Package(
                 "CipherDatabaseConversion",
                 "CipherErrors",
                 "CipherLockHolder",
+                "CipherPlatform",
                 "CipherSQLite",
                 "CipherStoreCLI",
                 "CipherTestSupport",

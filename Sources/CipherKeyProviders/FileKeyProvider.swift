@@ -1,15 +1,8 @@
 internal import CipherErrors
+internal import CipherPlatform
 package import CipherPrimitives
 public import CipherSQLite
 internal import CipherSystemFiles
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
 
 /// A provider that reads its key from a file: a passphrase, or SQLCipher's `x'64 hex'` or `x'96 hex'` form.
 ///

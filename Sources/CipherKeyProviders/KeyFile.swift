@@ -1,15 +1,8 @@
+internal import CipherPlatform
 internal import CipherPrimitives
 internal import CipherErrors
 package import CipherSQLite
 internal import CipherSystemFiles
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
 
 /// Creates key files.
 package enum KeyFile {

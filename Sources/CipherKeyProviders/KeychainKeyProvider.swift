@@ -1,6 +1,6 @@
 #if canImport(Security)
+    internal import CipherPlatform
     public import CipherSQLite
-    internal import Foundation
     internal import Security
 
     /// A provider of a key in the keychain of an Apple device.

@@ -1,14 +1,7 @@
+internal import CipherPlatform
 package import CipherPrimitives
 internal import CipherErrors
 internal import CipherSQLite
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
 
 /// The environment variables of this process.
 package enum ProcessEnvironment {

@@ -1,11 +1,6 @@
+internal import CipherPlatform
 internal import CipherSQLite
 internal import CipherSystemFiles
-
-#if canImport(FoundationEssentials)
-    internal import FoundationEssentials
-#else
-    internal import Foundation
-#endif
 
 /// The threads that seal and write batches of pages for one file, as many as there are processors.
 ///

@@ -1,7 +1,7 @@
 // Libcrypto.swift has the same declarations for platforms without CommonCrypto.
 #if canImport(CommonCrypto)
+    internal import CipherPlatform
     internal import CommonCrypto
-    internal import Darwin
 
     /// The stateless cryptographic primitives of CommonCrypto.
     package enum Cryptography {

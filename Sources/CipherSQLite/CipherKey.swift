@@ -1,11 +1,6 @@
 internal import CipherErrors
+internal import CipherPlatform
 public import CipherPrimitives
-
-#if canImport(FoundationEssentials)
-    internal import FoundationEssentials
-#else
-    internal import Foundation
-#endif
 
 /// The key of an encrypted database: a passphrase, a raw key, or a raw key with its salt.
 ///

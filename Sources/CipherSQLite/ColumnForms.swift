@@ -1,11 +1,6 @@
 internal import CCipherEngine
 internal import CipherErrors
-
-#if canImport(FoundationEssentials)
-    public import FoundationEssentials
-#else
-    public import Foundation
-#endif
+public import CipherPlatform
 
 /// The forms in which dates and UUIDs are written to columns, and in which numbers there are read as dates.
 ///

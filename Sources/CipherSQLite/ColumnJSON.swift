@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-    internal import FoundationEssentials
-#else
-    internal import Foundation
-#endif
+internal import CipherPlatform
 
 /// The JSON in which a column stores a structure, an array or a dictionary.
 ///

@@ -1,11 +1,6 @@
 internal import CipherErrors
+public import CipherPlatform
 internal import CipherSystemFiles
-
-#if canImport(FoundationEssentials)
-    public import FoundationEssentials
-#else
-    public import Foundation
-#endif
 
 extension Connection {
     /// Opens a database, which must be encrypted if a key is passed, and reads its schema.

@@ -1,14 +1,7 @@
 internal import CCipherEngine
 internal import CipherErrors
+internal import CipherPlatform
 internal import CipherSystemFiles
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
 
 /// The bytes of a database file, accessed through SQLite's own file layer.
 ///

@@ -1,10 +1,5 @@
 internal import CipherErrors
-
-#if canImport(FoundationEssentials)
-    internal import FoundationEssentials
-#else
-    internal import Foundation
-#endif
+internal import CipherPlatform
 
 extension Connection {
     /// Returns every row as a Codable value.

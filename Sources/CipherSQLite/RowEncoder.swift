@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-    internal import FoundationEssentials
-#else
-    internal import Foundation
-#endif
+internal import CipherPlatform
 
 /// Splits an Encodable value into columns: the names of its properties and the value to bind for each, including those
 /// that are `nil`.

@@ -1,13 +1,6 @@
 package import CipherErrors
+internal import CipherPlatform
 internal import CipherSystemFiles
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
 
 extension StoreError {
     /// Reads one of CipherStore's own tables, into which another program may have written.

@@ -1,12 +1,5 @@
 internal import CCipherEngine
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
+internal import CipherPlatform
 
 /// The stored bytes of one TEXT or BLOB value, read piece by piece, so that its row is never assembled in memory.
 package final class StoredBytes {

@@ -1,12 +1,5 @@
 internal import CCipherEngine
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
+internal import CipherPlatform
 
 extension Connection {
     /// Registers a tokenizer for FTS3 and FTS4, if the engine has them.

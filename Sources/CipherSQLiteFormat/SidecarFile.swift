@@ -1,13 +1,6 @@
 internal import CipherErrors
+internal import CipherPlatform
 internal import CipherSystemFiles
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
 
 /// The bytes of a `-wal` or `-journal` file.
 ///
@@ -25,13 +18,7 @@ package final class SidecarFile: ByteSource {
     /// The file is opened before it is examined, because the process that closes the last connection may remove it at
     /// any moment.
     package init?(_ path: String) throws {
-        #if canImport(Glibc)
-            let descriptor = path.withSystemPath { Glibc.open($0, Self.flags) }
-        #elseif canImport(Musl)
-            let descriptor = path.withSystemPath { Musl.open($0, Self.flags) }
-        #else
-            let descriptor = path.withSystemPath { Darwin.open($0, Self.flags) }
-        #endif
+        let descriptor = path.withSystemPath { CipherPlatform.open($0, Self.flags) }
         guard descriptor >= 0 else {
             // A socket cannot be opened, but it is not a regular file either.
             if errno == ENOENT || errno == ENXIO { return nil }

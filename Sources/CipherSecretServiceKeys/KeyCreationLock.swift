@@ -1,16 +1,9 @@
+internal import CipherPlatform
 internal import CipherPrimitives
 internal import CipherErrors
 internal import CipherKeyProviders
 internal import CipherSQLite
 internal import CipherSystemFiles
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
 
 /// A lock that prevents the user's other processes from storing a new key at the same moment, because a Secret Service
 /// has no operation that stores an item only if it does not exist.

@@ -1,12 +1,5 @@
 internal import CipherErrors
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
+internal import CipherPlatform
 
 /// The functions of libsecret and GLib that the provider uses, looked up at first use.
 ///

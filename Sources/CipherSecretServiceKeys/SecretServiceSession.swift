@@ -1,14 +1,7 @@
+internal import CipherPlatform
 internal import CipherPrimitives
 internal import CipherErrors
 internal import CipherSQLite
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
 
 /// A session with the desktop's key store, for one request, on one thread.
 ///

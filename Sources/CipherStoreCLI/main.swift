@@ -1,12 +1,5 @@
 internal import CCipherSystem
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+internal import CipherPlatform
 
 cs_protect_memory()
 cs_open_standard_streams()

@@ -1,12 +1,7 @@
 internal import CipherKeyProviders
+internal import CipherPlatform
 internal import CipherSchemaMigration
 internal import CipherStore
-
-#if canImport(FoundationEssentials)
-    internal import FoundationEssentials
-#else
-    internal import Foundation
-#endif
 
 /// Opens copies of databases in temporary folders.
 struct MigrationTestFolder {

@@ -1,10 +1,5 @@
+public import CipherPlatform
 public import CipherSchemaMigration
-
-#if canImport(FoundationEssentials)
-    public import FoundationEssentials
-#else
-    public import Foundation
-#endif
 
 /// The problems found when the migrations of an app were verified.
 public struct MigrationVerificationError: Error, Sendable {

@@ -1,14 +1,9 @@
 internal import CipherErrors
 public import CipherKeyProviders
+public import CipherPlatform
 internal import CipherSQLite
 internal import CipherSchemaMigration
 public import CipherStore
-
-#if canImport(FoundationEssentials)
-    public import FoundationEssentials
-#else
-    public import Foundation
-#endif
 
 /// Opens databases of older versions as an app would, and compares the results with a fresh install.
 ///

@@ -1,10 +1,5 @@
+import CipherPlatform
 import Foundation
-
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
 
 /// Counts from one, on any thread.
 final class Counter: @unchecked Sendable {

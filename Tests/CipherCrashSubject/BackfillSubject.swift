@@ -1,12 +1,7 @@
+import CipherPlatform
 internal import CipherStore
 import CipherTestSupport
 import Foundation
-
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
 
 /// A backfill of forty rows in batches of ten, which kills its own process at a given place.
 enum BackfillSubject {

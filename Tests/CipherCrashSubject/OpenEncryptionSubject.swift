@@ -1,12 +1,7 @@
+import CipherPlatform
 internal import CipherStore
 import CipherTestSupport
 import Foundation
-
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
 
 /// A store that is encrypted while several tasks write to it and print which of their rows were acknowledged.
 enum OpenEncryptionSubject {

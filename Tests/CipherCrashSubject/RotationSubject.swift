@@ -1,10 +1,5 @@
+import CipherPlatform
 internal import CipherStore
-
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
 
 /// A store whose key is changed on opening.
 ///

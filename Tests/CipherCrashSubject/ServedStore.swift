@@ -1,13 +1,8 @@
+import CipherPlatform
 internal import CipherSQLite
 internal import CipherStore
 import CipherTestSupport
 import Foundation
-
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
 
 /// A store that is encrypted while it executes commands from standard input, any number at a time.
 ///

@@ -1,12 +1,7 @@
+import CipherPlatform
 internal import CipherStore
 import CipherTestSupport
 import Foundation
-
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
 
 /// A store that is written to until the process is killed.
 ///

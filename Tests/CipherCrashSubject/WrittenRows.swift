@@ -1,11 +1,6 @@
+import CipherPlatform
 internal import CipherSQLite
 import Foundation
-
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
 
 /// Rows whose number determines their contents, and which are acknowledged on standard output.
 enum WrittenRows {
@@ -35,15 +30,9 @@ enum WrittenRows {
         let line = Array("\(id)\n".utf8)
         var sent = 0
         while sent < line.count {
-            let part = line[sent...].withUnsafeBytes { send(1, $0.baseAddress, $0.count) }
+            let part = line[sent...].withUnsafeBytes { CipherPlatform.write(1, $0.baseAddress, $0.count) }
             guard part > 0 else { exit(4) }
             sent += part
         }
     }
 }
-
-#if canImport(Glibc)
-    private let send = Glibc.write
-#else
-    private let send = Darwin.write
-#endif

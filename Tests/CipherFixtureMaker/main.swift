@@ -1,11 +1,6 @@
+import CipherPlatform
 internal import CipherSQLite
 import CipherTestSupport
-
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
 
 // Writes the plaintext databases of older versions of the chat app in Config/ChatStore.plist, and db.db, the template
 // that the app in Config/Template ships.

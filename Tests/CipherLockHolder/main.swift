@@ -1,13 +1,6 @@
+import CipherPlatform
 internal import CipherSQLite
 import CipherTestSupport
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 // Holds a lock as another process would, prints "ready", and ends at the end of its input.
 //

@@ -1,11 +1,6 @@
+import CipherPlatform
 import CipherTestSupport
 import Foundation
-
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
 
 /// The malicious databases, each of which is planned for, migrated and upgraded in separate processes.
 enum HostileTrials {

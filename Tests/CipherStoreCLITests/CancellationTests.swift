@@ -1,14 +1,7 @@
+import CipherPlatform
 import CipherTestSupport
 import Foundation
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 #if os(Linux)
     /// A signal ends an upgrade, and leaves the file unchanged.

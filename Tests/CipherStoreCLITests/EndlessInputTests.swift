@@ -1,14 +1,7 @@
+import CipherPlatform
 import CipherTestSupport
 import Foundation
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// Inputs that never end, and processes that may open too few files.
 struct EndlessInputTests {

@@ -1,14 +1,7 @@
+import CipherPlatform
 import CipherTestSupport
 import Foundation
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// What a run on a fleet writes into a report, and what a later run reads from it.
 @Suite struct FleetReportTests {

@@ -1,15 +1,8 @@
+import CipherPlatform
 internal import CipherSQLite
 import CipherTestSupport
 import Foundation
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// A command on every database below a folder.
 @Suite struct FleetTests {

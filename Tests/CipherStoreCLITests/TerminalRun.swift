@@ -1,15 +1,8 @@
 import CCipherSubjectShims
+import CipherPlatform
 import CipherTestSupport
 import Foundation
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// A run of the tool whose standard input is a terminal.
 final class TerminalRun {

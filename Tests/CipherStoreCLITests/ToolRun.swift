@@ -1,17 +1,7 @@
+import CipherPlatform
 import CipherTestSupport
 import Foundation
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-    private let sendSignal = Glibc.kill
-#elseif canImport(Musl)
-    import Musl
-    private let sendSignal = Musl.kill
-#else
-    import Darwin
-    private let sendSignal = Darwin.kill
-#endif
 
 /// A finished run of the built tool, as a separate process.
 struct ToolRun {
@@ -66,7 +56,7 @@ final class ToolProcess {
 
     /// Ends a program that may have inherited a mask that blocks all signals.
     func kill() {
-        if process.isRunning { _ = sendSignal(process.processIdentifier, SIGKILL) }
+        if process.isRunning { _ = CipherPlatform.kill(process.processIdentifier, SIGKILL) }
     }
 
     deinit {

@@ -13,7 +13,7 @@ import sys
 APPLE = {"Darwin", "Dispatch", "Foundation", "CoreFoundation", "Security", "CommonCrypto"}
 SYSTEMS = [APPLE | {f"os({name})"} for name in ("macOS", "iOS", "tvOS", "watchOS")]
 LINUX = {"Foundation", "FoundationEssentials", "Dispatch", "os(Linux)"}
-SYSTEMS += [LINUX | {"Glibc"}, LINUX | {"Musl"}]
+SYSTEMS += [LINUX | {"Glibc"}, LINUX | {"Musl"}, LINUX - {"os(Linux)"} | {"Android", "os(Android)"}]
 
 
 def holds(condition, system):

@@ -1,15 +1,8 @@
 package import CipherErrors
+internal import CipherPlatform
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 package import CipherSystemFiles
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
 
 /// A search for the databases in a folder and all folders below it.
 ///

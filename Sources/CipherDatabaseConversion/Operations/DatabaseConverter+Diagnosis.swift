@@ -1,13 +1,8 @@
 internal import CipherErrors
 public import CipherKeyProviders
+public import CipherPlatform
 internal import CipherSQLite
 public import CipherSystemFiles
-
-#if canImport(FoundationEssentials)
-    public import FoundationEssentials
-#else
-    public import Foundation
-#endif
 
 extension DatabaseConverter {
     // MARK: Why a database does not open

@@ -1,12 +1,7 @@
 public import CipherKeyProviders
+public import CipherPlatform
 public import CipherSQLite
 public import CipherSystemFiles
-
-#if canImport(FoundationEssentials)
-    public import FoundationEssentials
-#else
-    public import Foundation
-#endif
 
 extension DatabaseConverter {
     // MARK: Decrypting

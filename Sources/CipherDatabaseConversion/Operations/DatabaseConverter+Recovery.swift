@@ -1,12 +1,7 @@
 public import CipherKeyProviders
+public import CipherPlatform
 public import CipherSQLite
 public import CipherSystemFiles
-
-#if canImport(FoundationEssentials)
-    public import FoundationEssentials
-#else
-    public import Foundation
-#endif
 
 extension DatabaseConverter {
     /// Creates a new, encrypted database from what a damaged one still contains.

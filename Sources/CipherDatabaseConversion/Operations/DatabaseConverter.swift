@@ -1,13 +1,8 @@
 internal import CipherErrors
 public import CipherKeyProviders
+public import CipherPlatform
 internal import CipherSQLite
 public import CipherSystemFiles
-
-#if canImport(FoundationEssentials)
-    public import FoundationEssentials
-#else
-    public import Foundation
-#endif
 
 /// Encrypts, decrypts and checks databases for apps that open them with their own SQLite wrapper.
 public enum DatabaseConverter {

@@ -1,13 +1,6 @@
 internal import CipherErrors
+internal import CipherPlatform
 package import CipherSystemFiles
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
 
 /// The number of unfinished conversions of a file, the files that they created, and the state to restore.
 ///

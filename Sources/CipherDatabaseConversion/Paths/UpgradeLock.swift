@@ -1,13 +1,6 @@
 internal import CipherErrors
+internal import CipherPlatform
 package import CipherSystemFiles
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
 
 /// Prevents other processes, and other jobs of this process, from inspecting and upgrading the same file.
 ///

@@ -1,15 +1,8 @@
 internal import CipherCatalog
 internal import CipherErrors
+internal import CipherPlatform
 package import CipherSQLite
 package import CipherSystemFiles
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
 
 /// The checks that are made before anything is changed.
 package struct Preflight {

@@ -1,12 +1,5 @@
+internal import CipherPlatform
 internal import CipherSQLiteFormat
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
 
 /// Checks whether the entries of an index are in the order of its key.
 ///

@@ -1,15 +1,8 @@
 internal import CipherErrors
 internal import CipherPageOpening
+internal import CipherPlatform
 internal import CipherSQLite
 internal import CipherSQLiteFormat
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
 
 /// Compares the b-trees of both files record by record, on one thread.
 ///

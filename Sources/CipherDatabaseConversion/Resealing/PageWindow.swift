@@ -1,14 +1,7 @@
 internal import CipherPageOpening
 internal import CipherPageSealing
+internal import CipherPlatform
 internal import CipherSQLiteFormat
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
 
 /// Consecutive pages of an encrypted file, in encrypted form.
 // Not `Sendable`: used by one thread.

@@ -1,14 +1,7 @@
 internal import CipherErrors
+internal import CipherPlatform
 package import CipherSQLite
 package import CipherSystemFiles
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
 
 /// The file that the copy replaces, locked so that no other connection can read or write it any more.
 ///

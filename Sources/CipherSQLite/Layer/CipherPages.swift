@@ -1,12 +1,5 @@
 internal import CCipherEngine
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
+internal import CipherPlatform
 
 /// The properties of the pages that SQLCipher reads and writes in one file; SQLite's pages must have the same ones.
 ///

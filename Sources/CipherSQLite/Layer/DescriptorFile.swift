@@ -1,14 +1,8 @@
 internal import CCipherEngine
 internal import CCipherSystem
 internal import CipherErrors
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
+internal import CipherPlatform
+internal import CipherSystemFiles
 
 /// A file that is read and written through an open descriptor, even if another file now has its name.
 ///
@@ -93,12 +87,7 @@ package final class DescriptorFile: Sendable {
     }
 
     package func sync() -> Int32 {
-        #if canImport(Darwin)
-            // On Apple's systems, fsync alone leaves the bytes in the drive's cache.
-            return fcntl(descriptor, F_FULLFSYNC) == 0 || fsync(descriptor) == 0 ? SQLITE_OK : Self.syncFailure
-        #else
-            return fsync(descriptor) == 0 ? SQLITE_OK : Self.syncFailure
-        #endif
+        syncToDisk(descriptor) ? SQLITE_OK : Self.syncFailure
     }
 
     package func getSize(_ size: inout Int64) -> Int32 {

@@ -1,14 +1,7 @@
 internal import CCipherEngine
 internal import CipherErrors
+internal import CipherPlatform
 internal import CipherSystemFiles
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
 
 /// A file layer for SQLite that gives access to one database.
 ///

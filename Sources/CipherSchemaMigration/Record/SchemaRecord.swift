@@ -1,13 +1,8 @@
 internal import CipherErrors
 package import CipherHistory
+internal import CipherPlatform
 internal import CipherSQLText
 package import CipherSQLite
-
-#if canImport(FoundationEssentials)
-    internal import FoundationEssentials
-#else
-    internal import Foundation
-#endif
 
 /// One step of a source that consists of steps.
 package struct SchemaStep: Sendable, Equatable, Codable {

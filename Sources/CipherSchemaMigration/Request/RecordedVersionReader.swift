@@ -2,15 +2,10 @@ internal import CipherCatalog
 internal import CipherConfigurationText
 internal import CipherErrors
 package import CipherHistory
+internal import CipherPlatform
 package import CipherSQLText
 package import CipherSQLite
 internal import CipherSystemFiles
-
-#if canImport(FoundationEssentials)
-    internal import FoundationEssentials
-#else
-    internal import Foundation
-#endif
 
 extension RecordedVersion {
     /// Reads the version that a database or the app has recorded, without changing anything.

@@ -1,12 +1,7 @@
 internal import CipherDatabaseConversion
 internal import CipherErrors
+internal import CipherPlatform
 internal import CipherSystemFiles
-
-#if canImport(FoundationEssentials)
-    internal import FoundationEssentials
-#else
-    internal import Foundation
-#endif
 
 /// The location of the accounts' databases.
 enum AccountLocation: Sendable {

@@ -1,14 +1,9 @@
 internal import CipherConfigurationText
 internal import CipherErrors
+public import CipherPlatform
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherSystemFiles
-
-#if canImport(FoundationEssentials)
-    public import FoundationEssentials
-#else
-    public import Foundation
-#endif
 
 extension Configuration {
     /// Reads a configuration from a property list (XML or binary) or a JSON file with the same keys.

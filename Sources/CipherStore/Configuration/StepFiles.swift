@@ -1,14 +1,9 @@
 internal import CipherConfigurationText
 internal import CipherErrors
 internal import CipherHistory
+public import CipherPlatform
 public import CipherSchemaMigration
 internal import CipherSystemFiles
-
-#if canImport(FoundationEssentials)
-    public import FoundationEssentials
-#else
-    public import Foundation
-#endif
 
 extension MigrationSteps {
     private static let baselineFile = "sql_default.plist"

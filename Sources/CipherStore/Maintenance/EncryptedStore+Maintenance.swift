@@ -1,13 +1,8 @@
 internal import CipherDatabaseConversion
 public import CipherHistory
 public import CipherKeyProviders
+public import CipherPlatform
 internal import CipherSystemFiles
-
-#if canImport(FoundationEssentials)
-    public import FoundationEssentials
-#else
-    public import Foundation
-#endif
 
 /// The operations behind the command line's `plan`, `validate`, `history`, `baseline` and `repair`. None of them needs
 /// an open store.

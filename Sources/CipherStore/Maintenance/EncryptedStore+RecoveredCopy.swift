@@ -1,15 +1,10 @@
 public import CipherDatabaseConversion
 internal import CipherErrors
 public import CipherKeyProviders
+public import CipherPlatform
 package import CipherSQLite
 internal import CipherSchemaMigration
 public import CipherSystemFiles
-
-#if canImport(FoundationEssentials)
-    public import FoundationEssentials
-#else
-    public import Foundation
-#endif
 
 extension EncryptedStore {
     /// Creates a new, encrypted database from the recoverable content of a damaged one, with the schema of a

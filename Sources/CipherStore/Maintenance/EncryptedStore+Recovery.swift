@@ -1,13 +1,8 @@
 public import CipherDatabaseConversion
 internal import CipherErrors
 public import CipherKeyProviders
+public import CipherPlatform
 public import CipherSystemFiles
-
-#if canImport(FoundationEssentials)
-    public import FoundationEssentials
-#else
-    public import Foundation
-#endif
 
 extension EncryptedStore {
     /// Replaces a configuration's damaged database with its recoverable content, and keeps the damaged file next to it.

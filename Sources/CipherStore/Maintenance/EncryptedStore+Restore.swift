@@ -1,14 +1,9 @@
 public import CipherDatabaseConversion
 internal import CipherErrors
 public import CipherKeyProviders
+public import CipherPlatform
 internal import CipherSchemaMigration
 public import CipherSystemFiles
-
-#if canImport(FoundationEssentials)
-    public import FoundationEssentials
-#else
-    public import Foundation
-#endif
 
 extension EncryptedStore {
     /// Replaces a configuration's database with a backup, or creates the database from it.

@@ -1,13 +1,8 @@
 public import CipherDatabaseConversion
 internal import CipherErrors
 public import CipherKeyProviders
+public import CipherPlatform
 public import CipherSystemFiles
-
-#if canImport(FoundationEssentials)
-    public import FoundationEssentials
-#else
-    public import Foundation
-#endif
 
 extension EncryptedStore {
     /// Creates a verified, encrypted copy of the database under another name, while the database is read and written.

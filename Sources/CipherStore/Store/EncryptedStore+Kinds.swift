@@ -1,15 +1,10 @@
 internal import CipherDatabaseConversion
 internal import CipherErrors
 public import CipherKeyProviders
+public import CipherPlatform
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherSystemFiles
-
-#if canImport(FoundationEssentials)
-    public import FoundationEssentials
-#else
-    public import Foundation
-#endif
 
 extension EncryptedStore {
     // MARK: In memory

@@ -1,13 +1,8 @@
 public import CipherDatabaseConversion
 internal import CipherErrors
 public import CipherKeyProviders
+public import CipherPlatform
 public import CipherSystemFiles
-
-#if canImport(FoundationEssentials)
-    public import FoundationEssentials
-#else
-    public import Foundation
-#endif
 
 extension EncryptedStore {
     /// Opens the database of a configuration, and first encrypts and migrates it if necessary.

@@ -1,15 +1,8 @@
 internal import CCipherSystem
 internal import CipherConfigurationText
 internal import CipherErrors
+internal import CipherPlatform
 internal import CipherSystemFiles
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// Parses a command line against a list of options, with the C library's `getopt_long`.
 ///

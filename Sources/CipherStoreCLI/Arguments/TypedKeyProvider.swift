@@ -1,16 +1,9 @@
 internal import CCipherSystem
 internal import CipherErrors
 package import CipherKeyProviders
+internal import CipherPlatform
 package import CipherSQLite
 internal import CipherSystemFiles
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// Provides the key from standard input: everything from a pipe or a file, or a line that is typed without echo on a
 /// terminal.

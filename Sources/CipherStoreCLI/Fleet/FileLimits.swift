@@ -1,21 +1,8 @@
 internal import CCipherSystem
 internal import CipherDatabaseConversion
 internal import CipherErrors
+internal import CipherPlatform
 internal import CipherSystemFiles
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
-
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
 
 /// The limits on what the work on one file of a fleet may use, so that no file can exhaust the machine.
 struct FileLimits: Sendable {

@@ -1,14 +1,9 @@
 internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherKeyProviders
+internal import CipherPlatform
 internal import CipherPrimitives
 internal import CipherSystemFiles
-
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
 
 /// Runs a command on all databases below a folder.
 ///

@@ -1,13 +1,6 @@
 internal import CipherDatabaseConversion
+internal import CipherPlatform
 internal import CipherSystemFiles
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// One line on standard error that shows the progress of a fleet.
 package final class FleetBar: @unchecked Sendable {

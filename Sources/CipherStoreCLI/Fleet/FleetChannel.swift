@@ -1,20 +1,7 @@
 internal import CCipherSystem
 internal import CipherDatabaseConversion
+internal import CipherPlatform
 internal import CipherSystemFiles
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
-
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
 
 /// What a run tells a worker process.
 enum FleetRequest: Codable, Sendable {

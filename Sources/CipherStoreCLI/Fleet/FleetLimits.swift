@@ -1,15 +1,8 @@
 internal import CCipherSystem
 internal import CipherDatabaseConversion
 internal import CipherErrors
+internal import CipherPlatform
 internal import CipherSystemFiles
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// The limits on the resources that a run may use.
 enum FleetLimits {

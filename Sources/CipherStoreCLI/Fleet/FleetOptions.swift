@@ -1,12 +1,7 @@
 internal import CipherDatabaseConversion
 internal import CipherErrors
+internal import CipherPlatform
 internal import CipherSystemFiles
-
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
 
 /// The options that make a command work on all databases below a folder.
 enum FleetOptions {

@@ -1,18 +1,5 @@
 internal import CipherErrors
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
-
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
+internal import CipherPlatform
 
 /// The report to which a run adds its results.
 struct FleetReport {

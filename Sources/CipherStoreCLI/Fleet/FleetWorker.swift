@@ -1,15 +1,8 @@
 internal import CCipherSystem
 internal import CipherDatabaseConversion
 internal import CipherErrors
+internal import CipherPlatform
 internal import CipherSystemFiles
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// A process that works on the files of a run, one after another, as the run tells it over a socket.
 ///

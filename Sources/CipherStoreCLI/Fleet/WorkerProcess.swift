@@ -1,15 +1,8 @@
 internal import CCipherSystem
 internal import CipherDatabaseConversion
 internal import CipherErrors
+internal import CipherPlatform
 internal import CipherPrimitives
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// A child process that works on one file after another, as ``FleetWorker`` describes.
 ///

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+internal import CipherPlatform
 
 /// Collects text and writes it to a file descriptor in large pieces.
 ///

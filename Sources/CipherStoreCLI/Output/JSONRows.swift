@@ -1,11 +1,6 @@
 internal import CipherErrors
+internal import CipherPlatform
 package import CipherSQLite
-
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
 
 /// Rows as a JSON array of objects, one row per line.
 ///

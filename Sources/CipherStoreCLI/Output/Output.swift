@@ -1,10 +1,5 @@
 internal import CipherErrors
-
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
+internal import CipherPlatform
 
 /// The two streams of the process.
 enum Output {

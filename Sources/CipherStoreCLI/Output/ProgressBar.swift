@@ -1,14 +1,7 @@
 package import CipherDatabaseConversion
 internal import CipherErrors
+internal import CipherPlatform
 internal import CipherSystemFiles
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// One line on standard error that shows the progress of an upgrade, and is erased at its end.
 package final class ProgressBar: @unchecked Sendable {

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+internal import CipherPlatform
 
 /// One line on standard error that is overwritten repeatedly, and erased at the end.
 ///

@@ -1,13 +1,6 @@
 internal import CipherErrors
+internal import CipherPlatform
 internal import CipherSystemFiles
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// Reads a file or standard input piece by piece, and splits it at a separator byte.
 ///

@@ -1,10 +1,5 @@
 internal import CipherErrors
-
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
+internal import CipherPlatform
 
 /// The header of a run in a report: what is done to which files, and by which process.
 struct ReportHeader: Codable, Sendable, Equatable {

@@ -1,13 +1,6 @@
 internal import CCipherSystem
+internal import CipherPlatform
 internal import CipherSystemFiles
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// How the process handles signals.
 enum SignalWatch {

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
+internal import CipherPlatform
 
 /// The identity of a file or folder, even if its name later refers to another one.
 package struct FileIdentity: Hashable, Codable, Sendable {

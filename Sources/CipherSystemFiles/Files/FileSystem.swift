@@ -1,13 +1,6 @@
 package import CCipherSystem
 package import CipherErrors
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
+internal import CipherPlatform
 
 /// The system calls of the upgrade, with typed errors.
 ///
@@ -37,12 +30,7 @@ package enum FileSystem {
             group = status.st_gid
             links = Int(status.st_nlink)
             identity = FileIdentity(status)
-            #if canImport(Darwin)
-                let time = status.st_mtimespec
-            #else
-                let time = status.st_mtim
-            #endif
-            modified = [Int(time.tv_sec), Int(time.tv_nsec)]
+            modified = [Int(status.modified.tv_sec), Int(status.modified.tv_nsec)]
         }
     }
 
@@ -170,13 +158,7 @@ package enum FileSystem {
         var written = 0
         while written < bytes.count {
             let rest = UnsafeRawBufferPointer(rebasing: bytes[written...])
-            #if canImport(Glibc)
-                let count = Glibc.write(descriptor, rest.baseAddress, rest.count)
-            #elseif canImport(Musl)
-                let count = Musl.write(descriptor, rest.baseAddress, rest.count)
-            #else
-                let count = Darwin.write(descriptor, rest.baseAddress, rest.count)
-            #endif
+            let count = CipherPlatform.write(descriptor, rest.baseAddress, rest.count)
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { throw failure("be written", path, count < 0 ? errno : ENOSPC) }
             written += count
@@ -245,11 +227,7 @@ package enum FileSystem {
         let (bytes, overflow) = Int64(clamping: status.f_bavail)
             .multipliedReportingOverflow(by: Int64(clamping: status.f_frsize))
         var limit = rlimit()
-        #if canImport(Glibc)
-            let known = getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0
-        #else
-            let known = getrlimit(RLIMIT_FSIZE, &limit) == 0
-        #endif
+        let known = getFileSizeLimit(&limit) == 0
         let fileSizeLimit = known && limit.rlim_cur < rlim_t(Int64.max) ? Int64(limit.rlim_cur) : nil
         return (overflow ? .max : bytes, fileSizeLimit)
     }

@@ -1,13 +1,6 @@
 internal import CipherErrors
+internal import CipherPlatform
 internal import Dispatch
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
 
 /// Watches files and reports when they are written.
 ///

@@ -1,14 +1,7 @@
 package import CCipherSystem
 internal import CipherErrors
+internal import CipherPlatform
 internal import CipherPrimitives
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
 
 /// An open folder, and the names in it.
 ///

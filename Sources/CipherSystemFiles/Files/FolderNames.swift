@@ -1,12 +1,5 @@
 internal import CipherErrors
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
+internal import CipherPlatform
 
 extension FileSystem {
     /// Returns the names in a folder except `.` and `..`, in byte order.

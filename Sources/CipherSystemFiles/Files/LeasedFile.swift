@@ -1,13 +1,6 @@
 internal import CCipherSystem
 internal import CipherErrors
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
+internal import CipherPlatform
 
 /// A database file that is not open anywhere else: a file descriptor with a write lease.
 ///

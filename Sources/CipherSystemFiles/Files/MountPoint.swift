@@ -1,13 +1,6 @@
 internal import CCipherSystem
 internal import CipherErrors
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
+internal import CipherPlatform
 
 /// Single files that are mount points, as containers use them: a rename cannot replace such a file.
 package enum MountPoint {

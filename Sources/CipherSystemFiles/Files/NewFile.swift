@@ -1,13 +1,6 @@
 package import CCipherSystem
 internal import CipherErrors
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
+internal import CipherPlatform
 
 /// A file that this run created.
 ///

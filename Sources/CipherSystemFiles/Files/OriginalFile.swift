@@ -1,12 +1,5 @@
 package import CipherErrors
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
+internal import CipherPlatform
 
 /// One file, identified by its device and inode, whatever its name.
 package struct OriginalFile {
@@ -95,12 +88,7 @@ package struct OriginalFile {
         init(_ status: stat, start: [UInt8]) {
             self.start = start
             size = Int64(status.st_size)
-            #if canImport(Darwin)
-                let time = status.st_mtimespec
-            #else
-                let time = status.st_mtim
-            #endif
-            changed = [Int(time.tv_sec), Int(time.tv_nsec)]
+            changed = [Int(status.modified.tv_sec), Int(status.modified.tv_nsec)]
         }
     }
 

@@ -1,13 +1,6 @@
 internal import CCipherSystem
 internal import CipherErrors
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
+internal import CipherPlatform
 
 /// A file whose identity is pinned: while this object exists, its inode number is not assigned to another file,
 /// whatever happens to its name.

@@ -1,12 +1,5 @@
 package import CipherErrors
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
+internal import CipherPlatform
 
 /// A folder that stays the same while it is searched, even if its name then leads to another folder.
 package final class SearchedFolder {

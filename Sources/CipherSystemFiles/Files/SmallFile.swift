@@ -1,13 +1,6 @@
 internal import CipherErrors
+internal import CipherPlatform
 package import CipherPrimitives
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
 
 /// An open file of a few kilobytes that people or tools write: a configuration, a key, a version record.
 ///

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
+internal import CipherPlatform
 
 /// The result of checking whether a file was open elsewhere before it was converted.
 package enum SoleOwnership: Equatable, Sendable {

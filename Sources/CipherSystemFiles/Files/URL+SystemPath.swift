@@ -1,10 +1,5 @@
 internal import CipherErrors
-
-#if canImport(FoundationEssentials)
-    package import FoundationEssentials
-#else
-    package import Foundation
-#endif
+package import CipherPlatform
 
 extension URL {
     /// The path of a file URL, byte for byte.

@@ -1,13 +1,6 @@
 internal import CCipherSystem
 package import CipherErrors
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
+internal import CipherPlatform
 
 /// A thread that runs one closure.
 ///

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
+internal import CipherPlatform
 
 /// The jobs within which code runs.
 ///
@@ -53,11 +47,5 @@ package struct EnclosingJobs: Sendable {
         return jobs
     }
 
-    static var thisThread: UInt {
-        #if canImport(Glibc)
-            pthread_self()
-        #else
-            UInt(bitPattern: pthread_self())
-        #endif
-    }
+    static var thisThread: UInt { threadIdentity() }
 }

@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
+import CipherPlatform
 
 /// Reads and writes whole files.
 ///

@@ -1,10 +1,5 @@
+import CipherPlatform
 import Foundation
-
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
 
 /// The files of a folder by name.
 struct FolderState: Hashable, Sendable {

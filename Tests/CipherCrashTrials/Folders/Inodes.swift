@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
+import CipherPlatform
 
 /// The inodes that the files of a state had when they were created.
 ///

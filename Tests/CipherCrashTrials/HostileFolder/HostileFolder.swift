@@ -1,10 +1,5 @@
+import CipherPlatform
 import Foundation
-
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
 
 /// Root converts a database in a user's folder, and the user replaces one name in the folder at one system call.
 struct HostileFolder: Sendable {

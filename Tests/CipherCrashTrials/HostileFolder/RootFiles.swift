@@ -1,11 +1,6 @@
 import CCipherSystem
+import CipherPlatform
 import Foundation
-
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
 
 /// Root's own files, to which nobody else has access: a database that the user's key opens, and a copy of it.
 struct RootFiles: Equatable {

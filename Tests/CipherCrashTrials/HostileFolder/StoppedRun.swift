@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
+import CipherPlatform
 
 /// A run that is stopped when it begins a call, and continues after something was done to its files.
 struct StoppedRun {

@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
+import CipherPlatform
 
 /// Kills each operation at each system call that can change something, in a separate run.
 struct Kills: Sendable {

@@ -1,10 +1,5 @@
+import CipherPlatform
 import Foundation
-
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
 
 /// The work folder and the processes that this program started, which must end with it.
 ///

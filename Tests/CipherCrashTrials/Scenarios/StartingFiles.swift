@@ -1,10 +1,5 @@
+import CipherPlatform
 import Foundation
-
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
 
 /// The files with which scenarios begin, made once.
 final class StartingFiles: Sendable {

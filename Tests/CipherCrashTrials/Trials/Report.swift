@@ -1,10 +1,5 @@
+import CipherPlatform
 import Foundation
-
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
 
 /// The output of a kind of trials: a table on standard output, losses on standard error, and totals.
 final class Report: Sendable {

@@ -1,18 +1,11 @@
 internal import CipherDatabaseConversion
 internal import CipherErrors
+import CipherPlatform
 internal import CipherSQLite
 internal import CipherSystemFiles
 import CipherTestSupport
 import Foundation
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// Whether a log or a journal belongs to the database beside it, as only its pages show.
 struct SidecarScanTests {

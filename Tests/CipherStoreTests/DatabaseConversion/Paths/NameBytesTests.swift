@@ -1,19 +1,12 @@
 internal import CipherDatabaseConversion
 internal import CipherErrors
+import CipherPlatform
 internal import CipherSQLite
 internal import CipherStore
 internal import CipherSystemFiles
 import CipherTestSupport
 import Foundation
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// Names that differ only in their bytes.
 @Suite struct NameBytesTests {

@@ -1,18 +1,11 @@
 internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherKeyProviders
+import CipherPlatform
 internal import CipherSystemFiles
 import CipherTestSupport
 import Foundation
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// The lock between processes.
 ///

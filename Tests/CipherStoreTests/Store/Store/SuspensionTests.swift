@@ -1,14 +1,11 @@
 internal import CipherDatabaseConversion
 internal import CipherErrors
+import CipherPlatform
 internal import CipherSQLite
 internal import CipherStore
 import CipherTestSupport
 import Foundation
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#endif
 
 @Suite("Suspending a store", .timeLimit(.minutes(20)))
 struct SuspensionTests {

@@ -1,16 +1,9 @@
 internal import CipherErrors
+import CipherPlatform
 internal import CipherSystemFiles
 import CipherTestSupport
 import Foundation
 import Testing
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// Names and the operations of the file system on them.
 struct FileSystemTests {
