@@ -52,7 +52,7 @@ extension Connection {
     ///   look at.
     package func computingBySchema(_ check: SQL, _ body: (borrowing Row) throws -> Void) throws {
         do {
-            try computingBySchema { try forEachRow(check, body) }
+            try checking { try computingBySchema { try forEachRow(check, body) } }
         } catch let error as DatabaseError where error.isBeyondTime {
             // The check cannot tell which expression it was computing.
             let names = try values(SchemaName.self, Self.computedObjects).map { "\($0)" }

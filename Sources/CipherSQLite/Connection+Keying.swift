@@ -63,6 +63,24 @@ extension Connection {
         if usesCipher, isInTransaction { try readSchema() }
     }
 
+    /// Runs a check in a transaction.
+    ///
+    /// The module of a virtual table may fail with the code and the message with which SQLCipher rejects a page. SQLCipher
+    /// also rejects every later page of the transaction, which shows which of the two it was.
+    ///
+    /// - Throws: ``DatabaseError``, and any error thrown by `body`.
+    func checking<Result>(_ body: () throws -> Result) throws -> Result {
+        let isOwn = !isInTransaction
+        if isOwn { try execute("BEGIN") }
+        defer { if isOwn { try? execute("ROLLBACK") } }
+        do {
+            return try body()
+        } catch let error as DatabaseError where error.isNotAuthentic {
+            try checkAuthenticity()
+            throw DatabaseError.unexplained(error)
+        }
+    }
+
     /// Refuses pages of zeros, which SQLCipher takes for authentic ones, on a connection that never writes.
     package func refuseBlankPages() { layers["main"]?.cipherPages?.refusesBlankPages = true }
 

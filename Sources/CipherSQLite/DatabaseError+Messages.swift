@@ -7,11 +7,18 @@ extension DatabaseError {
     /// Whether SQLCipher rejected a page.
     package var isNotAuthentic: Bool { code == Self.corrupt && message == Self.notAuthentic }
 
+    private static var noExplanation: String { String(cString: sqlite3_errstr(SQLITE_ERROR)) }
+
+    /// Returns the error that ``inEncryptedDatabase`` took for a rejected page.
+    static func unexplained(_ error: DatabaseError) -> DatabaseError {
+        DatabaseError(extendedCode: generic, message: noExplanation, sql: error.sql, path: error.path)
+    }
+
     /// Returns the error that a failure on an encrypted database means.
     ///
     /// SQLCipher rejects a page, and every page after it, with SQLite's code for errors in SQL and no explanation.
     var inEncryptedDatabase: DatabaseError {
-        guard code == Self.generic, message == String(cString: sqlite3_errstr(SQLITE_ERROR)) else { return self }
+        guard code == Self.generic, message == Self.noExplanation else { return self }
         return DatabaseError(extendedCode: Self.corrupt, message: Self.notAuthentic, sql: sql, path: path)
     }
 

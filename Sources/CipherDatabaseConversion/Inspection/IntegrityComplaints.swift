@@ -34,10 +34,11 @@ struct IntegrityComplaints: Sendable, Equatable {
         // Constraints on values concern the rows, and the rows are compared.
         try connection.execute("PRAGMA ignore_check_constraints = ON")
         // A function that is not registered ends the check. The quicker check does not examine indexes.
-        failure = try run("PRAGMA integrity_check(1000000000)", connection)
+        let hasModules = try connection.exists("SELECT 1 FROM sqlite_master WHERE type = 'table' AND rootpage = 0")
+        failure = try run("PRAGMA integrity_check(1000000000)", connection, hasModules: hasModules)
         guard let failure else { return }
         kinds = [:]
-        if try run("PRAGMA quick_check(1000000000)", connection) != nil {
+        if try run("PRAGMA quick_check(1000000000)", connection, hasModules: hasModules) != nil {
             guard Engine.current.checksTables else { return }
             // Since SQLite 3.44, the check calls the modules of virtual tables, and one may need a tokenizer that only
             // the app has.
@@ -64,7 +65,10 @@ struct IntegrityComplaints: Sendable, Equatable {
     /// Runs one check.
     ///
     /// Returns the reason if it could not run to its end.
-    private mutating func run(_ check: SQL, _ connection: Connection) throws -> String? {
+    ///
+    /// - Parameter hasModules: Whether the modules of virtual tables check their own tables too. If these are damaged, FTS5
+    ///   may ask for any amount of memory.
+    private mutating func run(_ check: SQL, _ connection: Connection, hasModules: Bool = false) throws -> String? {
         let standing = try connection.standingIndexes()
         let names = Dictionary(standing.map { ($0.root, $0.name.description) }) { first, _ in first }
         do {
@@ -82,7 +86,7 @@ struct IntegrityComplaints: Sendable, Equatable {
                 }
             }
             return nil
-        } catch let error as DatabaseError where error.isOfModule {
+        } catch let error as DatabaseError where error.isOfModule || hasModules && error.isOutOfMemory {
             moduleDamage = error.message
             return error.message
         } catch let error as DatabaseError where error.isCorrupt {

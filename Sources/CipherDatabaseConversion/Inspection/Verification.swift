@@ -78,6 +78,10 @@ public struct Verification: Sendable, Encodable {
     }
 
     private var unfinished: DatabaseError?
+    /// Whether modules of virtual tables check their own tables too.
+    ///
+    /// If these are damaged, FTS5 may ask for any amount of memory.
+    private var checksModules = false
     private static let ofContent = "the stored content does not fit the schema: "
 
     private enum CodingKeys: String, CodingKey {
@@ -129,7 +133,14 @@ public struct Verification: Sendable, Encodable {
         return confirmed ?? []
     }
 
+    private func isOfTokenizer(_ error: DatabaseError) -> Bool {
+        if case .tokenizer = error.unregistered { true } else { false }
+    }
+
     private mutating func checkStructure(_ connection: Connection) throws {
+        checksModules =
+            (try? connection.exists("SELECT 1 FROM sqlite_master WHERE type = 'table' AND rootpage = 0")) ?? false
+        defer { checksModules = false }
         // SQLite ends the check after a number of complaints, most of which may concern values.
         guard try !collect("PRAGMA integrity_check(1000000000)", connection), let reason = unfinished else { return }
         // If a collation or function of the app is not registered here, the check fails before it begins. The quicker
@@ -144,7 +155,7 @@ public struct Verification: Sendable, Encodable {
         }
         if try collect("PRAGMA quick_check(1000000000)", connection) {
             warnings.append("the content of the indexes could not be checked: \(reason.message)")
-        } else if let reason = unfinished, case .tokenizer = reason.unregistered {
+        } else if let reason = unfinished, reason.isOutOfMemory || isOfTokenizer(reason) {
             try checkEachTable(connection, reason)
         } else if let reason = unfinished {
             complain("the structure of the database could not be checked: \(reason.message)")
@@ -155,6 +166,7 @@ public struct Verification: Sendable, Encodable {
     ///
     /// Since SQLite 3.44, the check of a whole file also calls the modules of virtual tables.
     private mutating func checkEachTable(_ connection: Connection, _ reason: DatabaseError) throws {
+        checksModules = false
         let tables = try connection.values(
             SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
         for table in tables where try !collect("PRAGMA quick_check(\(table))", connection) {
@@ -190,9 +202,9 @@ public struct Verification: Sendable, Encodable {
         do {
             try check { complain($0) }
             return true
-        } catch let error as DatabaseError where error.isBusy || error.isOutOfMemory {
+        } catch let error as DatabaseError where error.isBusy || error.isOutOfMemory && !checksModules {
             throw StoreError(error, path: path, during: .use)
-        } catch let error as DatabaseError where error.code == DatabaseError.generic {
+        } catch let error as DatabaseError where error.code == DatabaseError.generic || error.isOutOfMemory {
             unfinished = error
         } catch let error as DatabaseError where error.isTooBig && !error.isBeyondTime {
             complain("the check could not be completed: the schema computes a value that no file of this size can hold")

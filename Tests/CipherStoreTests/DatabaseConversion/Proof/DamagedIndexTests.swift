@@ -160,6 +160,37 @@ struct DamagedIndexTests {
         #expect(isCalled == report.warnings.contains { $0.contains("ft") }, "\(report.warnings)")
     }
 
+    @Test(
+        "A full-text table without one of its own tables, or with an index of any size, is not taken for damaged pages",
+        .enabled(if: Engine.current.wasBuilt(with: "ENABLE_FTS5")),
+        arguments: [
+            "DELETE FROM sqlite_master WHERE name = 'ft_docsize'",
+            "UPDATE ft_data SET block = x'000000000101000087ffffff7f' WHERE id = 10",
+        ])
+    func brokenModule(change: String) throws {
+        func make() throws -> LegacyFile {
+            try LegacyFile { connection in
+                try connection.executeScript(
+                    text: "PRAGMA auto_vacuum = 1; CREATE VIRTUAL TABLE ft USING fts5(body); "
+                        + "INSERT INTO ft VALUES ('one two'), ('three'); CREATE TABLE t(a TEXT, b); "
+                        + "CREATE INDEX i ON t(a);" + Self.rows)
+                try connection.editSchema(change)
+            }
+        }
+        let error = try storeError {
+            var options = ConversionOptions()
+            options.onDamage = .refuse
+            return try EncryptionUpgrade(path: make().path, provider: TestKeys.provider(), options: options).run()
+        }
+        #expect(error == nil || error?.code == .corrupt, "\(error)")
+        let file = try make()
+        let report = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run()
+        #expect(report.rows > 2500)
+        let found = try Verification.run(
+            at: DatabasePaths(file.path), provider: TestKeys.provider(), formats: [CipherSettings()])
+        #expect(!found.complaints.contains { $0.contains("not authentic") }, "\(found)")
+    }
+
     @Test("The warnings about damaged indexes contain each index's whole name and the first missing row")
     func namesDamage() throws {
         let file = try LegacyFile { connection in
