@@ -36,10 +36,15 @@ struct LivingPointerMap {
         for page in 2...pageCount where map.contains(page) { owners.claim(page, .system) }
     }
 
-    /// Returns the use of a page; `nil` if the page's entry, or that of a page above it, is lost or contradicts itself.
+    /// Returns the use of a page that nothing leads to; `nil` if the page's entry, or that of a page above it, is lost or
+    /// contradicts itself or the parent.
     ///
-    /// - Throws: Any error thrown by the source.
-    func use(of page: UInt32, in source: some PageSource) throws -> Use? {
+    /// - Parameter isComplete: Returns whether every child of a page is known. If such a page is the parent, the entry is
+    ///   an old version, because the parent does not lead to the page.
+    /// - Throws: Any error thrown by the source or by `isComplete`.
+    func use(
+        of page: UInt32, in source: some PageSource, _ isComplete: (UInt32) throws -> Bool
+    ) throws -> Use? {
         var current = page
         // SQLite's limit on the depth of a b-tree.
         for _ in 0..<20 {
@@ -48,7 +53,9 @@ struct LivingPointerMap {
             case .free: return current == page ? .free : nil
             case .root: return .tree(root: current)
             case .firstOverflow, .laterOverflow: return current == page ? .overflow : nil
-            case .tree: current = entry.parent
+            case .tree:
+                guard try !isComplete(entry.parent) else { return nil }
+                current = entry.parent
             }
         }
         return nil

@@ -57,7 +57,7 @@ extension ReadingRun {
                 survey.indexPages.insert(number)
                 continue
             }
-            orphan.use = try pointerMap?.use(of: number, in: source)
+            orphan.use = try use(of: number)
             if case .tree(let root) = orphan.use {
                 let own = orphan.tables.filter { forms.tables[$0].root == root }
                 orphan.tables = own.isEmpty ? orphan.tables.filter { forms.tables[$0].root == nil } : own
@@ -160,7 +160,7 @@ extension ReadingRun {
         }
         // If not every free page is known, any page of an index may be free and name deleted rows. If not every table
         // is known, the page may belong to an index of an unknown table.
-        let strays = try reading.mayLackTables ? [] : entries(on: unclaimed.filter { try isLiving($0) })
+        let strays = try reading.mayLackTables ? [] : entries(on: unclaimed.filter { try isLiving($0, use(of: $0)) })
         var result: [Int: IndexEvidence] = [:]
         for table in asked.sorted() {
             var (whole, rest): ([Int: Set<UInt64>], Set<UInt64>) = ([:], strays)
@@ -322,11 +322,22 @@ extension ReadingRun {
     }
 
     /// Returns whether a page that no b-tree leads to is nevertheless part of one.
-    private func isLiving(_ page: UInt32) throws -> Bool {
-        switch try pointerMap?.use(of: page, in: source) {
+    private func isLiving(_ page: UInt32, _ use: LivingPointerMap.Use?) -> Bool {
+        switch use {
         case .tree: true
         case .free, .overflow: false
         case nil: freePages.showInUse(page)
+        }
+    }
+
+    /// Returns the use of a page according to the pointer map.
+    ///
+    /// The result is correct only before orphans are claimed.
+    private func use(of page: UInt32) throws -> LivingPointerMap.Use? {
+        try pointerMap?.use(of: page, in: source) { parent in
+            guard owners[parent] == .tree, let content = try content(parent) else { return false }
+            defer { content.keep() }
+            return content.isWhole
         }
     }
 
@@ -378,7 +389,7 @@ extension ReadingRun {
     private mutating func read(
         _ orphan: Orphan, _ content: borrowing PageContent, _ table: Int?, _ evidence: [Int: IndexEvidence]
     ) throws {
-        let isLiving = try isLiving(orphan.page)
+        let isLiving = isLiving(orphan.page, orphan.use)
         guard let table, let evidence = evidence[table], isLiving || orphan.confirmed.contains(table) else {
             return try handApart(
                 content, !isLiving && isFreed(orphan, content) ? .deleted : .orphaned,

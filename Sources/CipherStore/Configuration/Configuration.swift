@@ -96,8 +96,8 @@ public struct Configuration: Sendable {
         /// The cipher formats of files written by older versions of the app; none by default.
         ///
         /// If a file does not open in ``format``, these are tried in order. For a passphrase, each attempt requires one
-        /// key derivation. Files in format 1 have no HMACs: anyone who can write such a file can change its rows, so the
-        /// report of the opening contains a warning.
+        /// key derivation. Files in format 1 have no HMACs: as long as that format is listed, anyone who can write to the
+        /// folder can put such a file in the place of any other. The report of the opening contains a warning.
         public var formerFormats: [CipherSettings]
         /// What to do with a file in one of ``formerFormats``.
         public var whenFormerFormat: WhenFormerFormat

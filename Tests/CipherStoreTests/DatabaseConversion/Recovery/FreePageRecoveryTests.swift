@@ -42,6 +42,35 @@ import Testing
         #expect(report.lostAndFound?.orphanedRows ?? 0 == 0, "\(report)")
     }
 
+    @Test("An old page of the pointer map does not make a free page part of a table")
+    func oldPointerMap() throws {
+        // Each row fills a page.
+        let filled = """
+            CREATE TABLE t(id INTEGER PRIMARY KEY, v, b); CREATE INDEX i ON t(v);
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40)
+                INSERT INTO t SELECT i, 'v' || i, 'old ' || hex(zeroblob(200)) FROM n;
+            """
+        let changed =
+            filled + """
+                COMMIT; BEGIN; DELETE FROM t WHERE id % 5 < 2; COMMIT; BEGIN;
+                WITH RECURSIVE n(i) AS (SELECT 40 UNION ALL SELECT i - 5 FROM n WHERE i > 5)
+                    INSERT INTO t SELECT i, 'v' || i, 'new ' || hex(zeroblob(200)) FROM n;
+                """
+        let pragmas = "PRAGMA secure_delete = OFF; PRAGMA auto_vacuum = INCREMENTAL;"
+        let earlier = try RecoveryFixture(pageSize: 512, script: filled, before: pragmas)
+        let fixture = try RecoveryFixture(pageSize: 512, script: changed, before: pragmas)
+        let row = try #require(
+            fixture.places.pages.first { key, pages in
+                key.table == "t" && earlier.places.pages[key].map { $0.isSubset(of: fixture.places.freeLeaves) } == true
+            })
+        try fixture.restore([2], from: earlier)
+        let lost = row.value.union(fixture.places.freeTrunks)
+        try fixture.damage(lost, .random)
+        let report = try fixture.recover()
+        #expect(!report.complete, "\(report)")
+        try fixture.check(lost: lost)
+    }
+
     @Test("A free list that names pages beyond the end of a truncated file is complete")
     func cutOff() throws {
         let fixture = try RecoveryFixture(
