@@ -52,11 +52,10 @@ public struct Verification: Sendable, Encodable {
         }
         let found = try check(extensions)
         guard found.complaints.contains(where: { $0.contains(" missing from index ") }),
-            let extensions = extensions.withUnicodeCase
+            let extensions = extensions.withUnicodeCase, var again = try? check(extensions), again.isSound
         else { return found }
-        var again = try check(extensions)
         again.warnings.append(SQLExtensions.unicodeCaseWarning)
-        return again.isSound ? again : found
+        return again
     }
 
     private static func check(
