@@ -39,11 +39,11 @@ struct LivingPointerMap {
     /// Returns the use of a page that nothing leads to; `nil` if the page's entry, or that of a page above it, is lost or
     /// contradicts itself or the parent.
     ///
-    /// - Parameter isComplete: Returns whether every child of a page is known. If such a page is the parent, the entry is
-    ///   an old version, because the parent does not lead to the page.
-    /// - Throws: Any error thrown by the source or by `isComplete`.
+    /// - Parameter leads: Returns whether the first page leads to the second one; `nil` if that is not known. If it does not,
+    ///   the entry is an old version.
+    /// - Throws: Any error thrown by the source or by `leads`.
     func use(
-        of page: UInt32, in source: some PageSource, _ isComplete: (UInt32) throws -> Bool
+        of page: UInt32, in source: some PageSource, _ leads: (UInt32, UInt32) throws -> Bool?
     ) throws -> Use? {
         var current = page
         // SQLite's limit on the depth of a b-tree.
@@ -54,7 +54,7 @@ struct LivingPointerMap {
             case .root: return .tree(root: current)
             case .firstOverflow, .laterOverflow: return current == page ? .overflow : nil
             case .tree:
-                guard try !isComplete(entry.parent) else { return nil }
+                guard try leads(entry.parent, current) != false else { return nil }
                 current = entry.parent
             }
         }

@@ -334,10 +334,12 @@ extension ReadingRun {
     ///
     /// The result is correct only before orphans are claimed.
     private func use(of page: UInt32) throws -> LivingPointerMap.Use? {
-        try pointerMap?.use(of: page, in: source) { parent in
-            guard owners[parent] == .tree, let content = try content(parent) else { return false }
+        try pointerMap?.use(of: page, in: source) { parent, child in
+            guard owners[parent] == .tree, let content = try content(parent) else { return nil }
             defer { content.keep() }
-            return content.isWhole
+            guard content.isWhole else { return nil }
+            return !content.tree.kind.isLeaf
+                && (content.tree.rightChild == child || content.cells.contains { $0.child == child })
         }
     }
 

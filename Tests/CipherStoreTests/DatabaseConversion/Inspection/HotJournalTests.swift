@@ -48,7 +48,7 @@ struct HotJournalTests {
         deinit { connection.close() }
 
         func commit(_ script: String) throws -> Commit {
-            let isNew = try connection.value(Int.self, "SELECT count(*) FROM sqlite_schema") == 0
+            let isNew = try connection.value(Int.self, "SELECT count(*) FROM sqlite_master") == 0
             let content = try isNew ? nil : connection.value(String.self, Self.content)
             let before = bytes("")
             try connection.executeScript(text: "BEGIN;" + script)

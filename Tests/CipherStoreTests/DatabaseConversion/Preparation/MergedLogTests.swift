@@ -128,7 +128,7 @@ import Testing
         let file = try Sealed(compatibility: compatibility)
         var first = file.pages[0]
         first[3] ^= 1
-        for key in [try TestKeys.rawWithSalt(), try TestKeys.raw()] {
+        for key in [try TestKeys.rawWithSalt(), try TestKeys.raw(9)] {
             if isJournal {
                 try file.write(journal: [(1, first)], pageCount: file.pages.count)
             } else {

@@ -172,7 +172,9 @@ import Testing
             """)
     }
 
-    @Test("A row whose two copies of a key column differ is set aside")
+    // SQLite 3.15 stores the column once.
+    @Test(
+        "A row whose two copies of a key column differ is set aside", .enabled(if: Engine.current.cipherMajor >= 4))
     func differentCopies() throws {
         let fixture = try RecoveryFixture(
             script: "CREATE TABLE t(a TEXT, b, PRIMARY KEY(a COLLATE NOCASE, a)) WITHOUT ROWID; "
