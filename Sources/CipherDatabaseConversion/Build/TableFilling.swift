@@ -6,9 +6,9 @@ internal import CipherSQLite
 ///
 /// `INSERT INTO … SELECT *` moves whole records if SQLite considers both tables alike, but
 /// - it renumbers the rows of a table with neither an INTEGER PRIMARY KEY nor an index, from 1 on;
-/// - it refuses a table with generated columns that has a UNIQUE index, or an index and no INTEGER PRIMARY KEY: for
-///   these, SQLite also compiles a row-by-row copy, in case the target is not empty, and that copy has fewer columns to
-///   fill;
+/// - it refuses a table with generated columns that has a UNIQUE index, an index and no INTEGER PRIMARY KEY, or an
+///   INTEGER PRIMARY KEY with a conflict clause: for these, SQLite also compiles a row-by-row copy, in case the target is
+///   not empty, and that copy has fewer columns to fill;
 /// - it moves the entries of indexes as they are, right or wrong;
 /// - it refuses an AUTOINCREMENT table if the database lacks `sqlite_sequence`.
 ///
@@ -70,8 +70,9 @@ struct TableFilling {
             try !isKeyed && indexes.count == computedIndexes.count && !hasIntegerKey
             && all.rowIDAlias.map { try !Self.isNumberedAnew($0, table, connection) } ?? false
         let refuses =
-            all.contains { $0.generation != nil }
-            && (isKeyed || indexes.contains(where: \.isUnique) || !indexes.isEmpty && !hasIntegerKey)
+            try all.contains { $0.generation != nil }
+            && (isKeyed || indexes.contains(where: \.isUnique) || !indexes.isEmpty && !hasIntegerKey
+                || Self.mayHaveConflictClause(table, connection))
         let movesIndexes = rebuildsIndexes && indexes.count > (isKeyed ? 1 : 0)
         guard renumbers || refuses || movesIndexes || lacksSequence else {
             columns = nil
@@ -96,6 +97,12 @@ struct TableFilling {
         targets = (rowid == nil ? [] : ["rowid"]) + stored.map { Self.target($0.offset) }
         definition =
             "CREATE TABLE \(temporaryName)(\(parts.joined(separator: ", ")))" + (isKeyed ? " WITHOUT ROWID" : "")
+    }
+
+    private static func mayHaveConflictClause(_ table: SchemaName, _ connection: Connection) throws -> Bool {
+        try connection.values(
+            SchemaName.self, "SELECT name FROM main.sqlite_master WHERE type = 'table' AND sql LIKE '%conflict%'"
+        ).contains(table)
     }
 
     /// Returns whether the rows have the numbers that SQLite would assign to them: from 1 to their count.

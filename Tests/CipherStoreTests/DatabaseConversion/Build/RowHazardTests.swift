@@ -217,6 +217,12 @@ struct NewerEngineHazardTests {
                 + "INSERT INTO t(id, a, z) VALUES (-4, 5, 6), (80, 7, 'x'); CREATE INDEX i ON t(v); CREATE INDEX j ON t(s, v);"
         ),
         Hazard(
+            "with a conflict clause of the key",
+            ["REPLACE", "IGNORE", "FAIL", "ABORT", "ROLLBACK"].map { clause in
+                "CREATE TABLE \(clause.lowercased())(a, id INTEGER PRIMARY KEY ON CONFLICT \(clause), v AS (id * 2), "
+                    + "s TEXT AS (hex(a)) STORED); INSERT INTO \(clause.lowercased())(a, id) VALUES ('x', 3), ('y', -1);"
+            }.joined()),
+        Hazard(
             "with an index alone",
             "CREATE TABLE t(a, v AS (length(a)), z); INSERT INTO t(rowid, a, z) VALUES (9, 'abc', 1), (-2, 'd', 2);"
                 + "CREATE INDEX i ON t(v, z);"),
