@@ -402,14 +402,22 @@ package final class RecoveredDatabase {
                 try connection.execute(SQL(text: "INSERT INTO \(fresh)(\(fresh)) VALUES ('automerge=0')"))
             }
             let (emptied, settings) = try empty(text, entry, likeNew: fresh, shadow)
+            // FTS5 resets the version, which it raises once rows are deleted with its option secure-delete.
+            let config = text.module == "fts5" ? shadow("config") : nil
+            let version = try config.flatMap {
+                try connection.value(Value.self, "SELECT v FROM \(forms.tables[$0].name) WHERE k = 'version'")
+            }
             try connection.execute("INSERT INTO \(entry.name)(\(entry.name)) VALUES ('rebuild')")
+            if let config, let version {
+                try connection.execute("UPDATE \(forms.tables[config].name) SET v = \(version) WHERE k = 'version'")
+            }
             if let statistics, let merging {
                 try connection.execute(
                     "INSERT OR REPLACE INTO \(statistics)(id, value) VALUES (\(Self.mergeSetting), \(merging))")
             }
             try connection.execute("RELEASE cipherstore_rebuilding")
             rebuilt.formUnion(emptied)
-            if settings > 0, let config = shadow("config") {
+            if settings > 0, let config {
                 counts[config] += settings
                 note(config, "missing settings were added with the values that a new full-text table has")
             }

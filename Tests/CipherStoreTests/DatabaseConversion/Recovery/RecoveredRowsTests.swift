@@ -226,6 +226,26 @@ import Testing
         #expect(try connection.value(String.self, "PRAGMA quick_check") == "ok")
     }
 
+    @Test(
+        "A full-text table whose rows were deleted securely is recovered",
+        .enabled(if: Engine.current.wasBuilt(with: "ENABLE_FTS5") && Engine.current.sqliteVersionNumber >= 3_042_000))
+    func secureDelete() throws {
+        let fixture = try RecoveryFixture(
+            script: """
+                CREATE VIRTUAL TABLE note USING fts5(body); INSERT INTO note(note, rank) VALUES ('secure-delete', 1);
+                \(Self.counted) INSERT INTO note SELECT 'some words about number' || i FROM n;
+                DELETE FROM note WHERE rowid = 5;
+                """)
+        let report = try fixture.recover()
+        #expect(report.complete, "\(report)")
+        let connection = try Connection(
+            path: fixture.output, mode: .readOnly, key: TestKeys.raw(), settings: CipherSettings())
+        defer { connection.close() }
+        #expect(try connection.value(Int.self, "SELECT v FROM note_config WHERE k = 'version'") == 5)
+        #expect(try connection.values(Int.self, "SELECT rowid FROM note WHERE note MATCH 'number77'") == [77])
+        #expect(try connection.value(String.self, "PRAGMA integrity_check") == "ok")
+    }
+
     @Test("If the app's setting of a full-text table is lost, the recovery is not complete")
     func lostMergeSetting() throws {
         let fixture = try RecoveryFixture(
