@@ -386,6 +386,16 @@ let package = Package(
     ]
 )
 
+// CIPHERSTORE_PORTABLE=1 builds on Linux what Apple's systems and old kernels get: without leases, O_TMPFILE, O_PATH, /proc,
+// renameat2, sync_file_range and extended attributes, with a request for F_FULLFSYNC before each fsync, and with Foundation
+// instead of FoundationEssentials. Scripts/test --portable uses it, in a folder of its own.
+if Context.environment["CIPHERSTORE_PORTABLE"] == "1" {
+    for target in package.targets {
+        target.swiftSettings?.append(.define("CIPHERSTORE_PORTABLE"))
+        if target.name == "CCipherSystem" { target.cSettings = [.define("CIPHERSTORE_PORTABLE")] }
+    }
+}
+
 // CIPHERSTORE_OPTIMIZED=1 optimizes everything but the tests in debug builds too, where the tests spend much of their time.
 // It is not the default, because Swift refuses such flags in a package that others depend on by version.
 if Context.environment["CIPHERSTORE_OPTIMIZED"] == "1" {

@@ -114,6 +114,9 @@ static int own_program(char *path, size_t size) {
     return _NSGetExecutablePath(path, &length) == 0 ? 0 : ENAMETOOLONG;
 #else
     const char *program = "/proc/self/exe";
+#if defined(CIPHERSTORE_PORTABLE)
+    program = "";
+#endif
 #if defined(__linux__)
     if (access(program, X_OK) != 0) program = (const char *)getauxval(AT_EXECFN);
 #endif

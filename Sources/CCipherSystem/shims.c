@@ -23,7 +23,9 @@
 #include <sys/sysctl.h>
 #endif
 
-#ifdef __linux__
+// CIPHERSTORE_PORTABLE takes away what Apple's systems or old kernels lack; see Package.swift.
+#if defined(__linux__) && !defined(CIPHERSTORE_PORTABLE)
+#define HAS_LINUX 1
 #include <linux/fs.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -41,6 +43,8 @@ static int rename_by_link(int folder, const char *from, const char *to) {
 int cs_rename_noreplace(int folder, const char *from, const char *to) {
 #if defined(__APPLE__)
     return renameatx_np(folder, from, folder, to, RENAME_EXCL);
+#elif !defined(HAS_LINUX)
+    return rename_by_link(folder, from, to);
 #else
     long result = syscall(SYS_renameat2, folder, from, folder, to, RENAME_NOREPLACE);
     if (result == 0) return 0;
@@ -53,13 +57,17 @@ int cs_rename_noreplace(int folder, const char *from, const char *to) {
 int cs_rename_exchange(int folder, const char *one, const char *other) {
 #if defined(__APPLE__)
     return renameatx_np(folder, one, folder, other, RENAME_SWAP);
+#elif !defined(HAS_LINUX)
+    (void)folder, (void)one, (void)other;
+    errno = ENOTSUP;
+    return -1;
 #else
     return (int)syscall(SYS_renameat2, folder, one, folder, other, RENAME_EXCHANGE);
 #endif
 }
 
 int cs_open_nameless(int folder) {
-#if defined(O_TMPFILE)
+#if defined(HAS_LINUX) && defined(O_TMPFILE)
     return openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 #else
     (void)folder;
@@ -76,7 +84,7 @@ int cs_name_nameless(int file, int folder, const char *name) {
 }
 
 int cs_open_pin(int folder, const char *name) {
-#if defined(O_PATH)
+#if defined(HAS_LINUX) && defined(O_PATH)
     return openat(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 #else
     (void)folder;
@@ -95,6 +103,27 @@ int cs_fsetxattr(int file, const char *name, const void *value, size_t size) {
     return fsetxattr(file, name, value, size, 0, 0);
 }
 int cs_fremovexattr(int file, const char *name) { return fremovexattr(file, name, 0); }
+#elif !defined(HAS_LINUX)
+static int no_attributes(void) {
+    errno = ENOTSUP;
+    return -1;
+}
+ssize_t cs_listxattr(const char *path, char *names, size_t size) {
+    (void)path, (void)names, (void)size;
+    return no_attributes();
+}
+ssize_t cs_getxattr(const char *path, const char *name, void *value, size_t size) {
+    (void)path, (void)name, (void)value, (void)size;
+    return no_attributes();
+}
+int cs_fsetxattr(int file, const char *name, const void *value, size_t size) {
+    (void)file, (void)name, (void)value, (void)size;
+    return no_attributes();
+}
+int cs_fremovexattr(int file, const char *name) {
+    (void)file, (void)name;
+    return no_attributes();
+}
 #else
 ssize_t cs_listxattr(const char *path, char *names, size_t size) { return listxattr(path, names, size); }
 ssize_t cs_getxattr(const char *path, const char *name, void *value, size_t size) {
@@ -106,15 +135,27 @@ int cs_fsetxattr(int file, const char *name, const void *value, size_t size) {
 int cs_fremovexattr(int file, const char *name) { return fremovexattr(file, name); }
 #endif
 
+#if !defined(F_FULLFSYNC) && !defined(HAS_LINUX)
+// Linux refuses Apple's request, so fsync(2) follows; a test counts both.
+#define F_FULLFSYNC 51
+#endif
+int cs_sync_to_disk(int descriptor) {
+#if defined(F_FULLFSYNC)
+    // On Apple's systems, fsync(2) alone leaves the bytes in the drive's cache.
+    if (fcntl(descriptor, F_FULLFSYNC) == 0) return 0;
+#endif
+    return fsync(descriptor);
+}
+
 void cs_begin_writing(int descriptor, off_t offset, off_t count) {
-#if defined(__linux__)
+#if defined(HAS_LINUX)
     (void)sync_file_range(descriptor, offset, count, SYNC_FILE_RANGE_WRITE);
 #else
     (void)descriptor, (void)offset, (void)count;
 #endif
 }
 
-#if defined(__linux__)
+#if defined(HAS_LINUX)
 // FUSE and network file systems grant leases, too, but know only about descriptors on this machine. Source: statfs(2).
 int cs_lease_is_local(int descriptor) {
     struct statfs status;
@@ -147,7 +188,7 @@ void cs_lease_end(int descriptor) { (void)fcntl(descriptor, F_SETLEASE, F_UNLCK)
 #else
 int cs_lease_is_local(int descriptor) {
     (void)descriptor;
-    return 0;
+    return 1;
 }
 int cs_lease_take(int descriptor) {
     (void)descriptor;
@@ -172,6 +213,9 @@ int cs_boot_identity(char identity[37]) {
 #if defined(__APPLE__)
     size_t size = 37;
     return sysctlbyname("kern.bootsessionuuid", identity, &size, NULL, 0) == 0 && size == 37 ? 0 : -1;
+#elif !defined(HAS_LINUX)
+    (void)identity;
+    return -1;
 #else
     int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     if (file < 0) return -1;
@@ -243,13 +287,14 @@ void cs_fit_memory_to_limit(void) {
 
 // Source: statx(2), STATX_ATTR_MOUNT_ROOT, since Linux 5.8.
 int cs_is_mount_point(const char *path) {
-#ifdef STATX_TYPE
+#if defined(HAS_LINUX) && defined(STATX_TYPE)
     const uint64_t mount_root = 0x2000;
     struct statx status;
     if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &status) != 0) return -1;
     if (!(status.stx_attributes_mask & mount_root)) return -1;
     return (status.stx_attributes & mount_root) != 0;
 #else
+    (void)path;
     return -1;
 #endif
 }

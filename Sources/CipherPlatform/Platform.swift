@@ -10,7 +10,7 @@
     @_exported public import Darwin
 #endif
 
-#if canImport(FoundationEssentials)
+#if canImport(FoundationEssentials) && !CIPHERSTORE_PORTABLE
     @_exported public import FoundationEssentials
 #else
     @_exported public import Foundation

@@ -185,6 +185,11 @@ package struct ConnectionProfile {
         if isDefensive { connection.beDefensive() }
         if boundsFunctions { try connection.boundFunctions() }
         if !checkpointsByItself { try connection.stopAutomaticCheckpoints() }
+        if mode != .readOnly {
+            // Only Apple's systems have a sync that empties the disk's own cache; elsewhere this does nothing.
+            try connection.execute("PRAGMA fullfsync = ON")
+            try connection.execute("PRAGMA checkpoint_fullfsync = ON")
+        }
         if let key { try connection.setKey(key.key, settings: key.format) }
         try connection.register(isOfForeignFile ? extensions.callableBySchema : extensions)
         if let cacheSize { try connection.execute(SQL(text: "PRAGMA cache_size = -\(cacheSize)")) }

@@ -62,6 +62,15 @@ struct ConnectionProfileTests {
         }
     }
 
+    @Test("Every connection that can write asks for syncs that empty the disk's own cache", arguments: promises)
+    func syncs(promise: Promise) throws {
+        let connection = try open(promise)
+        let isWriter = promise.profile(0).mode != .readOnly
+        for pragma in ["fullfsync", "checkpoint_fullfsync"] {
+            #expect(try connection.value(Bool.self, SQL(text: "PRAGMA \(pragma)")) == isWriter)
+        }
+    }
+
     @Test(
         "A statement can write the schema table only on connections that are not defensive",
         .enabled(if: Engine.current.sqliteVersionNumber >= 3_026_000), arguments: promises)

@@ -20,14 +20,19 @@ import Testing
                 "-e", "inject=\(call):signal=SIGKILL:when=\(number)", Self.tool.path, "keygen", folder.path("key"),
             ])
             guard run.wasKilled else { break }
-            #expect(try folder.names.filter { $0 != "key" } == [], "\(call) \(number)")
-            if try folder.names == ["key"] {
+            #expect(try others(folder) == [], "\(call) \(number)")
+            if try folder.names.contains("key") {
                 let text = try String(contentsOfFile: folder.path("key"), encoding: .utf8)
                 #expect(text.wholeMatch(of: /x'[0-9a-f]{64}'\n/) != nil)
                 try FileManager.default.removeItem(atPath: folder.path("key"))
             }
         }
         #expect((1..<100).contains(number))
-        #expect(try folder.names == ["key"])
+        #expect(try folder.names.contains("key") && others(folder) == [])
+    }
+
+    /// Returns what is in the folder besides the key, and besides what may remain on a system without nameless files.
+    private func others(_ folder: TemporaryFolder) throws -> [String] {
+        try folder.names.filter { $0 != "key" && (LinuxCalls.areUsed || !$0.hasPrefix(".cipherstore-key-")) }
     }
 }

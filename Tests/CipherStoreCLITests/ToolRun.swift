@@ -75,8 +75,10 @@ final class ToolProcess {
         process.waitUntilExit()
         // A program that a signal ended gets the status that shells give it.
         let base: Int32 = process.terminationReason == .uncaughtSignal ? 1_000 : 0
+        let errors = try text("errors").split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         return ToolRun(
-            status: base + process.terminationStatus, output: try text("output"), errors: try text("errors"))
+            status: base + process.terminationStatus, output: try text("output"),
+            errors: errors.besidesLeases.joined(separator: "\n"))
     }
 
     private func text(_ name: String) throws -> String {

@@ -13,7 +13,8 @@ import sys
 APPLE = {"Darwin", "Dispatch", "Foundation", "CoreFoundation", "Security", "CommonCrypto"}
 SYSTEMS = [APPLE | {f"os({name})"} for name in ("macOS", "iOS", "tvOS", "watchOS")]
 LINUX = {"Foundation", "FoundationEssentials", "Dispatch", "os(Linux)"}
-SYSTEMS += [LINUX | {"Glibc"}, LINUX | {"Musl"}, LINUX - {"os(Linux)"} | {"Android", "os(Android)"}]
+SYSTEMS += [LINUX | {"Glibc"}, LINUX | {"Glibc", "CIPHERSTORE_PORTABLE"}, LINUX | {"Musl"}]
+SYSTEMS += [LINUX - {"os(Linux)"} | {"Android", "os(Android)"}]
 
 
 def holds(condition, system):
@@ -25,6 +26,7 @@ def holds(condition, system):
             return "True"
         return str((name if kind == "canImport" else f"os({name})") in system)
 
+    condition = condition.replace("CIPHERSTORE_PORTABLE", str("CIPHERSTORE_PORTABLE" in system))
     condition = re.sub(r"(\w+)\(([^)]*)\)", value, condition)
     condition = re.sub(r"\b(?!True\b|False\b)[A-Za-z_]\w*", "True", condition)
     condition = condition.replace("&&", " and ").replace("||", " or ").replace("!", " not ")

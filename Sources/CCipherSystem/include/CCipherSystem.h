@@ -32,7 +32,7 @@ int cs_fsetxattr(int file, const char *name, const void *value, size_t size);
 int cs_fremovexattr(int file, const char *name);
 
 // Returns whether a file is on a local file system, where the kernel knows about every open descriptor, except for
-// those of NFS clients to which this machine exports it.
+// those of NFS clients to which this machine exports it; 1 if the system has no leases.
 int cs_lease_is_local(int descriptor);
 // Takes a write lease (F_SETLEASE), whose end is announced by a signal that is ignored by default. Returns 0, or -1
 // with errno set: EAGAIN if the file is open elsewhere, ENOTSUP if the system has no leases.
@@ -44,6 +44,10 @@ void cs_lease_end(int descriptor);
 // Writes an identifier of the current boot of the system, as 36 characters and a NUL. Returns 0, or -1 if the system
 // does not provide one.
 int cs_boot_identity(char identity[37]);
+
+// Makes a file's bytes or a folder's names durable on the disk itself, not just in the drive's cache. Returns 0, or -1
+// with errno set.
+int cs_sync_to_disk(int descriptor);
 
 // Asks the system to begin to write a part of a file to the disk, without waiting for it. Does nothing where there is no
 // such call.

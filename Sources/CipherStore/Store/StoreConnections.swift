@@ -83,9 +83,6 @@ package struct StoreConnections: Sendable {
             try connection.proveReadable()
             // An acknowledged transaction is on the disk, whatever happens to the machine.
             try connection.execute("PRAGMA synchronous = FULL")
-            // Only Apple's systems have a sync that empties the disk's own cache; elsewhere this does nothing.
-            try connection.execute("PRAGMA fullfsync = ON")
-            try connection.execute("PRAGMA checkpoint_fullfsync = ON")
             try connection.execute("PRAGMA foreign_keys = ON")
             // SQLite leaves frames of a commit in the log without a checksum if it wrote changed pages to the log twice
             // before the commit, and then undid a statement or a savepoint. After a crash, neither this commit nor any

@@ -43,7 +43,7 @@ final class ReportFile: @unchecked Sendable {
 
     /// Syncs the added lines to the disk.
     func sync() throws {
-        guard fsync(descriptor) == 0 else { throw FileSystem.failure("be synced", path) }
+        guard syncToDisk(descriptor) else { throw FileSystem.failure("be synced", path) }
     }
 
     private func write(_ line: [UInt8]) throws {

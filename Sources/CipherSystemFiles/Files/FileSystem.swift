@@ -237,7 +237,7 @@ package enum FileSystem {
     ///
     /// While the mode is 0600, the list grants no access.
     package static func dropInheritedAccess(_ descriptor: Int32, _ path: String) throws {
-        #if os(Linux)
+        #if os(Linux) && !CIPHERSTORE_PORTABLE
             guard cs_fremovexattr(descriptor, "system.posix_acl_access") != 0 else { return }
             guard [ENODATA, ENOTSUP, EOPNOTSUPP].contains(errno) else {
                 throw failure("be stripped of its inherited access control list", path)

@@ -139,7 +139,7 @@ package final class Folder: Sendable {
     /// - Returns: `false` if the file system does not support syncing a folder and reports EINVAL.
     @discardableResult
     package func sync() throws -> Bool {
-        if fsync(descriptor) == 0 { return true }
+        if syncToDisk(descriptor) { return true }
         guard errno == EINVAL else { throw FileSystem.failure("be synced", path, of: "folder") }
         return false
     }

@@ -111,6 +111,6 @@ package final class LeasedFile {
         guard written == bytes.count else {
             throw FileSystem.failure("be overwritten", path, written < 0 ? errno : EIO)
         }
-        guard fsync(descriptor) == 0 else { throw FileSystem.failure("be synced", path) }
+        guard syncToDisk(descriptor) else { throw FileSystem.failure("be synced", path) }
     }
 }

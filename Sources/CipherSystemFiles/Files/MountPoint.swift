@@ -9,7 +9,7 @@ package enum MountPoint {
     /// On Linux, the kernel reports this for a path; on older kernels, the mount table shows it. Device numbers are of
     /// no use, because in an overlay, the files of one folder may be on several devices.
     package static func isOne(_ path: String, _ status: FileSystem.Status, in folder: Folder) throws -> Bool {
-        #if os(Linux)
+        #if os(Linux) && !CIPHERSTORE_PORTABLE
             let answer = path.withSystemPath { cs_is_mount_point($0) }
             guard answer < 0 else { return answer == 1 }
             guard let table = try? SmallFile(path: "/proc/self/mountinfo").bytes(limit: 1 << 20) else { return false }

@@ -37,7 +37,7 @@ package struct OriginalFile {
 
     /// Returns the numbers of this process's descriptors, and possibly of others that are not open.
     private static func descriptors() -> [Int32] {
-        #if os(Linux)
+        #if os(Linux) && !CIPHERSTORE_PORTABLE
             if let names = try? FileSystem.names(in: "/proc/self/fd") { return names.compactMap { Int32($0) } }
         #endif
         return Array(0..<getdtablesize())
@@ -45,7 +45,7 @@ package struct OriginalFile {
 
     /// Returns the other processes that have the file open, as far as this user is allowed to see them.
     package func otherUsers() -> FileUsers {
-        #if os(Linux)
+        #if os(Linux) && !CIPHERSTORE_PORTABLE
             let processes = ((try? FileSystem.names(in: "/proc")) ?? []).filter {
                 Int32($0) != nil && Int32($0) != getpid()
             }
@@ -55,7 +55,7 @@ package struct OriginalFile {
         #endif
     }
 
-    #if os(Linux)
+    #if os(Linux) && !CIPHERSTORE_PORTABLE
         private func hasOpen(_ process: String) -> Bool {
             let folder = "/proc/\(process)/fd"
             return ((try? FileSystem.names(in: folder)) ?? []).contains { name in

@@ -1,3 +1,4 @@
+internal import CCipherSystem
 internal import CipherErrors
 internal import CipherPlatform
 package import CipherPrimitives
@@ -114,14 +115,7 @@ func systemMessage(_ code: CInt) -> String {
 }
 
 /// Makes a descriptor's bytes durable on the disk itself; if it returns `false`, `errno` contains the reason.
-package func syncToDisk(_ descriptor: CInt) -> Bool {
-    #if canImport(Darwin)
-        // On Apple's systems, fsync alone leaves the bytes in the drive's cache.
-        return fcntl(descriptor, F_FULLFSYNC) == 0 || fsync(descriptor) == 0
-    #else
-        return fsync(descriptor) == 0
-    #endif
-}
+package func syncToDisk(_ descriptor: CInt) -> Bool { cs_sync_to_disk(descriptor) == 0 }
 
 extension SmallFile {
     /// Returns whether two paths name the same file, without opening either file.

@@ -77,12 +77,14 @@ struct KeyRotationTests {
         for outcome in [OpenReport.Outcome.rekeyed, .opened] {
             let report = try open(file, rotation(log)).report
             #expect(report.outcome == outcome)
-            #expect(report.warnings.count == 1 && report.warnings[0].contains("app.db-damaged"), "\(report.warnings)")
+            #expect(
+                report.warnings.besidesLeases.count == 1 && report.warnings.besidesLeases[0].contains("app.db-damaged"),
+                "\(report.warnings)")
         }
         #expect(log.count("done") == 0)
         try FileManager.default.removeItem(atPath: kept)
         try file.folder.write("SQLite format 3\0" + String(repeating: "\0", count: 496), to: "app.db-damaged")
-        #expect(try open(file, rotation(log)).report.warnings == [])
+        #expect(try open(file, rotation(log)).report.warnings.besidesLeases == [])
         #expect(log.count("done") == 1)
     }
 
@@ -100,7 +102,7 @@ struct KeyRotationTests {
         #expect(report.outcome == .rekeyed)
         #expect(report.encryption?.outcome == .rekeyed)
         #expect(report.encryption?.rows == 3)
-        #expect(report.warnings == [])
+        #expect(report.warnings.besidesLeases == [])
         #expect(log.count("done") == 1)
         #expect(try Fixture.rows(file, key: Self.new()) == Fixture.allRows)
         #expect(throws: DatabaseError.self) { try Fixture.rows(file, key: Self.old()) }
@@ -114,11 +116,13 @@ struct KeyRotationTests {
     func tellsAgain() throws {
         let file = try Fixture.file(version: 24, encryptedWith: Self.old())
         let log = Log()
-        #expect(try open(file, rotation(log, whenDone: { _ in throw CancellationError() })).report.warnings.count == 1)
+        #expect(
+            try open(file, rotation(log, whenDone: { _ in throw CancellationError() })).report.warnings.besidesLeases
+                .count == 1)
         #expect(try open(file, rotation(log)).report.outcome == .opened)
         #expect(log.count("done") == 2)
         let dropped = rotation(log, old: { throw Self.missing })
-        #expect(try open(file, dropped).report.warnings == [])
+        #expect(try open(file, dropped).report.warnings.besidesLeases == [])
         #expect(log.count("done") == 2)
     }
 
@@ -129,7 +133,7 @@ struct KeyRotationTests {
         let report = try open(file, rotation(log, old: { throw Self.locked })).report
         #expect(report.outcome == .opened)
         #expect(log.count("done") == 0)
-        #expect(report.warnings.count == 1)
+        #expect(report.warnings.besidesLeases.count == 1)
         #expect(try open(file, rotation(log)).report.outcome == .opened)
         #expect(log.count("done") == 1)
     }
@@ -244,8 +248,8 @@ struct KeyRotationTests {
         #expect(try other.value(Int.self, "SELECT count(*) FROM t") == 3)
         let report = try open(file, rotation(log)).report
         #expect(report.outcome == .opened)
-        #expect(report.warnings.count == 1)
-        #expect(report.warnings.first?.contains("postponed") == true)
+        #expect(report.warnings.besidesLeases.count == 1)
+        #expect(report.warnings.besidesLeases.first?.contains("postponed") == true)
         #expect(log.count("done") == 0)
         other.close()
         #expect(try open(file, rotation(log)).report.outcome == .rekeyed)

@@ -69,7 +69,7 @@ struct RotationKillTests {
 
     @Test(
         "After a kill at any rename or unlink the file opens, and the next opening finishes the rotation",
-        .enabled(if: subject.isThere && TestProgram.strace.isThere), arguments: ["renameat2", "unlink", "unlinkat"])
+        .enabled(if: subject.isThere && TestProgram.strace.isThere), arguments: [LinuxCalls.swap, "unlink", "unlinkat"])
     func calls(call: String) throws {
         var number = 0
         while number < 100 {

@@ -42,5 +42,5 @@ extension LegacyFile {
 
 extension EncryptionReport {
     /// The warnings, except for the one that names the kept original.
-    var damageWarnings: [String] { warnings.filter { !$0.contains("is kept as") } }
+    var damageWarnings: [String] { warnings.besidesLeases.filter { !$0.contains("is kept as") } }
 }

@@ -22,7 +22,7 @@ struct CrashPointTests {
 
     @Test(
         "The file is intact at every instant, and the next run finishes the job", .enabled(if: isPossible),
-        arguments: ["renameat2", "unlink", "unlinkat", "fsync", "fchmod", "pwrite64"])
+        arguments: [LinuxCalls.swap, "unlink", "unlinkat", "fsync", "fchmod", "pwrite64"])
     func kill(call: String) throws {
         let template = try TemporaryFolder()
         _ = try Self.subject.run(["make", template.path("app.db")])

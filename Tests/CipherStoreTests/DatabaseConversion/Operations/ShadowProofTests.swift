@@ -39,7 +39,7 @@ struct ShadowProofTests {
         #expect(report.tables == 1)
         #expect(report.rows == 3)
         #expect(report.bytesAfter > 0)
-        #expect(report.warnings == [])
+        #expect(report.warnings.besidesLeases == [])
         #expect(Set(report.stageSeconds.keys) == ["quiescing", "building", "proving"])
         #expect(try state(file) == before)
         // The real upgrade then has the same result as the proof.
@@ -101,8 +101,8 @@ struct ShadowProofTests {
         let before = try state(file)
         let report = try shadow(file)
         #expect(report.outcome == .shadow)
-        #expect(report.warnings.count == 1)
-        #expect(report.warnings.first?.contains("busy") == true)
+        #expect(report.warnings.besidesLeases.count == 1)
+        #expect(report.warnings.besidesLeases.first?.contains("busy") == true)
         #expect(try state(file) == before)
         reader.close()
     }

@@ -77,14 +77,3 @@ enum Conversions: String, CaseIterable, CustomTestStringConvertible, Sendable {
         return try file.read(key: key) { try $0.values(String.self, sql) }
     }
 }
-
-enum SoleOwnershipFixture {
-    /// Whether this system can report every opening of a file.
-    static var canTell: Bool {
-        #if os(Linux)
-            true
-        #else
-            false
-        #endif
-    }
-}

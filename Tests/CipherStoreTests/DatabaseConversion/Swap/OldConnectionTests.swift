@@ -11,7 +11,7 @@ import Testing
 /// If the system reports them, no conversion begins.
 struct OldConnectionTests {
     private static let holder = TestProgram.built("CipherLockHolder")
-    private static var isPossible: Bool { holder.isThere && SoleOwnershipFixture.canTell }
+    private static var isPossible: Bool { holder.isThere && LinuxCalls.areUsed }
 
     /// How another program uses the file, as lines for `CipherLockHolder`.
     struct Use: CustomTestStringConvertible, Sendable {

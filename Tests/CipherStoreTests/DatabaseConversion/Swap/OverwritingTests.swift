@@ -23,15 +23,18 @@ struct OverwritingTests {
         #expect(old >= 0)
         defer { close(old) }
         let run = try TestProgram.strace.run(
-            ["-f", "-qq", "-y", "-o", trace, "-e", "trace=renameat2,fsync,fdatasync,pwrite64"] + inject
+            ["-f", "-qq", "-y", "-o", trace, "-e", "trace=\(LinuxCalls.swap),fsync,fdatasync,pwrite64"] + inject
                 + [Self.subject.path, "encrypt", folder.path("app.db")])
         let calls = try String(contentsOfFile: trace, encoding: .utf8).split(separator: "\n").map(String.init)
         let bytes = try FileHandle(forReadingFrom: URL(filePath: "/proc/self/fd/\(old)")).read(upToCount: 4_096)
         return (calls, run.output, bytes)
     }
 
+    /// A part of the path of the old file, as strace shows it.
+    private static let oldFile = LinuxCalls.areUsed ? "app.db-upgrade-" : "/app.db>(deleted)"
+
     private func isOverwriting(_ call: String) -> Bool {
-        call.contains("pwrite64(") && call.contains("app.db-upgrade-") && call.contains("\"\\0\\0\\0\\0\\0\\0\\0\\0")
+        call.contains("pwrite64(") && call.contains(Self.oldFile) && call.contains("\"\\0\\0\\0\\0\\0\\0\\0\\0")
             && call.contains(", 0) =")
     }
 
@@ -45,7 +48,8 @@ struct OverwritingTests {
     func order() throws {
         let (calls, output, old) = try upgrade()
         #expect(output == "encrypted")
-        let rename = try #require(calls.firstIndex { $0.contains(" renameat2(") && $0.contains("app.db-upgrade-") })
+        let rename = try #require(
+            calls.firstIndex { $0.contains(" \(LinuxCalls.swap)(") && $0.contains("app.db-upgrade-") })
         let sync = try #require(calls[rename...].firstIndex(where: isFolderSync))
         let overwriting = try #require(calls.firstIndex(where: isOverwriting))
         #expect(sync < overwriting)
@@ -57,7 +61,8 @@ struct OverwritingTests {
         .enabled(if: isPossible))
     func unsynced() throws {
         let first = try upgrade().calls
-        let rename = try #require(first.firstIndex { $0.contains(" renameat2(") && $0.contains("app.db-upgrade-") })
+        let rename = try #require(
+            first.firstIndex { $0.contains(" \(LinuxCalls.swap)(") && $0.contains("app.db-upgrade-") })
         let thread = try #require(first[rename].split(separator: " ").first)
         // strace counts the calls of each thread.
         let number = first[..<rename].count { $0.hasPrefix("\(thread) ") && $0.contains(" fsync(") } + 1

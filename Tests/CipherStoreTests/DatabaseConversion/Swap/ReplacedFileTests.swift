@@ -25,10 +25,10 @@ struct ReplacedFileTests {
     private static let holder = TestProgram.built("CipherLockHolder")
     private static let subject = TestProgram.built("CipherCrashSubject")
     private static let privileges = TestProgram(path: "/usr/bin/setpriv")
-    private static var isPossible: Bool { holder.isThere && SoleOwnershipFixture.canTell }
+    private static var isPossible: Bool { holder.isThere && LinuxCalls.areUsed }
     /// Root without the capability to lease another user's file represents every system that reports no openings.
     private static var canForgoLeases: Bool {
-        isPossible && subject.isThere && privileges.isThere && NSUserName() == "root"
+        holder.isThere && subject.isThere && privileges.isThere && NSUserName() == "root"
     }
     private static let conversions: [Conversions] = [.encrypt, .rekey, .decrypt]
     private static let modes = ["DELETE", "TRUNCATE", "PERSIST", "MEMORY", "OFF"]

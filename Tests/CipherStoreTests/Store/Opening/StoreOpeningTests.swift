@@ -20,7 +20,7 @@ struct StoreOpeningTests {
         let fixture = StoreFixture(folder)
         let store = try await fixture.open()
         #expect(store.report.outcome == .created)
-        #expect(store.report.warnings.isEmpty)
+        #expect(store.report.warnings.besidesLeases.isEmpty)
         try await store.insert("first")
         await store.close()
         #expect(try Data(contentsOf: URL(fileURLWithPath: fixture.path)).prefix(6) != Data("SQLite".utf8))
@@ -133,10 +133,10 @@ struct StoreOpeningTests {
         try LegacyFile.write(fixture.path, key: TestKeys.raw(), script: script)
         let store = try await fixture.open()
         #expect(store.report.outcome == .opened)
-        #expect(store.report.warnings.count == (warning == nil ? 0 : 1))
-        if let warning { #expect(store.report.warnings.first?.hasPrefix(warning) == true) }
+        #expect(store.report.warnings.besidesLeases.count == (warning == nil ? 0 : 1))
+        if let warning { #expect(store.report.warnings.besidesLeases.first?.hasPrefix(warning) == true) }
         await store.close()
-        #expect(try await fixture.open().report.warnings.isEmpty)
+        #expect(try await fixture.open().report.warnings.besidesLeases.isEmpty)
     }
 
     @Test("Opening a store opens a plaintext file as it is if encryption is off")
@@ -266,7 +266,7 @@ struct StoreOpeningTests {
 
         fixture.options.busyTimeout = .milliseconds(1)
         let store = try await fixture.open()
-        #expect(store.report.warnings.count == 1)
+        #expect(store.report.warnings.besidesLeases.count == 1)
         #expect(try await store.bodies().isEmpty)
         let error = try await failure(DatabaseError.self) { try await store.insert("too early") }
         #expect(error.code == 5)
@@ -287,7 +287,7 @@ struct StoreOpeningTests {
             atPath: fixture.path + "-shm", withDestinationPath: "missing/folder")
 
         let store = try await fixture.open()
-        #expect(store.report.warnings.count == 1)
+        #expect(store.report.warnings.besidesLeases.count == 1)
         try await store.insert("one")
         #expect(try await store.bodies() == ["one"])
         await store.close()
