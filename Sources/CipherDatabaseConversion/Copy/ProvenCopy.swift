@@ -16,7 +16,7 @@ struct ProvenCopy {
     let target: String
     /// The cipher settings of the copy; `nil` for a plaintext one.
     let targetSettings: CipherSettings?
-    let options: ConversionOptions
+    var options: ConversionOptions
     /// Prevents other connections from committing, if they may write to the database; `nil` if the database is at rest.
     var holdingWriters: (() throws -> any WriterHold)?
     /// Called when the copy has been built but not proven yet.
@@ -25,7 +25,8 @@ struct ProvenCopy {
     /// Fills the copy and proves that it is equal.
     ///
     /// If indexes of the original are damaged, the copy is built a second time, with its indexes filled from its rows,
-    /// unless the options refuse that.
+    /// unless the options refuse that. Indexes that match the rows with ``SQLExtensions/withUnicodeCase`` are not damaged:
+    /// the copy is then built a second time with these versions of the functions.
     ///
     /// - Parameter owner: The file whose owner and group the copy adopts; `nil` to use this user's.
     /// - Throws: ``StoreError``, with the code `corrupt` if an index's tree may hold a table's rows.
@@ -34,6 +35,13 @@ struct ProvenCopy {
         _ report: inout EncryptionReport
     ) throws -> Made {
         let copyKey = try keys?.building.wait()
+        func makeWithUnicodeCase() throws -> Made? {
+            guard let other = try withUnicodeCase(observer) else { return nil }
+            try copy.empty()
+            let made = try other.make(copy, keys, owner: owner, observer, &report)
+            report.warnings.append(SQLExtensions.unicodeCaseWarning)
+            return made
+        }
         func attempt(rebuildsIndexes: Bool) throws -> CopyProof.Outcome {
             let original = try fill(copy, copyKey, owner: owner, rebuildsIndexes: rebuildsIndexes, observer)
             defer { original.end() }
@@ -50,6 +58,7 @@ struct ProvenCopy {
         do {
             proven = try attempt(rebuildsIndexes: false)
         } catch let damage as CopyProof.DamagedIndexes {
+            if let made = try makeWithUnicodeCase() { return made }
             guard options.onDamage != .refuse else {
                 throw Self.refusal(
                     of: target, damage.complaints, in: damage.indexes,
@@ -62,6 +71,7 @@ struct ProvenCopy {
             proven = try rebuilding()
             rebuilt = RebuiltIndexes(after: error)
         }
+        if !proven.healedIndexes.isEmpty, let made = try makeWithUnicodeCase() { return made }
         report.note(sourceKey?.settings, keys == nil ? nil : targetSettings)
         let losses = try possibleLosses(
             onlyPartial: rebuilt == nil && proven.healedIndexes.isEmpty, searchesPages: !proven.accountsForOriginal,
@@ -156,6 +166,22 @@ struct ProvenCopy {
         let connection = try original.open { observer.isCancelled }
         defer { connection.close() }
         return try body(connection)
+    }
+
+    /// Returns the same with ``SQLExtensions/withUnicodeCase``, if SQLite then finds no fault in the original's indexes;
+    /// `nil` if it does, or if the schema uses none of the replaced functions.
+    private func withUnicodeCase(_ observer: UpgradeObserver) throws -> ProvenCopy? {
+        guard let extensions = options.extensions.withUnicodeCase else { return nil }
+        var other = self
+        other.options.extensions = extensions
+        let names: SQL = "sql LIKE '%lower%' OR sql LIKE '%upper%' OR sql LIKE '%nocase%'"
+        let explains = try other.readingOriginal(observer) { connection in
+            guard try connection.exists("SELECT 1 FROM sqlite_master WHERE \(names)") else { return false }
+            let found = try IntegrityComplaints(connection)
+            return found.damage == nil && found.failure == nil && found.indexes.isEmpty
+                && !found.kinds.keys.contains(where: IntegrityComplaints.mayBeAboutIndex)
+        }
+        return explains == true ? other : nil
     }
 
     private func checkIndexTrees(_ connection: Connection) throws {

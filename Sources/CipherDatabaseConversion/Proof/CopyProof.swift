@@ -95,39 +95,9 @@ package struct CopyProof {
 
     /// Compares the copy with the original.
     ///
-    /// Indexes that match the rows with ``SQLExtensions/withUnicodeCase`` are not damaged.
-    ///
     /// - Throws: ``StoreError`` with the code `proofFailed`, naming the first difference, or `corrupt` if the original
     ///   is so damaged that it cannot be copied; ``DamagedIndexes`` if a copy with rebuilt indexes is needed.
     package func run() throws -> Outcome {
-        do {
-            return try compare()
-        } catch let damage as DamagedIndexes {
-            guard let other = try withUnicodeCase(), var outcome = try? other.compare() else {
-                try observer.checkCancellation()
-                throw damage
-            }
-            outcome.warnings.append(SQLExtensions.unicodeCaseWarning)
-            return outcome
-        }
-    }
-
-    /// Returns this comparison with ``SQLExtensions/withUnicodeCase``; `nil` if the schema uses none of them.
-    private func withUnicodeCase() throws -> CopyProof? {
-        guard let original = original.withUnicodeCase, let copy = copy.withUnicodeCase,
-            let copyWithDerivedKey = copyWithDerivedKey.withUnicodeCase
-        else { return nil }
-        let connection = try self.original.open { false }
-        defer { connection.close() }
-        let names: SQL = "sql LIKE '%lower%' OR sql LIKE '%upper%' OR sql LIKE '%nocase%'"
-        guard try connection.exists("SELECT 1 FROM sqlite_master WHERE \(names)") else { return nil }
-        var other = CopyProof(
-            original: original, copy: copy, copyWithDerivedKey: copyWithDerivedKey, reader: reader, observer: observer)
-        other.checksOriginal = checksOriginal
-        return other
-    }
-
-    private func compare() throws -> Outcome {
         let observer = observer
         let source = try original.open { observer.isCancelled }
         defer { source.close() }

@@ -7,7 +7,7 @@ package struct ProofConnection: Sendable {
     /// The key; `nil` for a plaintext file.
     let key: CipherKey?
     let settings: CipherSettings
-    private(set) var extensions: SQLExtensions
+    let extensions: SQLExtensions
     /// How long to wait for other connections to the file.
     let busyTimeout: Duration
     /// The file of the copy, which may have no name or another one; `nil` for the original.
@@ -29,15 +29,6 @@ package struct ProofConnection: Sendable {
 
     /// Whether the file is plaintext and no other connection can write to it meanwhile.
     var isAtRestAndPlaintext: Bool { key == nil && pinned == nil }
-
-    /// The same settings with ``SQLExtensions/withUnicodeCase``; `nil` if there are none, or the connections are open
-    /// already.
-    var withUnicodeCase: ProofConnection? {
-        guard pinned == nil, let extensions = extensions.withUnicodeCase else { return nil }
-        var other = self
-        other.extensions = extensions
-        return other
-    }
 
     /// Opens the file.
     ///
