@@ -168,7 +168,8 @@ package struct DatabaseRecovery {
     // MARK: Reading
 
     private func reading<Source: PageSource>(
-        _ damaged: DamagedSource, _ pages: Source, _ template: SchemaTemplate?, _ observer: UpgradeObserver
+        _ damaged: DamagedSource, _ pages: Source, _ template: SchemaTemplate?, believesZeros: Bool = false,
+        _ observer: UpgradeObserver
     ) throws -> DatabaseReading<Source> {
         var schema = try SchemaReading(in: pages, encoding: damaged.header?.textEncoding ?? template?.encoding)
         var forms = try forms(schema)
@@ -178,7 +179,7 @@ package struct DatabaseRecovery {
         }
         return DatabaseReading(
             pages, forms, schema.encoding, header: damaged.header, isHeaderProven: !damaged.hasReadableHeader,
-            arePagesAuthentic: damaged.format?.isAuthenticated == true, isSchemaDamaged: schema.isDamaged,
+            believesZeros: believesZeros || damaged.format?.isAuthenticated == true, isSchemaDamaged: schema.isDamaged,
             mayLackTables: schema.isDamaged && template == nil || forms.mayLackTables
         ) {
             try observer.checkCancellation()
@@ -202,7 +203,8 @@ package struct DatabaseRecovery {
     /// Reads the schema of a database.
     func survey(_ opened: Opened, _ observer: UpgradeObserver) throws -> Survey {
         func survey(_ pages: some PageSource) throws -> Survey {
-            let reading = try reading(opened.damaged, pages, opened.template, observer)
+            // SQLite may have written these zeros, so they are no proof of damage.
+            let reading = try reading(opened.damaged, pages, opened.template, believesZeros: true, observer)
             let rejected = reading.forms.rejected.first
             return Survey(rejected: rejected.map { ("\($0.entry.type) \($0.entry.name)", $0.reason) }) {
                 try reading.run { _ in }.hasDamage

@@ -17,8 +17,8 @@ package struct DatabaseReading<Source: PageSource> {
     let header: FileHeader?
     /// Whether the header is authenticated, or the whole file is not.
     let isHeaderProven: Bool
-    /// Whether each page is authenticated before it is read.
-    let arePagesAuthentic: Bool
+    /// Whether zeros at the end of a value, from the beginning of its last page on, are never taken for a lost page.
+    let believesZeros: Bool
     /// Whether pages or entries of the schema are missing or damaged.
     let isSchemaDamaged: Bool
     /// Whether the database may have had tables that are not in ``forms``.
@@ -28,14 +28,14 @@ package struct DatabaseReading<Source: PageSource> {
 
     package init(
         _ source: Source, _ forms: SchemaForms, _ encoding: TextEncoding, header: FileHeader?, isHeaderProven: Bool,
-        arePagesAuthentic: Bool, isSchemaDamaged: Bool, mayLackTables: Bool, checkpoint: @escaping () throws -> Void
+        believesZeros: Bool, isSchemaDamaged: Bool, mayLackTables: Bool, checkpoint: @escaping () throws -> Void
     ) {
         self.source = source
         self.forms = forms
         self.encoding = encoding
         self.header = header
         self.isHeaderProven = isHeaderProven
-        self.arePagesAuthentic = arePagesAuthentic
+        self.believesZeros = believesZeros
         self.isSchemaDamaged = isSchemaDamaged
         self.mayLackTables = mayLackTables
         self.checkpoint = checkpoint
@@ -232,7 +232,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
             try payloads.read(cell, claims: claims, mayContinue: mayContinue) { payload in
                 let values = try RecordReader.values(payload.bytes, page: cell.page)
                 var checked = reading.checked(destination, values, isWhole: isWhole)
-                if !reading.arePagesAuthentic, let empty = payload.empty,
+                if !reading.believesZeros, let empty = payload.empty,
                     Self.isLost(values, payload.bytes, from: empty.start)
                 {
                     if case .table(let number) = destination {
@@ -281,20 +281,20 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
 
     /// Returns whether the zeros from an offset on come from a lost page and are not part of the row.
     ///
-    /// Text contains no NULs, and zeros in a blob rarely begin exactly at a page boundary.
+    /// Zeros in a value rarely begin exactly at a page boundary, and text rarely begins with them.
     private static func isLost(_ values: [RecordValue], _ payload: UnsafeRawBufferPointer, from start: Int) -> Bool {
         guard let base = payload.baseAddress else { return false }
         return values.contains { value in
-            switch value {
-            case .text(let bytes):
-                return bytes.baseAddress.map { $0 - base + bytes.count > start } ?? false
-            case .blob(let bytes):
-                guard let blob = bytes.baseAddress, case let place = start - (blob - base), place > 0,
-                    place < bytes.count
-                else { return false }
-                return bytes[place - 1] != 0
-            default: return false
+            let (bytes, isText) =
+                switch value {
+                case .text(let bytes): (bytes, true)
+                case .blob(let bytes): (bytes, false)
+                default: (UnsafeRawBufferPointer(start: nil, count: 0), false)
+                }
+            guard let first = bytes.baseAddress, case let place = start - (first - base), place < bytes.count else {
+                return false
             }
+            return place > 0 ? bytes[place - 1] != 0 : isText
         }
     }
 

@@ -86,6 +86,13 @@ import Testing
                 """)
         let report = try recover()
         #expect(report.complete == isEncrypted && report.rows == (isEncrypted ? 2 : 1), "\(report)")
+        // The file itself is not replaced: SQLite may have written these zeros.
+        let before = try FolderDigest(folder.url)
+        var recovery = try InPlaceRecovery(
+            of: DatabasePaths(path), provider: TestKeys.provider(), formats: [], options: ConversionOptions())
+        recovery.expectsPlaintext = true
+        #expect(try recovery.runLocked().wasSound)
+        #expect(try FolderDigest(folder.url) == before)
     }
 
     @Test(

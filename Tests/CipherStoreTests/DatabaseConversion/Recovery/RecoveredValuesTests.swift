@@ -187,6 +187,15 @@ import Testing
         #expect(!report.complete && report.tables.first { $0.name == "t" }?.rows == 2, "\(report)")
     }
 
+    @Test("A value that ends with zeros, or consists of them, is recovered")
+    func zeros() throws {
+        try check(
+            """
+            CREATE TABLE t(a, b); INSERT INTO t VALUES (zeroblob(5000), ''), (zeroblob(5000), NULL), ('x', zeroblob(9000)),
+                (CAST(zeroblob(5000) AS TEXT), 1), (CAST(zeroblob(9000) AS TEXT), ''), (x'01' || zeroblob(3000), x'');
+            """)
+    }
+
     // MARK: Counters
 
     @Test("A counter of AUTOINCREMENT that the app deleted is not made again")
