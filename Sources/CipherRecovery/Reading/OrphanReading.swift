@@ -14,6 +14,9 @@ extension ReadingRun {
         var placed: Set<Int> = []
         /// Whether the page may also belong to an index.
         var mayBeIndex = false
+        /// Whether the page may also belong to a table with an unknown root that was removed from ``placed``, because
+        /// several b-trees fit that table.
+        var mayBeGiven = false
         /// The page's use according to the pointer map; `nil` if it is not known.
         var use: LivingPointerMap.Use?
         /// The topmost page that leads to this page, or this page itself.
@@ -76,8 +79,9 @@ extension ReadingRun {
             try judge(&orphans[index], openings, evidence)
             confirmed[orphans[index].top, default: []].formUnion(orphans[index].confirmed)
         }
-        let possible = givenTables(of: orphans, confirmed)
+        let (possible, contested) = givenTables(of: orphans, confirmed)
         for index in orphans.indices {
+            orphans[index].mayBeGiven = contested.contains(orphans[index].top)
             orphans[index].placed = orphans[index].placed.filter { table in
                 forms.tables[table].root != nil || possible[orphans[index].top]?.contains(table) == true
             }
@@ -226,7 +230,10 @@ extension ReadingRun {
     /// index confirms are assigned to the table.
     ///
     /// - Parameter confirmed: The tables whose indexes name rows of a b-tree, by the b-tree's topmost page.
-    private func givenTables(of orphans: [Orphan], _ confirmed: [UInt32: Set<Int>]) -> [UInt32: Set<Int>] {
+    /// - Returns: The tables, and the b-trees that may belong to a table although it was not assigned to any.
+    private func givenTables(
+        of orphans: [Orphan], _ confirmed: [UInt32: Set<Int>]
+    ) -> (possible: [UInt32: Set<Int>], contested: Set<UInt32>) {
         let given = Set(forms.tables.indices.filter { forms.tables[$0].root == nil })
         var possible: [UInt32: Set<Int>] = [:]
         for orphan in orphans where !orphan.mayBeIndex {
@@ -242,12 +249,14 @@ extension ReadingRun {
             settled.insert(table)
             for (top, tables) in possible where tables.count > 1 { possible[top] = tables.subtracting([table]) }
         }
+        var contested: Set<UInt32> = []
         for table in given where possible.values.filter({ $0.contains(table) }).count > 1 {
             for (top, tables) in possible where confirmed[top]?.contains(table) != true {
+                if tables.contains(table) { contested.insert(top) }
                 possible[top] = tables.subtracting([table])
             }
         }
-        return possible
+        return (possible, contested)
     }
 
     private mutating func judge(
@@ -299,7 +308,7 @@ extension ReadingRun {
         var possible = orphan.placed.subtracting(orphan.denied)
         let named = possible.intersection(group)
         if named.count == 1 { return named.first }
-        if orphan.mayBeIndex { return nil }
+        if orphan.mayBeIndex || orphan.mayBeGiven { return nil }
         if possible.count > 1, byValues {
             let observed = observed
             let usual = possible.filter { table in

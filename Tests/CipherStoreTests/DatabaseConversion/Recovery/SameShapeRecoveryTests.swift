@@ -98,6 +98,24 @@ import Testing
             "\(report)")
     }
 
+    @Test("Rows that may belong to several tables of a template are not put into another table that fits")
+    func contestedTables() throws {
+        let fixture = try RecoveryFixture(
+            pageSize: 512,
+            script: """
+                CREATE TABLE one(who, what); CREATE TABLE two(who, what); CREATE TABLE empty(who, what);
+                \(Self.counted) INSERT INTO one SELECT 'one ' || i, hex(zeroblob(20)) FROM n;
+                \(Self.counted) INSERT INTO two SELECT 'two ' || i, hex(zeroblob(20)) FROM n;
+                """)
+        let template = try TemporaryFolder(inMemory: true)
+        try FileManager.default.copyItem(atPath: fixture.path, toPath: template.path("template.db"))
+        for name in ["one", "two"] { try Self.overwriteDefinition(of: name, fixture) }
+        try fixture.damage([#require(fixture.places.roots["empty"])], .random)
+        let report = try fixture.recover(template: template.path("template.db"))
+        #expect(!report.complete, "\(report)")
+        #expect(try !fixture.recovered().keys.contains { $0.table == "empty" }, "\(report)")
+    }
+
     @Test(
         "If schema pages and interior pages are lost, only pages in the pointer map are assigned to a table",
         arguments: ["NONE", "FULL"])
