@@ -177,10 +177,11 @@ struct DamagedIndexTests {
                 try connection.editSchema(change)
             }
         }
+        let refused = try make()
         let error = try storeError {
             var options = ConversionOptions()
             options.onDamage = .refuse
-            return try EncryptionUpgrade(path: make().path, provider: TestKeys.provider(), options: options).run()
+            return try EncryptionUpgrade(path: refused.path, provider: TestKeys.provider(), options: options).run()
         }
         #expect(error == nil || error?.code == .corrupt, "\(error)")
         let file = try make()
