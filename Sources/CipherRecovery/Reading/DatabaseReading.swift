@@ -291,9 +291,9 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
                 case .blob(let bytes): (bytes, false)
                 default: (UnsafeRawBufferPointer(start: nil, count: 0), false)
                 }
-            guard let first = bytes.baseAddress, case let place = start - (first - base), place < bytes.count else {
-                return false
-            }
+            guard !bytes.isEmpty, let first = bytes.baseAddress, case let place = start - (first - base),
+                place < bytes.count
+            else { return false }
             return place > 0 ? bytes[place - 1] != 0 : isText
         }
     }
