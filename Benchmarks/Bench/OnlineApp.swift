@@ -23,7 +23,7 @@ struct OnlineApp {
 
         fileprivate var loads: [Load.Kind] {
             switch self {
-            case .plaintext, .whileOpen: (0..<readers).map(Load.Kind.reading) + [.writing]
+            case .plaintext, .whileOpen: (0..<OnlineApp.readers).map(Load.Kind.reading) + [.writing]
             case .beforeOpening, .alone: []
             case .withoutPause: (0..<3).map { _ in .writingWithoutPause }
             }
