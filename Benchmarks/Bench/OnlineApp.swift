@@ -239,7 +239,7 @@ private final class Load: @unchecked Sendable {
             // The pace of the writes, which is part of the measured load.
             if rest > 0 { Thread.sleep(forTimeInterval: rest) }
             number += 1
-            try timing { try store.writeBlocking { try insert(number, $0) } }
+            try timing { try store.writeBlocking { [self, number] in try insert(number, $0) } }
         }
     }
 
@@ -248,15 +248,15 @@ private final class Load: @unchecked Sendable {
         var number = 0
         while goesOn {
             try timing {
-                try store.writeBlocking { db in
-                    for _ in 1...45 {
-                        number += 1
-                        try insert(number, db)
+                try store.writeBlocking { [self, number] db in
+                    for message in number + 1...number + 45 {
+                        try insert(message, db)
                         // The work of the app within its transaction, which is part of the measured load.
                         Thread.sleep(forTimeInterval: 0.001)
                     }
                 }
             }
+            number += 45
         }
     }
 
