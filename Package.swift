@@ -388,7 +388,7 @@ let package = Package(
 
 // CIPHERSTORE_PORTABLE=1 builds on Linux what Apple's systems and old kernels get: without leases, O_TMPFILE, O_PATH, /proc,
 // renameat2, sync_file_range and extended attributes, with a request for F_FULLFSYNC before each fsync, and with Foundation
-// instead of FoundationEssentials. Scripts/test --portable uses it, in a folder of its own.
+// instead of FoundationEssentials. Scripts/test --portable uses it, in a separate build folder.
 if Context.environment["CIPHERSTORE_PORTABLE"] == "1" {
     for target in package.targets {
         target.swiftSettings?.append(.define("CIPHERSTORE_PORTABLE"))

@@ -132,7 +132,7 @@ package struct JournalRollback {
     }
 
     private func opens(_ page: [UInt8], _ unlocked: FileKey) throws -> Bool {
-        // With a key that has a salt of its own, SQLCipher ignores the file's.
+        // If the key contains a salt, SQLCipher ignores the salt in the file.
         guard let content = try PageOpening(unlocked, checksSalt: false).open(1, page) else { return false }
         // Without an HMAC, only the header shows whether the key is right.
         return unlocked.settings.isAuthenticated || FixedHeaderFields.areValid(content)

@@ -161,7 +161,7 @@ struct DamagedIndexTests {
     }
 
     @Test(
-        "A full-text table without one of its own tables, or with an index of any size, is not taken for damaged pages",
+        "An FTS5 table that lacks a shadow table, or whose index states a huge size, does not count as a forged page",
         .enabled(if: Engine.current.wasBuilt(with: "ENABLE_FTS5")),
         arguments: [
             "DELETE FROM sqlite_master WHERE name = 'ft_docsize'",
