@@ -1,3 +1,5 @@
+internal import CipherErrors
+
 /// The extensions that an app adds to SQLite for its schema and its statements.
 ///
 /// They are registered on every connection to the app's file.
@@ -35,21 +37,22 @@ package struct SQLExtensions: Sendable {
                 switch arguments[0] {
                 case .null: .null
                 case .text(let text): .text(change(text))
-                case .blob(let bytes): .text(change(String(decoding: bytes, as: UTF8.self)))
+                case .blob(let bytes): String(utf8: bytes).map { .text(change($0)) } ?? .blob(bytes)
                 case .integer(let number): .text(String(number))
                 case .real(let number): .text(change(String(number)))
                 }
             }
         }
+        /// Bytes that are not UTF-8 are compared as they are, so that damage to them is not overlooked.
+        @Sendable func folded(_ text: UnsafeRawBufferPointer) -> [UInt8] {
+            String(utf8: text).map { Array($0.lowercased().utf8) } ?? Array(text)
+        }
         var extensions = self
         extensions.functions += [function("lower") { $0.lowercased() }, function("upper") { $0.uppercased() }]
         extensions.collations.append(
             Collation(name: "NOCASE") { left, right in
-                let (left, right) = (
-                    String(decoding: left, as: UTF8.self).lowercased().utf8,
-                    String(decoding: right, as: UTF8.self).lowercased().utf8
-                )
-                return left.elementsEqual(right) ? 0 : left.lexicographicallyPrecedes(right) ? -1 : 1
+                let (left, right) = (folded(left), folded(right))
+                return left == right ? 0 : left.lexicographicallyPrecedes(right) ? -1 : 1
             })
         return extensions
     }
