@@ -373,16 +373,18 @@ private final class PartClaims: PageClaims {
     func noteUnfilled(_ page: UInt32) { shared.noteUnfilled(page) }
 }
 
-/// Selects one item in a hundred at random.
-private struct Sampler {
-    private var skipped = Int.random(in: 0..<100)
+/// Selects one item at random of each hundred.
+package struct Sampler {
+    private var place = 0
+    private var selected = Int.random(in: 0..<100)
 
-    mutating func takes() -> Bool {
-        skipped -= 1
-        guard skipped < 0 else { return false }
-        // This range makes the mean distance 100.
-        skipped = Int.random(in: 0..<199)
-        return true
+    package init() {}
+
+    /// Returns whether the next item is selected.
+    package mutating func takes() -> Bool {
+        if place == 100 { self = Sampler() }
+        defer { place += 1 }
+        return place == selected
     }
 }
 

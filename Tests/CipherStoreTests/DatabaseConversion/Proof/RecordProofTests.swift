@@ -40,6 +40,18 @@ struct RecordProofTests {
         #expect(outcome.warnings == [])
     }
 
+    @Test("One item in a hundred is selected, and each has the same chance")
+    func sampling() {
+        var taken = Array(repeating: 0, count: 200)
+        for _ in 0..<20_000 {
+            var sampler = Sampler()
+            for item in taken.indices where sampler.takes() { taken[item] += 1 }
+        }
+        // The expected number is 200 for each item; the standard deviation is 14.
+        #expect(taken.allSatisfy { (100...300).contains($0) })
+        #expect(taken.reduce(0, +) == 40_000)
+    }
+
     static let contents = [
         "CREATE TABLE t(a)",
         "CREATE TABLE t(a); INSERT INTO t VALUES (1)",
