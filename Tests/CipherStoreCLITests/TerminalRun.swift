@@ -56,6 +56,14 @@ final class TerminalRun {
         }
     }
 
+    /// Waits until a signal has stopped the tool: one that continues it has no effect before.
+    func waitUntilStopped() throws {
+        var state = siginfo_t()
+        let events = WSTOPPED | WEXITED | WNOWAIT
+        while waitid(P_PID, id_t(identifier), &state, events) != 0 { try #require(errno == EINTR) }
+        try #require(state.si_code == CLD_STOPPED, "the tool ended early")
+    }
+
     /// Types bytes once the tool asks for the key.
     func type(_ bytes: [UInt8], at prompt: String = "Key: ") throws {
         try wait(for: prompt)
