@@ -63,13 +63,13 @@ extension Connection {
         if usesCipher, isInTransaction { try readSchema() }
     }
 
-    /// Runs a check in a transaction.
+    /// Runs a check, or another use of virtual tables, in a transaction.
     ///
     /// The module of a virtual table may fail with the code and the message with which SQLCipher rejects a page. SQLCipher
     /// also rejects every later page of the transaction, which shows which of the two it was.
     ///
     /// - Throws: ``DatabaseError``, and any error thrown by `body`.
-    func checking<Result>(_ body: () throws -> Result) throws -> Result {
+    package func checking<Result>(_ body: () throws -> Result) throws -> Result {
         let isOwn = !isInTransaction
         if isOwn { try execute("BEGIN") }
         defer { if isOwn { try? execute("ROLLBACK") } }

@@ -36,6 +36,17 @@ extension DatabaseError {
         return end.map { String(message[message.index(after: start)..<$0]) }
     }
 
+    /// Whether a full-text table cannot be opened for a reason in its definition, which says nothing about the file: a
+    /// tokenizer that is not registered, or an option of a newer SQLite.
+    ///
+    /// Source: SQLite's source code, `fts5ConfigParseSpecial` in ext/fts5/fts5_config.c and `fts3InitVtab` in
+    /// ext/fts3/fts3.c.
+    package var isOfTextDefinition: Bool {
+        if case .tokenizer = unregistered { return true }
+        return code == Self.generic
+            && ["unrecognized option: ", "unrecognized parameter: "].contains(where: message.hasPrefix)
+    }
+
     /// Whether the statement would change a view that has no trigger for such a change.
     ///
     /// Every statement that cannot be compiled has the same code, and only the SQL of the triggers shows which triggers

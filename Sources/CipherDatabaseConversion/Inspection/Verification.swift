@@ -132,10 +132,6 @@ public struct Verification: Sendable, Encodable {
         return confirmed ?? []
     }
 
-    private func isOfTokenizer(_ error: DatabaseError) -> Bool {
-        if case .tokenizer = error.unregistered { true } else { false }
-    }
-
     private mutating func checkStructure(_ connection: Connection) throws {
         checksModules =
             (try? connection.exists("SELECT 1 FROM sqlite_master WHERE type = 'table' AND rootpage = 0")) ?? false
@@ -154,7 +150,7 @@ public struct Verification: Sendable, Encodable {
         }
         if try collect("PRAGMA quick_check(1000000000)", connection) {
             warnings.append("the content of the indexes could not be checked: \(reason.message)")
-        } else if let reason = unfinished, reason.isOutOfMemory || isOfTokenizer(reason) {
+        } else if let reason = unfinished, reason.isOutOfMemory || reason.isOfTextDefinition {
             try checkEachTable(connection, reason)
         } else if let reason = unfinished {
             complain("the structure of the database could not be checked: \(reason.message)")

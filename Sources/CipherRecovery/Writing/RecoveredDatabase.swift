@@ -220,11 +220,13 @@ package final class RecoveredDatabase {
                 entries.append(Redefined(indexName(number, place), as: index.name, of: table.name, index.sql))
             }
         }
-        try redefine(entries, adding: forms.virtualTables)
+        // The content of a full-text table may be a view. No trigger may fire meanwhile.
+        let triggers = forms.others.filter { $0.type == "trigger" }
+        try redefine(entries, adding: forms.virtualTables + forms.others.filter { $0.type != "trigger" })
         try keepSequences(findings)
         try makeComputedIndexes()
         for entry in forms.virtualTables { try rebuild(entry) }
-        try redefine([], adding: forms.others)
+        try redefine([], adding: triggers)
         try connection.execute("COMMIT")
         // The modules write some of the rows when the transaction ends.
         for number in rebuilt {
@@ -407,7 +409,9 @@ package final class RecoveredDatabase {
             let version = try config.flatMap {
                 try connection.value(Value.self, "SELECT v FROM \(forms.tables[$0].name) WHERE k = 'version'")
             }
-            try connection.execute("INSERT INTO \(entry.name)(\(entry.name)) VALUES ('rebuild')")
+            try connection.checking {
+                try connection.execute("INSERT INTO \(entry.name)(\(entry.name)) VALUES ('rebuild')")
+            }
             if let config, let version {
                 try connection.execute("UPDATE \(forms.tables[config].name) SET v = \(version) WHERE k = 'version'")
             }

@@ -114,7 +114,7 @@ struct RestoreTests {
         #expect(try backups.names.isEmpty)
     }
 
-    /// Scripts for content that the schema forbids, or that its modules complain about.
+    /// Scripts for content that the schema forbids, or that its modules complain about or cannot open.
     private static let oddContent: [String] = {
         func forbidden(_ before: String, _ after: String) -> String {
             "\(before); PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = '\(after)' WHERE name = 't'"
@@ -129,6 +129,10 @@ struct RestoreTests {
             CREATE TABLE s(b); INSERT INTO s VALUES ('one'), ('two'); CREATE VIRTUAL TABLE t USING fts4(content='s', b);
             INSERT INTO t(t) VALUES ('rebuild'); DELETE FROM s WHERE b = 'one'; INSERT INTO s VALUES ('three')
             """,
+            // Options of a newer SQLite.
+            forbidden(
+                "CREATE VIRTUAL TABLE t USING fts4(b); INSERT INTO t VALUES ('one')",
+                "CREATE VIRTUAL TABLE t USING fts4(b, newer=1)"),
         ]
         if Engine.current.sqliteVersionNumber >= 3_037_000 {
             scripts.append(
@@ -141,6 +145,10 @@ struct RestoreTests {
                 CREATE VIRTUAL TABLE t USING fts5(b, content='s'); INSERT INTO t(t) VALUES ('rebuild');
                 DELETE FROM s WHERE b = 'one'
                 """)
+            scripts.append(
+                forbidden(
+                    "CREATE VIRTUAL TABLE t USING fts5(b); INSERT INTO t VALUES ('one')",
+                    "CREATE VIRTUAL TABLE t USING fts5(b, newer=1)"))
         }
         return scripts
     }()
