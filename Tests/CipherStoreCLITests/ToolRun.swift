@@ -75,10 +75,14 @@ final class ToolProcess {
         process.waitUntilExit()
         // A program that a signal ended gets the status that shells give it.
         let base: Int32 = process.terminationReason == .uncaughtSignal ? 1_000 : 0
-        let errors = try text("errors").split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        var errors = try text("errors")
+        if !LinuxCalls.areUsed {
+            let lines = errors.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r" }.map(String.init)
+            errors = lines.besidesLeases.joined(separator: "\n")
+        }
         return ToolRun(
             status: base + process.terminationStatus, output: try text("output"),
-            errors: errors.besidesLeases.joined(separator: "\n"))
+            errors: errors)
     }
 
     private func text(_ name: String) throws -> String {

@@ -158,7 +158,7 @@ package final class ReplacedFile {
 /// descriptors together are limited to half of those that the process may have.
 // Unchecked but safe across threads: `files` is accessed only under `lock`, and nothing uses the kept objects any more.
 package final class KeptFiles: @unchecked Sendable {
-    static let shared = KeptFiles()
+    package static let shared = KeptFiles()
 
     private var files: [(kept: AnyObject, file: OriginalFile)] = []
     private let lock = Lock()

@@ -22,6 +22,8 @@ struct FleetJob: Codable, Sendable {
 enum FleetAnswer: Codable, Sendable {
     case progress(Double)
     case result(FleetResult)
+    /// The process keeps as many replaced files locked as it may, so another one must work on the file.
+    case full
     /// The process could not begin, for example because a configuration no longer exists.
     case unable(FailureReport)
 }

@@ -14,6 +14,8 @@ internal import CipherSystemFiles
 final class FleetWorker: Sendable {
     private let options: ConversionOptions
     private let limits: FileLimits
+    /// Whether the run may have only so many files open, so that no other process can work on the rest.
+    private let isLimited: Bool
     private let channel = FleetChannel(1)
     private let inbox = Inbox()
     private let cancellation = UpgradeCancellation()
@@ -23,6 +25,7 @@ final class FleetWorker: Sendable {
         limits = try FileLimits(invocation)
         try limits.limitMemory()
         try FleetLimits.shareOpenFiles(invocation)
+        isLimited = invocation.has(FleetOptions.maxOpen)
         var options = try UpgradeOptions.waiting(invocation)
         options.cancellation = cancellation
         self.options = options
@@ -37,8 +40,17 @@ final class FleetWorker: Sendable {
         }
         while true {
             let (job, folder) = inbox.next()
+            guard isLimited || hasRoom(for: job) else {
+                if folder >= 0 { close(folder) }
+                channel.send(FleetAnswer.full)
+                continue
+            }
             channel.send(FleetAnswer.result(result(of: job, folder, work)))
         }
+    }
+
+    private func hasRoom(for job: FleetJob) -> Bool {
+        (try? KeptFiles.shared.checkRoom(job.paths.database)) != nil
     }
 
     private func receiveAll() {

@@ -49,10 +49,11 @@ final class WorkerProcess {
     /// Has a file processed.
     ///
     /// - Parameter folder: The locked descriptor of the file's folder; -1 if it is not locked.
+    /// - Returns: `nil` if another process must work on the file, because this one keeps too many others locked.
     /// - Throws: ``CommandFailure`` if the process ended or had to be ended; ``StoreError`` with the code `cancelled`.
     func process(
         _ job: FleetJob, folder: Int32, cancellation: UpgradeCancellation, progress: (Double) -> Void
-    ) throws -> FleetResult {
+    ) throws -> FleetResult? {
         var isAlive = channel.send(FleetRequest.process(job), descriptor: folder)
         var left = limits.wallSeconds(bytes: job.bytes).map(Double.init) ?? .infinity
         var isCancelled = false
@@ -61,6 +62,7 @@ final class WorkerProcess {
                 switch answer {
                 case .progress(let fraction): progress(fraction)
                 case .result(let result): return result
+                case .full: return nil
                 case .unable(let failure):
                     return FleetResult(.failed, "failed", path: job.paths.database, failure: failure)
                 }
@@ -116,12 +118,15 @@ final class WorkerProcess {
     }
 }
 
-/// The worker process of one job, which is started for the first file, and again for the next file after it has ended.
+/// The worker process of one job, which is started for the first file, and again for the next file after it has ended
+/// or keeps too many files locked.
 // Unchecked, but thread-safe: only the thread of its job uses it, and the main thread after that one has ended.
 final class WorkerSeat: @unchecked Sendable {
     private let limits: FileLimits
     private let key: SecretBytes?
     private var worker: WorkerProcess?
+    /// The processes that only keep files locked.
+    private var full: [WorkerProcess] = []
 
     init(_ limits: FileLimits, key: SecretBytes?) {
         self.limits = limits
@@ -132,11 +137,16 @@ final class WorkerSeat: @unchecked Sendable {
     func process(
         _ job: FleetJob, folder: Int32, cancellation: UpgradeCancellation, progress: (Double) -> Void
     ) throws -> FleetResult {
-        let ready = try worker.flatMap { $0.isReady ? $0 : nil } ?? WorkerProcess(limits, key: key)
-        worker = ready
-        return try ready.process(job, folder: folder, cancellation: cancellation, progress: progress)
+        while true {
+            let ready = try worker.flatMap { $0.isReady ? $0 : nil } ?? WorkerProcess(limits, key: key)
+            worker = ready
+            let result = try ready.process(job, folder: folder, cancellation: cancellation, progress: progress)
+            if let result { return result }
+            full.append(ready)
+            worker = nil
+        }
     }
 
-    /// Ends the process, and waits for its end.
-    func end() { worker = nil }
+    /// Ends the processes, and waits for their end.
+    func end() { (worker, full) = (nil, []) }
 }
