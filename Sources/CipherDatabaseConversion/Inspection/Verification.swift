@@ -164,8 +164,10 @@ public struct Verification: Sendable, Encodable {
         checksModules = false
         let tables = try connection.values(
             SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
-        for table in tables where try !collect("PRAGMA quick_check(\(table))", connection) {
-            if let reason = unfinished { complain("table \(table) could not be checked: \(reason.message)") }
+        for table in tables where try !collect("PRAGMA integrity_check(\(table))", connection) {
+            // A function of the app may not be registered here.
+            guard let reason = unfinished, try !collect("PRAGMA quick_check(\(table))", connection) else { continue }
+            complain("table \(table) could not be checked: \((unfinished ?? reason).message)")
         }
         warnings.append("full-text tables and free pages could not be checked: \(reason.message)")
     }

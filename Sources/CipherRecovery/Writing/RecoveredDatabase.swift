@@ -220,13 +220,12 @@ package final class RecoveredDatabase {
                 entries.append(Redefined(indexName(number, place), as: index.name, of: table.name, index.sql))
             }
         }
-        // The content of a full-text table may be a view. No trigger may fire meanwhile.
-        let triggers = forms.others.filter { $0.type == "trigger" }
-        try redefine(entries, adding: forms.virtualTables + forms.others.filter { $0.type != "trigger" })
+        try redefine(entries, adding: forms.virtualTables)
         try keepSequences(findings)
         try makeComputedIndexes()
+        // Without the views: one may not end, or return other text than the app indexed.
         for entry in forms.virtualTables { try rebuild(entry) }
-        try redefine([], adding: triggers)
+        try redefine([], adding: forms.others)
         try connection.execute("COMMIT")
         // The modules write some of the rows when the transaction ends.
         for number in rebuilt {

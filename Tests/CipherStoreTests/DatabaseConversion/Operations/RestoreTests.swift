@@ -166,6 +166,20 @@ struct RestoreTests {
         #expect(try await DatabaseConverter.verify(database, keyProvider: Self.keys).complaints == [])
     }
 
+    @Test("A full-text table that cannot be opened does not hide the damaged index of another table")
+    func unopenedAndDamaged() async throws {
+        try LegacyFile.write(
+            database.path(percentEncoded: false),
+            script: """
+                CREATE VIRTUAL TABLE t USING fts4(b); INSERT INTO t VALUES ('one'); \(Self.script("old"));
+                PRAGMA writable_schema = ON;
+                UPDATE sqlite_master SET sql = 'CREATE VIRTUAL TABLE t USING fts4(b, newer=1)' WHERE name = 't';
+                UPDATE sqlite_master SET sql = 'CREATE INDEX note_body ON note(id)' WHERE name = 'note_body'
+                """)
+        let found = try await DatabaseConverter.verify(database, keyProvider: Self.keys)
+        #expect(found.complaints.contains { $0.hasSuffix(" index note_body") }, "\(found)")
+    }
+
     @Test("However many values the schema forbids, a verification also finds a damaged index")
     func forbiddenAndDamaged() async throws {
         let path = database.path(percentEncoded: false)

@@ -149,22 +149,21 @@ import Testing
         }
     }
 
-    @Test("A full-text table whose content is a view is rebuilt from it", arguments: ["fts4", "fts5"])
-    func view(module: String) throws {
-        guard module == "fts4" || Engine.current.sqliteVersionNumber >= 3_020_000 else { return }
+    @Test("A full-text table whose content is a view is copied unchanged, because only the app knows what it indexed")
+    func view() throws {
         let fixture = try RecoveryFixture(
             script: """
-                CREATE TABLE item(id INTEGER PRIMARY KEY, body); \(Self.counted) INSERT INTO item SELECT i, 'number' || i FROM n;
-                CREATE VIEW shown AS SELECT id AS rowid, body FROM item;
-                CREATE VIRTUAL TABLE note USING \(module)(body, content='shown'); INSERT INTO note(note) VALUES ('rebuild');
-                CREATE TRIGGER refused BEFORE UPDATE ON item BEGIN SELECT RAISE(ABORT, 'refused'); END;
+                CREATE TABLE item(id INTEGER PRIMARY KEY, body); INSERT INTO item VALUES (1, 'some words');
+                CREATE VIEW shown AS SELECT id AS rowid, 'other text' AS body FROM item;
+                CREATE VIRTUAL TABLE note USING fts4(body, content='shown');
+                INSERT INTO note(docid, body) SELECT id, body FROM item;
                 """)
         let report = try fixture.recover()
-        #expect(report.complete, "\(report)")
+        #expect(!report.complete && report.notes.contains { $0.contains("copied unchanged") }, "\(report)")
         let connection = try Connection(
             path: fixture.output, mode: .readOnly, key: TestKeys.raw(), settings: CipherSettings())
         defer { connection.close() }
-        #expect(try connection.values(Int.self, "SELECT rowid FROM note WHERE note MATCH 'number77'") == [77])
-        #expect(try connection.value(Int.self, "SELECT count(*) FROM sqlite_master WHERE type = 'trigger'") == 1)
+        #expect(try connection.values(Int.self, "SELECT docid FROM note WHERE note MATCH 'words'") == [1])
+        #expect(try connection.value(String.self, "SELECT body FROM shown") == "other text")
     }
 }
