@@ -54,6 +54,9 @@ struct OpenKeyChangeTests {
 
     // MARK: Contents
 
+    /// Whether pages are copied while the store is in use, which needs CipherStore's own page format and an unnamed file.
+    static let copiesAhead = FileLayer.canSeal(CipherSettings()) && LinuxCalls.areUsed
+
     @Test("Rows and everything visible to SQL are the same under the new key, and the store continues with it")
     func keeps() async throws {
         let store = try await openFilled()
@@ -111,7 +114,7 @@ struct OpenKeyChangeTests {
 
     @Test(
         "Changes made while pages are copied are in the copy, and neither writes nor reads wait for the copying",
-        .enabled(if: FileLayer.canSeal(CipherSettings())), arguments: changes, ["", "PRAGMA auto_vacuum = 2; VACUUM;"])
+        .enabled(if: copiesAhead), arguments: changes, ["", "PRAGMA auto_vacuum = 2; VACUUM;"])
     func meanwhile(change: String, script: String) async throws {
         let store = try await openFilled(script)
         let (expected, isWritten) = (SharedValue<DatabaseDump?>(nil), Gate())
@@ -243,7 +246,7 @@ struct OpenKeyChangeTests {
         try await store.insert("before")
         let isWritten = Gate()
         try await store.changeKey(to: Self.newKey) { progress in
-            guard progress.stage == .building, FileLayer.canSeal(CipherSettings()), isWritten.count == 0 else { return }
+            guard progress.stage == .building, Self.copiesAhead, isWritten.count == 0 else { return }
             isWritten.arrive()
             do {
                 try store.writeBlocking { try $0.execute("INSERT INTO chat(uid, body) VALUES ('ana', 'meanwhile')") }
@@ -252,7 +255,7 @@ struct OpenKeyChangeTests {
             }
         }
         try await store.insert("after")
-        let expected = FileLayer.canSeal(CipherSettings()) ? ["before", "meanwhile", "after"] : ["before", "after"]
+        let expected = Self.copiesAhead ? ["before", "meanwhile", "after"] : ["before", "after"]
         #expect(try await store.bodies() == expected)
         await store.close()
         #expect(try await isSound())
