@@ -266,7 +266,8 @@ let package = Package(
         .target(
             name: "CipherTestSupport",
             dependencies: [
-                "CipherErrors", "CipherKeyProviders", "CipherPrimitives", "CipherSQLite", "CipherSQLiteFormat",
+                "CCipherSubjectShims", "CipherErrors", "CipherKeyProviders", "CipherPrimitives", "CipherSQLite",
+                "CipherSQLiteFormat",
             ],
             path: "Tests/CipherTestSupport",
             swiftSettings: strict

@@ -1,3 +1,4 @@
+import CipherTestSupport
 import Foundation
 
 /// A run of another program, with limits on its time and memory.
@@ -25,28 +26,19 @@ struct Child {
     }
 
     static func run(_ program: String, _ arguments: [String], in folder: String? = nil) throws -> Child {
-        let process = Process()
         let (output, errors) = (Pipe(), Pipe())
-        process.executableURL = URL(filePath: "/bin/sh")
-        process.arguments =
-            [
-                "-c",
-                "ulimit -c 0; \(isSanitized ? "" : "ulimit -f 2097152; ulimit -v \(memory);") exec timeout -s KILL \(seconds) \"$@\" 2>&1",
-                "sh", program,
-            ]
-            + arguments
-        if let folder { process.currentDirectoryURL = URL(filePath: folder) }
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = output
-        process.standardError = errors
-        try process.run()
+        let limits = isSanitized ? "" : "ulimit -f 2097152; ulimit -v \(memory);"
+        let process = try ChildProcess(
+            "/bin/sh",
+            ["-c", "ulimit -c 0; \(limits) exec timeout -s KILL \(seconds) \"$@\" 2>&1", "sh", program] + arguments,
+            in: folder ?? ".", output: output.fileHandleForWriting, errors: errors.fileHandleForWriting)
+        for pipe in [output, errors] { try pipe.fileHandleForWriting.close() }
         let data = try output.fileHandleForReading.readToEnd() ?? Data()
         let errorData = try errors.fileHandleForReading.readToEnd() ?? Data()
-        process.waitUntilExit()
-        let isSignal = process.terminationReason == .uncaughtSignal
+        let ending = process.wait()
         return Child(
             output: String(decoding: data, as: UTF8.self), errors: String(decoding: errorData, as: UTF8.self),
-            status: isSignal ? 128 + process.terminationStatus : process.terminationStatus)
+            status: ending.wasKilled ? 128 + ending.status : ending.status)
     }
 }
 

@@ -35,23 +35,14 @@ struct RecoveryShell {
     /// Runs a command with the shell as `$0`, and returns whether it succeeded.
     private static func run(_ command: String, _ arguments: [String]) throws -> Bool {
         let path = arguments[0]
-        let process = Process()
-        process.executableURL = URL(filePath: "/bin/sh")
-        process.arguments = ["-c", command] + arguments
+        var environment: [String: String] = [:]
         // An engine that is not installed has its library in the same folder.
         let folder = URL(filePath: path).deletingLastPathComponent().deletingLastPathComponent().appending(path: "lib")
         let libraries = (try? FileManager.default.subpathsOfDirectory(atPath: folder.path(percentEncoded: false))) ?? []
         if let library = libraries.first(where: { $0.hasSuffix("libsqlcipher.so") }), path.contains(".build/engines") {
-            var environment = ProcessInfo.processInfo.environment
             environment["LD_LIBRARY_PATH"] = folder.appending(path: library).deletingLastPathComponent()
                 .path(percentEncoded: false)
-            process.environment = environment
         }
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        process.waitUntilExit()
-        return process.terminationStatus == 0
+        return try ChildProcess("/bin/sh", ["-c", command] + arguments, environment: environment).wait().status == 0
     }
 }

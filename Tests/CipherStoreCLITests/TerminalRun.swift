@@ -8,7 +8,7 @@ import Testing
 final class TerminalRun {
     /// The end that a terminal window would have.
     private let main: Int32
-    private let process = Process()
+    private let process: ChildProcess
     private let streams: TemporaryFolder
 
     /// - Parameter controls: Whether the terminal controls the tool, so that typed characters become signals.
@@ -18,24 +18,22 @@ final class TerminalRun {
         var terminal: Int32 = -1
         main = tm_open(&terminal)
         try #require(main >= 0)
-        process.executableURL = URL(filePath: controls ? "/usr/bin/setsid" : Programs.tool)
-        process.arguments = (controls ? ["--ctty", "--wait", Programs.tool] : []) + arguments
         // Swift's backtraces would catch SIGQUIT, after which the process goes on.
-        process.environment = ProcessInfo.processInfo.environment.merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 }
-        process.standardInput = FileHandle(fileDescriptor: terminal, closeOnDealloc: true)
-        process.standardOutput = try FileHandle(forWritingTo: streams.url.appending(path: "output"))
-        process.standardError = try FileHandle(forWritingTo: streams.url.appending(path: "errors"))
-        // A job in the background of a shell ignores these signals, and the tool would inherit that.
-        for number in [SIGINT, SIGQUIT] { signal(number, SIG_DFL) }
-        try process.run()
+        process = try ChildProcess(
+            controls ? "/usr/bin/setsid" : Programs.tool,
+            (controls ? ["--ctty", "--wait", Programs.tool] : []) + arguments,
+            environment: ["SWIFT_BACKTRACE": "enable=no"],
+            input: FileHandle(fileDescriptor: terminal, closeOnDealloc: true),
+            output: FileHandle(forWritingTo: streams.url.appending(path: "output")),
+            errors: FileHandle(forWritingTo: streams.url.appending(path: "errors")))
     }
 
     deinit {
-        if process.isRunning { _ = kill(process.processIdentifier, SIGKILL) }
+        if process.isRunning { _ = kill(process.identifier, SIGKILL) }
         close(main)
     }
 
-    var identifier: Int32 { process.processIdentifier }
+    var identifier: Int32 { process.identifier }
     var errorsSoFar: String {
         get throws { String(decoding: try Data(contentsOf: streams.url.appending(path: "errors")), as: UTF8.self) }
     }
@@ -76,8 +74,7 @@ final class TerminalRun {
     ///
     /// - Returns: Its status; for a run that a signal ended, 1000 plus the number of the signal.
     func finish() throws -> ToolRun {
-        process.waitUntilExit()
-        let base: Int32 = process.terminationReason == .uncaughtSignal ? 1_000 : 0
-        return ToolRun(status: base + process.terminationStatus, output: "", errors: try errorsSoFar)
+        let ending = process.wait()
+        return ToolRun(status: (ending.wasKilled ? 1_000 : 0) + ending.status, output: "", errors: try errorsSoFar)
     }
 }

@@ -32,7 +32,7 @@ struct ToolRun {
 ///
 /// Its outputs go to files, so that a full pipe never stops it.
 final class ToolProcess {
-    private let process = Process()
+    private let process: ChildProcess
     private let streams: TemporaryFolder
     private let input: Pipe?
 
@@ -43,28 +43,20 @@ final class ToolProcess {
         streams = try TemporaryFolder()
         try streams.write("", to: "output")
         try streams.write("", to: "errors")
-        process.executableURL = URL(fileURLWithPath: program)
-        process.arguments = arguments
-        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-        if let folder { process.currentDirectoryURL = URL(fileURLWithPath: folder) }
         input = keepsInputOpen ? Pipe() : nil
-        process.standardInput = input ?? FileHandle.nullDevice
-        process.standardOutput = try FileHandle(forWritingTo: streams.url.appending(path: "output"))
-        process.standardError = try FileHandle(forWritingTo: streams.url.appending(path: "errors"))
-        try process.run()
+        process = try ChildProcess(
+            program, arguments, environment: environment, in: folder ?? ".", input: input?.fileHandleForReading,
+            output: FileHandle(forWritingTo: streams.url.appending(path: "output")),
+            errors: FileHandle(forWritingTo: streams.url.appending(path: "errors")))
+        try input?.fileHandleForReading.close()
     }
 
     /// Ends a program that may have inherited a mask that blocks all signals.
     func kill() {
-        if process.isRunning { _ = CipherPlatform.kill(process.processIdentifier, SIGKILL) }
+        if process.isRunning { _ = CipherPlatform.kill(process.identifier, SIGKILL) }
     }
 
-    deinit {
-        // Ends a holder whose test has failed.
-        if process.isRunning { process.terminate() }
-    }
-
-    var identifier: Int32 { process.processIdentifier }
+    var identifier: Int32 { process.identifier }
     var isRunning: Bool { process.isRunning }
     var outputSoFar: String { get throws { try text("output") } }
     var errorsSoFar: String { get throws { try text("errors") } }
@@ -72,16 +64,16 @@ final class ToolProcess {
     /// Closes the program's input, and waits for its end.
     func finish() throws -> ToolRun {
         try input?.fileHandleForWriting.close()
-        process.waitUntilExit()
+        let ending = process.wait()
         // A program that a signal ended gets the status that shells give it.
-        let base: Int32 = process.terminationReason == .uncaughtSignal ? 1_000 : 0
+        let base: Int32 = ending.wasKilled ? 1_000 : 0
         var errors = try text("errors")
         if !LinuxCalls.areUsed {
             let lines = errors.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r" }.map(String.init)
             errors = lines.besidesLeases.joined(separator: "\n")
         }
         return ToolRun(
-            status: base + process.terminationStatus, output: try text("output"),
+            status: base + ending.status, output: try text("output"),
             errors: errors)
     }
 

@@ -44,14 +44,13 @@ public struct TestProgram: Sendable {
     ///
     /// - Returns: The run, with which the test can wait for the end.
     public func start(_ arguments: [String]) throws -> Running {
-        let process = Process()
         let (input, output, errors) = (Pipe(), Pipe(), Pipe())
-        process.executableURL = URL(filePath: path)
-        process.arguments = arguments
-        process.standardInput = input
-        process.standardOutput = output
-        process.standardError = errors
-        try process.run()
+        let process = try ChildProcess(
+            path, arguments, input: input.fileHandleForReading, output: output.fileHandleForWriting,
+            errors: errors.fileHandleForWriting)
+        // These ends are the program's own, so that its outputs end with it.
+        try input.fileHandleForReading.close()
+        for pipe in [output, errors] { try pipe.fileHandleForWriting.close() }
         return Running(process: process, input: input, output: output, errors: errors)
     }
 
@@ -60,16 +59,16 @@ public struct TestProgram: Sendable {
 
     /// A run that may not have ended yet.
     public struct Running {
-        fileprivate let process: Process
+        fileprivate let process: ChildProcess
         fileprivate let input: Pipe
         fileprivate let output: Pipe
         fileprivate let errors: Pipe
 
         /// The process ID.
-        public var processID: Int32 { process.processIdentifier }
+        public var processID: Int32 { process.identifier }
 
         /// Ends the process as a crash would.
-        public func kill() { Foundation.kill(process.processIdentifier, SIGKILL) }
+        public func kill() { _ = Foundation.kill(process.identifier, SIGKILL) }
 
         /// Reads a line of its output.
         public func line() throws -> String {
@@ -101,10 +100,9 @@ public struct TestProgram: Sendable {
             }
             try input.fileHandleForWriting.close()
             let (said, complained) = (try text(output), try text(errors))
-            process.waitUntilExit()
+            let ending = process.wait()
             return Ending(
-                output: said, errors: complained, status: process.terminationStatus,
-                wasKilled: process.terminationReason == .uncaughtSignal)
+                output: said, errors: complained, status: ending.status, wasKilled: ending.wasKilled)
         }
     }
 }

@@ -55,12 +55,8 @@ struct SpilledPagesTests {
     private func acknowledged(_ fixture: StoreFixture) throws -> [Int] {
         for ending in ["", "-wal"] {
             // Another process copies the file, so that the store keeps its locks.
-            let copying = Process()
-            copying.executableURL = URL(filePath: "/bin/cp")
-            copying.arguments = [fixture.path + ending, folder.path("crashed.db") + ending]
-            try copying.run()
-            copying.waitUntilExit()
-            try #require(copying.terminationStatus == 0)
+            let copying = try ChildProcess("/bin/cp", [fixture.path + ending, folder.path("crashed.db") + ending])
+            try #require(copying.wait().status == 0)
         }
         let crashed = try Connection(
             path: folder.path("crashed.db"), mode: .readWrite, key: TestKeys.raw(), settings: CipherSettings())
