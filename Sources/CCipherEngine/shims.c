@@ -110,6 +110,14 @@ int cs_fts5_interface(sqlite3 *db, fts5_api **interface) {
 #endif
 }
 
+void cs_forget_modules(sqlite3 *db) {
+#if SQLITE_VERSION_NUMBER >= 3030000
+    sqlite3_drop_modules(db, 0);
+#else
+    (void)db;
+#endif
+}
+
 int cs_config_no_memory_statistics(void) { return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
 
 void cs_result_json(sqlite3_context *context) { sqlite3_result_subtype(context, 'J'); }

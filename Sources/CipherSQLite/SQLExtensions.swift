@@ -64,6 +64,12 @@ package struct SQLExtensions: Sendable {
 }
 
 extension Connection {
+    /// Returns whether the schema may use one of the functions that ``SQLExtensions/withUnicodeCase`` replaces.
+    package func mayFoldCaseInSchema() throws -> Bool {
+        try exists(
+            "SELECT 1 FROM sqlite_master WHERE sql LIKE '%lower%' OR sql LIKE '%upper%' OR sql LIKE '%nocase%'")
+    }
+
     /// Registers all extensions.
     func register(_ extensions: SQLExtensions) throws {
         for collation in extensions.collations { try register(collation) }

@@ -30,6 +30,9 @@ int cs_open_without_links(void);
 // Source: SQLite, "WAL-mode File Format", section 4.1.
 int cs_log_index(sqlite3 *db, const char *schema, unsigned char header[48]);
 
+// Removes all modules of virtual tables from a connection, except before SQLite 3.30.
+void cs_forget_modules(sqlite3 *db);
+
 // Turns off the library's memory statistics. Returns SQLITE_MISUSE if the library is already in use.
 int cs_config_no_memory_statistics(void);
 

@@ -174,14 +174,22 @@ struct ProvenCopy {
         guard let extensions = options.extensions.withUnicodeCase else { return nil }
         var other = self
         other.options.extensions = extensions
-        let names: SQL = "sql LIKE '%lower%' OR sql LIKE '%upper%' OR sql LIKE '%nocase%'"
-        let explains = try other.readingOriginal(observer) { connection in
-            guard try connection.exists("SELECT 1 FROM sqlite_master WHERE \(names)") else { return false }
-            let found = try IntegrityComplaints(connection)
-            return found.damage == nil && found.failure == nil && found.indexes.isEmpty
-                && !found.kinds.keys.contains(where: IntegrityComplaints.mayBeAboutIndex)
+        // Another connection may have written to the original since it was copied, which does not matter here.
+        let hold: (any WriterHold)?
+        do { hold = try holdingWriters?() } catch { return nil }
+        defer { hold?.end() }
+        let connection = try other.original.open { observer.isCancelled }
+        defer { connection.close() }
+        if let hold, hold.isWriteAheadLog {
+            try connection.pinSnapshot()
+            hold.end()
         }
-        return explains == true ? other : nil
+        guard try connection.mayFoldCaseInSchema() else { return nil }
+        let found = try IntegrityComplaints(connection)
+        let explains =
+            found.damage == nil && found.failure == nil && found.indexes.isEmpty
+            && !found.kinds.keys.contains(where: IntegrityComplaints.mayBeAboutIndex)
+        return explains ? other : nil
     }
 
     private func checkIndexTrees(_ connection: Connection) throws {

@@ -35,18 +35,19 @@ struct IntegrityComplaints: Sendable, Equatable {
         try connection.execute("PRAGMA ignore_check_constraints = ON")
         // A function that is not registered ends the check. The quicker check does not examine indexes.
         let hasModules = try connection.exists("SELECT 1 FROM sqlite_master WHERE type = 'table' AND rootpage = 0")
-        failure = try run("PRAGMA integrity_check(1000000000)", connection, hasModules: hasModules)
-        guard let failure else { return }
-        kinds = [:]
-        if try run("PRAGMA quick_check(1000000000)", connection, hasModules: hasModules) != nil {
-            guard Engine.current.checksTables else { return }
-            // Since SQLite 3.44, the check calls the modules of virtual tables, and one may need a tokenizer that only
-            // the app has.
-            kinds = [:]
-            let all = try connection.values(
-                SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
-            for table in all { _ = try run("PRAGMA quick_check(\(table))", connection) }
+        try check(connection, hasModules: hasModules)
+        if hasModules {
+            if failure != nil {
+                // A virtual table may be what could not be checked.
+                try connection.forgetModules()
+                (kinds, indexes) = ([:], [])
+                try check(connection, hasModules: false)
+            }
+            // Before SQLite 3.51, a virtual table can prevent the check of the free list.
+            if Engine.current.checksTables { _ = try run("PRAGMA integrity_check(sqlite_master)", connection) }
+            if let moduleDamage { add(moduleDamage, ofKind: Self.kind(of: moduleDamage)) }
         }
+        guard let failure else { return }
         for table in tables {
             let reason =
                 try Engine.current.checksTables ? run("PRAGMA integrity_check(\(table))", connection) : failure
@@ -54,7 +55,14 @@ struct IntegrityComplaints: Sendable, Equatable {
                 unchecked.append("the indexes of table \(table) were not compared with its rows: \(reason)")
             }
         }
-        if let moduleDamage { add(moduleDamage, ofKind: Self.kind(of: moduleDamage)) }
+    }
+
+    /// Checks everything; if that is not possible, everything but the content of the indexes.
+    private mutating func check(_ connection: Connection, hasModules: Bool) throws {
+        failure = try run("PRAGMA integrity_check(1000000000)", connection, hasModules: hasModules)
+        guard failure != nil else { return }
+        kinds = [:]
+        _ = try run("PRAGMA quick_check(1000000000)", connection, hasModules: hasModules)
     }
 
     private mutating func add(_ message: String, ofKind kind: String) {

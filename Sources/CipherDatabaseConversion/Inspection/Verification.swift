@@ -135,9 +135,16 @@ public struct Verification: Sendable, Encodable {
     private mutating func checkStructure(_ connection: Connection) throws {
         checksModules =
             (try? connection.exists("SELECT 1 FROM sqlite_master WHERE type = 'table' AND rootpage = 0")) ?? false
+        let hasModules = checksModules
         defer { checksModules = false }
         // SQLite ends the check after a number of complaints, most of which may concern values.
-        guard try !collect("PRAGMA integrity_check(1000000000)", connection), let reason = unfinished else { return }
+        let isChecked = try collectLeavingOutModules("PRAGMA integrity_check(1000000000)", connection)
+        let reason = unfinished
+        if hasModules || !isChecked, Engine.current.checksTables {
+            // Before SQLite 3.51, a virtual table can prevent the check of the free list.
+            _ = try collect("PRAGMA integrity_check(sqlite_master)", connection)
+        }
+        guard !isChecked, let reason else { return }
         // If a collation or function of the app is not registered here, the check fails before it begins. The quicker
         // check compares nothing, but must find every collation; these stand-ins are never used to sort.
         do {
@@ -148,28 +155,35 @@ public struct Verification: Sendable, Encodable {
             // A connection that hit a damaged page can run no further statement, and returns no more precise reason.
             return complain("the structure of the database could not be checked: \(error.message)")
         }
-        if try collect("PRAGMA quick_check(1000000000)", connection) {
+        if try collectLeavingOutModules("PRAGMA quick_check(1000000000)", connection) {
             warnings.append("the content of the indexes could not be checked: \(reason.message)")
-        } else if let reason = unfinished, reason.isOutOfMemory || reason.isOfTextDefinition {
-            try checkEachTable(connection, reason)
+        } else if unfinished?.isTooBig == true, Engine.current.checksTables {
+            try checkEachTable(connection)
         } else if let reason = unfinished {
             complain("the structure of the database could not be checked: \(reason.message)")
         }
     }
 
-    /// Checks everything that does not require opening a full-text table.
-    ///
-    /// Since SQLite 3.44, the check of a whole file also calls the modules of virtual tables.
-    private mutating func checkEachTable(_ connection: Connection, _ reason: DatabaseError) throws {
-        checksModules = false
+    /// Checks each table alone, because one that computes a value longer than the file prevents the check of the others.
+    private mutating func checkEachTable(_ connection: Connection) throws {
         let tables = try connection.values(
             SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
-        for table in tables where try !collect("PRAGMA integrity_check(\(table))", connection) {
-            // A function of the app may not be registered here.
-            guard let reason = unfinished, try !collect("PRAGMA quick_check(\(table))", connection) else { continue }
-            complain("table \(table) could not be checked: \((unfinished ?? reason).message)")
+        for table in tables where try !collect("PRAGMA quick_check(\(table))", connection) {
+            guard let reason = unfinished else { continue }
+            let message = "table \(table) could not be checked: \(reason.message)"
+            if reason.isTooBig { warnings.append(message) } else { complain(message) }
         }
-        warnings.append("full-text tables and free pages could not be checked: \(reason.message)")
+    }
+
+    /// Collects the complaints of a check; if a full-text table cannot be opened, those about everything else.
+    private mutating func collectLeavingOutModules(_ check: SQL, _ connection: Connection) throws -> Bool {
+        let isChecked = try collect(check, connection)
+        guard !isChecked, checksModules, let reason = unfinished, reason.isOutOfMemory || reason.isOfTextDefinition
+        else { return isChecked }
+        warnings.append("full-text tables could not be checked: \(reason.message)")
+        try connection.forgetModules()
+        checksModules = false
+        return try collect(check, connection)
     }
 
     /// Collects the complaints of a check.
@@ -201,10 +215,11 @@ public struct Verification: Sendable, Encodable {
             return true
         } catch let error as DatabaseError where error.isBusy || error.isOutOfMemory && !checksModules {
             throw StoreError(error, path: path, during: .use)
-        } catch let error as DatabaseError where error.code == DatabaseError.generic || error.isOutOfMemory {
+        } catch let error as DatabaseError
+            where error.code == DatabaseError.generic || error.isOutOfMemory || error.isTooBig && !error.isBeyondTime
+        {
+            // An undamaged database may compute values that are longer than its file.
             unfinished = error
-        } catch let error as DatabaseError where error.isTooBig && !error.isBeyondTime {
-            complain("the check could not be completed: the schema computes a value that no file of this size can hold")
         } catch let error as DatabaseError {
             complain("the check could not be completed: \(error.message)")
         }
@@ -212,6 +227,7 @@ public struct Verification: Sendable, Encodable {
     }
 
     private mutating func complain(_ message: String) {
+        guard !complaints.contains(message) else { return }
         guard complaints.count < Self.limit else {
             isTruncated = true
             return

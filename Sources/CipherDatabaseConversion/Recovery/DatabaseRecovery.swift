@@ -250,15 +250,19 @@ package struct DatabaseRecovery {
 
     /// Compares the new database with a second reading, and checks it with SQLite and SQLCipher.
     ///
-    /// - Returns: SQLite's complaints about values that the damaged database already contained.
+    /// - Returns: Notes: SQLite's complaints about values that the damaged database already contained, and the indexes
+    ///   that depend on how the app compares letters.
     private func prove(
         _ recovered: RecoveredDatabase, _ reading: DatabaseReading<some PageSource>, _ file: NewFile,
         _ keys: UpgradeKeys, _ format: CipherSettings, _ observer: UpgradeObserver
     ) throws -> [String] {
         // SQLCipher derives the key itself, as it will for the next opening of the file.
-        let connection = try ProofConnection(
-            path: target.database, key: keys.again, settings: format, extensions: options.extensions, copy: file
-        ).open { observer.isCancelled }
+        func open(_ extensions: SQLExtensions) throws -> Connection {
+            try ProofConnection(
+                path: target.database, key: keys.again, settings: format, extensions: extensions, copy: file
+            ).open { observer.isCancelled }
+        }
+        let connection = try open(options.extensions)
         defer { connection.close() }
         do {
             let proof = RecoveryProof(connection, recovered)
@@ -268,29 +272,35 @@ package struct DatabaseRecovery {
             throw failure(difference.detail)
         }
         try connection.forEachUnauthenticPage { throw failure($0) }
+        let ofModules = try moduleComplaints(connection)
         let found = try complaints(connection)
         // Values that violate a definition come from the damaged database. The structure was created by this run.
         let others = found.filter {
             !IntegrityComplaints.isOfContent($0) && !$0.hasPrefix("non-unique entry in index ")
         }
         if let complaint = others.first { throw failure(complaint) }
-        return try (found + moduleComplaints(connection)).map {
-            "the new database has the same fault as the damaged database: \($0)"
+        var notes = (found + ofModules).map { "the new database has the same fault as the damaged database: \($0)" }
+        if let extensions = options.extensions.withUnicodeCase, try connection.mayFoldCaseInSchema() {
+            let other = try open(extensions)
+            defer { other.close() }
+            let indexes = try IntegrityComplaints(other).indexes.sorted().joined(separator: ", ")
+            if !indexes.isEmpty { notes.append(Self.builtWithOwnCase + indexes) }
         }
+        return notes
     }
+
+    private static let builtWithOwnCase =
+        "these indexes were built with SQLite's own lower(), upper() and NOCASE, which change only ASCII letters; if the "
+        + "app registers other versions, run REINDEX with them: "
 
     /// Returns the complaints of SQLite's check.
     ///
-    /// If there are virtual tables, only the ordinary tables are checked, because the modules of virtual tables
-    /// complain about lost rows.
+    /// Virtual tables are left out, because their modules complain about lost rows.
     private func complaints(_ connection: Connection) throws -> [String] {
-        guard Engine.current.checksTables, try !virtualTables(connection).isEmpty else {
-            let found = try IntegrityComplaints(connection)
-            return found.kinds.keys.sorted().map(found.description)
-        }
-        let tables = try connection.values(
-            SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
-        return try tables.flatMap { try check($0, connection) }
+        try connection.forgetModules()
+        let found = try IntegrityComplaints(connection)
+        if let damage = found.damage { throw failure(damage.message) }
+        return found.kinds.keys.sorted().map(found.description)
     }
 
     /// Returns the complaints of modules about the tables in which they store their data.

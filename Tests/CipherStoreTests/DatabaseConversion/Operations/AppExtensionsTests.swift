@@ -123,7 +123,9 @@ struct AppExtensionsTests {
     func verified() async throws {
         let without = try await DatabaseConverter.verify(url, keyProvider: keys)
         #expect(without.isSound)
-        #expect(without.warnings.besidesLeases.count == 1)
+        // Since SQLite 3.44, the check also opens the full-text table, which needs the app's tokenizer.
+        let unchecked = Engine.current.sqliteVersionNumber >= 3_044_000 ? 2 : 1
+        #expect(without.warnings.besidesLeases.count == unchecked, "\(without)")
         let with = try await DatabaseConverter.verify(url, keyProvider: keys, options: options)
         #expect(with.isSound, "\(with.complaints)")
         #expect(with.warnings.besidesLeases == [])

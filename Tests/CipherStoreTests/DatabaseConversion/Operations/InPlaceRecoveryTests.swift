@@ -408,4 +408,31 @@ import Testing
             })
         #expect(error.code == .nameTaken)
     }
+
+    @Test(
+        "A healthy database that computes values longer than its file is not replaced, whatever beside it is damaged",
+        .enabled(if: Engine.current.sqliteVersionNumber >= 3_031_000))
+    func longValues() async throws {
+        for isDamaged in [false, true] {
+            let file = try LegacyFile { connection in
+                try connection.executeScript(
+                    text: """
+                        CREATE TABLE t(a, b TEXT AS (hex(hex(a)))); INSERT INTO t(a) VALUES (randomblob(100000));
+                        CREATE TABLE u(a); INSERT INTO u VALUES (1), (2), (3); CREATE VIRTUAL TABLE f USING fts4(x);
+                        """)
+                guard isDamaged else { return }
+                try connection.editSchema(
+                    "UPDATE sqlite_master SET sql = 'CREATE TABLE u(a, PRIMARY KEY(a)) WITHOUT ROWID' WHERE name = 'u'")
+            }
+            let url = URL(filePath: file.path)
+            let found = try await DatabaseConverter.verify(url, keyProvider: TestKeys.provider())
+            #expect(found.isSound != isDamaged && (isDamaged || !found.warnings.isEmpty), "\(found)")
+            guard !isDamaged else { continue }
+            let before = try file.digest()
+            #expect(try await DatabaseConverter.recover(inPlace: url, keyProvider: TestKeys.provider()).wasSound)
+            #expect(try file.digest() == before)
+            let output = URL(filePath: file.path + "-new")
+            #expect(try await DatabaseConverter.recover(url, to: output, keyProvider: TestKeys.provider()).complete)
+        }
+    }
 }

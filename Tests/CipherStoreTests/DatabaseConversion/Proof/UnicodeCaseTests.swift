@@ -60,14 +60,29 @@ struct UnicodeCaseTests {
         #expect(report.rebuiltIndexes == [] && report.warnings.besidesLeases.count == 1, "\(report)")
         let after = try await DatabaseConverter.verify(url, keyProvider: provider)
         #expect(after.isSound && after.warnings.count == 1, "\(after)")
-        try file.read(key: TestKeys.raw()) { connection in
-            try Self.register(on: connection)
-            #expect(try connection.value(String.self, "PRAGMA integrity_check") == "ok")
+        func expectWhole() throws {
+            try file.read(key: TestKeys.raw()) { connection in
+                try Self.register(on: connection)
+                #expect(try connection.value(String.self, "PRAGMA integrity_check") == "ok")
+            }
         }
+        try expectWhole()
         let backup = URL(filePath: file.path + "-backup")
         _ = try await DatabaseConverter.backup(of: url, to: backup, keyProvider: provider)
+        let copied = try await DatabaseConverter.backup(
+            of: url, to: URL(filePath: file.path + "-second"), keyProvider: provider)
+        #expect(copied.warnings.besidesLeases.count == 1 && copied.rebuiltIndexes == [], "\(copied)")
         let restored = try await DatabaseConverter.restore(url, from: backup, keyProvider: provider)
         #expect(restored.outcome == .restored && restored.rebuiltIndexes == [], "\(restored)")
+        try expectWhole()
+    }
+
+    @Test("A recovery tells which indexes it built with SQLite's own versions", arguments: schemas)
+    func recovered(schema: String) async throws {
+        let file = try file(schema)
+        let report = try await DatabaseConverter.recover(
+            URL(filePath: file.path), to: URL(filePath: file.path + "-new"), keyProvider: TestKeys.provider())
+        #expect(report.complete && report.notes.contains { $0.hasSuffix(": i") }, "\(report)")
     }
 
     @Test("An index that lacks a row in the app's version too is rebuilt", arguments: schemas)
