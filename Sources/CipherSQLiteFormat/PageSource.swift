@@ -100,6 +100,9 @@ package struct PageVersions: Equatable, Sendable {
     /// The offset in the sidecar at which each page begins.
     package let offsets: [UInt32: Int64]
 
+    /// Whether no page of the database file is used.
+    package var areAllPages: Bool { offsets.keys.count { $0 <= pageCount } == Int(pageCount) }
+
     /// Returns the same versions with another size of the database.
     package func with(pageCount: UInt32) -> PageVersions {
         PageVersions(pageSize: pageSize, pageCount: pageCount, offsets: offsets)
@@ -110,5 +113,13 @@ package struct PageVersions: Equatable, Sendable {
         PageVersions(
             pageSize: pageSize, pageCount: pageCount,
             offsets: try offsets.filter { try isIncluded($0.key, $0.value) })
+    }
+
+    /// Returns the versions of the pages that the database file has but cannot lend, such as torn ones.
+    package func mending(_ file: some PageSource) throws -> PageVersions {
+        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: file.geometry.pageSize, alignment: 16)
+        defer { memory.deallocate() }
+        return try filter { page, _ in try page <= file.pageCount && file.lend(page, memory) == nil }
+            .with(pageCount: file.pageCount)
     }
 }

@@ -133,6 +133,7 @@ package struct Diagnostician {
         _ content: ContentKind, _ probe: PageProbe, isPlaintext: Bool, _ keyText: () throws -> SecretBytes
     ) throws -> Bool {
         let text = try keyText()
+        if try opensWithLog(text, probe) { return true }
         let readings = KeyReading.all(of: text).filter { !isPlaintext || $0.deviations.isEmpty }
         var search = KeySearch(probe, options, path: paths.database, cancellation)
         let isDeep =
@@ -141,18 +142,18 @@ package struct Diagnostician {
         diagnosis.derivations = search.derivations
         diagnosis.rounds = search.rounds
         diagnosis.isComplete = !search.isLimited
-        guard let found else { return try opensWithLog(text, probe) }
+        guard let found else { return false }
         try lookAtFound(found, probe)
         return true
     }
 
-    /// Returns whether the key as given opens the database with its log.
+    /// Returns whether the key as given opens the database, all pages of which are in its log.
     ///
-    /// After `PRAGMA rekey` in WAL mode, all pages with the new key may be in the log.
+    /// The pages in the file may have the former key after `PRAGMA rekey` in WAL mode, or another salt.
     private mutating func opensWithLog(_ text: SecretBytes, _ probe: PageProbe) throws -> Bool {
-        guard try SidecarFile(paths.wal).map(LogHeader.init) != nil, let key = try? CipherKey(text: text) else {
-            return false
-        }
+        guard let log = try SidecarFile(paths.wal),
+            try LogHeader(log)?.committedPages(in: log)?.areAllPages == true, let key = try? CipherKey(text: text)
+        else { return false }
         let opened = try? inspector.readingEncrypted(
             key: key, settings: options.format, hasPlaintextHeader: probe.hasPlaintextHeader
         ) { _, _ in true }

@@ -67,6 +67,8 @@ struct EncryptedSource {
         let settings: CipherSettings
         /// Whether SQLCipher opens the file with these settings alone.
         let isUsual: Bool
+        /// Whether the caller passed the salt with the key.
+        var hasOwnSalt = false
     }
 
     private func open(_ key: CipherKey) throws -> DamagedSource? {
@@ -84,7 +86,8 @@ struct EncryptedSource {
         for salt in salts {
             for derivation in Self.derivations(of: key, formats) {
                 let raw = try FileKey(key, salt: salt, derivation).key
-                if let found = try probed(raw, salt, key.form == .passphrase ? derivation : nil) {
+                if var found = try probed(raw, salt, key.form == .passphrase ? derivation : nil) {
+                    found.hasOwnSalt = key.salt != nil
                     return try open(found)
                 }
             }
@@ -96,7 +99,7 @@ struct EncryptedSource {
                 let candidate = Candidate(
                     key: try FileKey(key, salt: salt, settings).key, seal: PageSeal(settings),
                     firstStart: max(CipherKey.saltLength, settings.plaintextHeaderSize), settings: settings,
-                    isUsual: true)
+                    isUsual: true, hasOwnSalt: key.salt != nil)
                 if let source = try open(candidate) { return source }
             }
         }
@@ -197,7 +200,7 @@ struct EncryptedSource {
         // in the log.
         let isOwn =
             try bytes.size < Int64(seal.pageSize) || opensAny(alone, seal)
-            || authenticity == .all && replacesAll(versions, in: sidecar)
+            || authenticity == .all && replacesAll(versions, in: sidecar, hasOwnSalt: found.hasOwnSalt)
         guard isOwn else { return nil }
         let match = LogMatch(
             paths: paths, firstPage: { (try bytes.read(at: 0, count: seal.pageSize) ?? [], bytes.size) },
@@ -209,7 +212,8 @@ struct EncryptedSource {
         let isForeign =
             try authenticity == .none || match.isOther()
             || isJournal && Inspector(paths).isJournalOfOther(fileKey)
-            || authenticity == .all && adopting(inUse).isIntact() == false && adopting(alone).isIntact() == true
+            || authenticity == .all && adopting(inUse).isIntact() == false
+                && adopting(pages(versions.mending(alone))).isIntact() == true
         guard !isForeign else {
             return try source(alone, notes + [DamagedSource.foreignSidecar])
         }
@@ -229,13 +233,13 @@ struct EncryptedSource {
         return try source(whole, notes)
     }
 
-    /// Returns whether a log holds every page of the database, with the salt or the readable header of the file.
-    private func replacesAll(_ versions: PageVersions, in sidecar: SidecarFile?) throws -> Bool {
-        guard let sidecar, try LogHeader(sidecar) != nil, let first = versions.offsets[1],
-            versions.offsets.keys.count(where: { $0 <= versions.pageCount }) == versions.pageCount,
+    /// Returns whether a log holds every page of the database, with the key's own salt, or with the salt or the readable
+    /// header of the file.
+    private func replacesAll(_ versions: PageVersions, in sidecar: SidecarFile?, hasOwnSalt: Bool) throws -> Bool {
+        guard let sidecar, try LogHeader(sidecar) != nil, versions.areAllPages, let first = versions.offsets[1],
             let salt = try sidecar.read(at: first, count: CipherKey.saltLength)
         else { return false }
-        return try bytes.read(at: 0, count: CipherKey.saltLength) == salt
+        return try hasOwnSalt || bytes.read(at: 0, count: CipherKey.saltLength) == salt
     }
 
     /// Returns what can be used of a log or journal of which some pages are not authentic, and the finding about it.

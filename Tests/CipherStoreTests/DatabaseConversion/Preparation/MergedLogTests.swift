@@ -31,10 +31,26 @@ import Testing
                         CREATE TABLE last(x);
                         """)
             }
+            try read()
+        }
+
+        private mutating func read() throws {
             let bytes = [UInt8](try Data(contentsOf: URL(filePath: path)))
             pages = stride(from: 0, to: bytes.count, by: settings.pageSize).map {
                 Array(bytes[$0..<$0 + settings.pageSize])
             }
+        }
+
+        /// Inserts as many rows again, and returns the former pages.
+        mutating func grow() throws -> [[UInt8]] {
+            let former = pages
+            let connection = try Connection(
+                path: path, mode: .readWrite, key: TestKeys.rawWithSalt(), settings: settings)
+            defer { connection.close() }
+            try connection.execute("INSERT INTO t SELECT id + 10000, name FROM t")
+            _ = try connection.value(Int.self, "PRAGMA wal_checkpoint(TRUNCATE)")
+            try read()
+            return former
         }
 
         /// Writes the file, and beside it a log with these pages, the last of which ends a transaction.
@@ -140,6 +156,32 @@ import Testing
         guard compatibility > 1 else { return }
         let found = try file.recovered(inPlace: false)
         #expect(found.rows == Self.rows && !found.report.notes.isEmpty, "\(found.report)")
+    }
+
+    @Test(
+        "A journal with an old page is not rolled back because another page of the file is torn",
+        arguments: [false, true])
+    func oldPage(isTornPageInJournal: Bool) throws {
+        var file = try Sealed()
+        let former = try file.grow()
+        let root = try #require((2...former.count).first { former[$0 - 1] != file.pages[$0 - 1] })
+        let unchanged = try #require((2..<former.count).first { former[$0 - 1] == file.pages[$0 - 1] })
+        var journal = [(root, former[root - 1])]
+        if isTornPageInJournal { journal.append((unchanged, former[unchanged - 1])) }
+        try file.write(journal: journal, pageCount: file.pages.count)
+        #expect(try file.refusal()?.code == .staleSidecar)
+        file.pages[unchanged - 1] = file.garbage
+        try file.write(journal: journal, pageCount: file.pages.count)
+        #expect(try file.refusal()?.code == (isTornPageInJournal ? .staleSidecar : .corrupt))
+        if isTornPageInJournal {
+            let found = try file.recovered(inPlace: false)
+            #expect(found.rows ?? 0 > Self.rows && !found.report.complete, "\(found.report)")
+            try FileManager.default.removeItem(atPath: file.folder.path("new.db"))
+        }
+        // The torn page alone is what a crash leaves.
+        try file.write(journal: [(unchanged, former[unchanged - 1])], pageCount: file.pages.count)
+        let found = try file.recovered(inPlace: false)
+        #expect(found.rows == 2 * Self.rows && found.report.complete, "\(found.report)")
     }
 
     /// A killed app's database with a log of real commits.
