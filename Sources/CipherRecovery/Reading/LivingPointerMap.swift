@@ -8,7 +8,9 @@ struct LivingPointerMap {
     enum Use: Equatable {
         case free
         /// A page of the b-tree with this root.
-        case tree(root: UInt32)
+        ///
+        /// The map may be an older version unless each parent was read and leads to the page below it.
+        case tree(root: UInt32, isConfirmed: Bool)
         case overflow
     }
 
@@ -45,16 +47,18 @@ struct LivingPointerMap {
     func use(
         of page: UInt32, in source: some PageSource, _ leads: (UInt32, UInt32) throws -> Bool?
     ) throws -> Use? {
-        var current = page
+        var (current, isConfirmed) = (page, true)
         // SQLite's limit on the depth of a b-tree.
         for _ in 0..<20 {
             guard let entry = try entry(of: current, in: source) else { return nil }
             switch entry.kind {
             case .free: return current == page ? .free : nil
-            case .root: return .tree(root: current)
+            case .root: return .tree(root: current, isConfirmed: isConfirmed)
             case .firstOverflow, .laterOverflow: return current == page ? .overflow : nil
             case .tree:
-                guard try leads(entry.parent, current) != false else { return nil }
+                let leadsHere = try leads(entry.parent, current)
+                guard leadsHere != false else { return nil }
+                if leadsHere == nil { isConfirmed = false }
                 current = entry.parent
             }
         }

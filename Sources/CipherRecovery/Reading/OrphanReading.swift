@@ -19,6 +19,14 @@ extension ReadingRun {
         var mayBeGiven = false
         /// The page's use according to the pointer map; `nil` if it is not known.
         var use: LivingPointerMap.Use?
+        /// Whether pages that were read show that ``use`` is current.
+        var isUseConfirmed: Bool {
+            switch use {
+            case .tree(_, let isConfirmed): isConfirmed
+            case .free, .overflow: true
+            case nil: false
+            }
+        }
         /// The topmost page that leads to this page, or this page itself.
         var top: UInt32 = 0
         /// The tables whose indexes name rows of this page, or of whose b-tree the page is part according to the
@@ -61,7 +69,7 @@ extension ReadingRun {
                 continue
             }
             orphan.use = try use(of: number)
-            if case .tree(let root) = orphan.use {
+            if case .tree(let root, _) = orphan.use {
                 let own = orphan.tables.filter { forms.tables[$0].root == root }
                 orphan.tables = own.isEmpty ? orphan.tables.filter { forms.tables[$0].root == nil } : own
             }
@@ -79,7 +87,7 @@ extension ReadingRun {
             try judge(&orphans[index], openings, evidence)
             confirmed[orphans[index].top, default: []].formUnion(orphans[index].confirmed)
         }
-        let (possible, contested) = givenTables(of: orphans, confirmed)
+        let (possible, contested) = givenTables(of: orphans, confirmed, areWhole: survey.untold.isEmpty)
         for index in orphans.indices {
             orphans[index].mayBeGiven = contested.contains(orphans[index].top)
             orphans[index].placed = orphans[index].placed.filter { table in
@@ -139,7 +147,7 @@ extension ReadingRun {
     /// Removes the tables that fit only some pages of a b-tree, because all pages of a b-tree belong to one table.
     private static func agreed(_ orphans: [Orphan], _ parents: [UInt32: UInt32]) -> [Orphan] {
         func top(_ orphan: Orphan) -> UInt32 {
-            if case .tree(let root) = orphan.use { return root }
+            if case .tree(let root, _) = orphan.use { return root }
             var (page, steps) = (orphan.page, 0)
             while let parent = parents[page], steps < 20 { (page, steps) = (parent, steps + 1) }
             return page
@@ -229,10 +237,12 @@ extension ReadingRun {
     /// A table has one b-tree. If two b-trees remain for a table, a definition may be missing, and only b-trees that an
     /// index confirms are assigned to the table.
     ///
-    /// - Parameter confirmed: The tables whose indexes name rows of a b-tree, by the b-tree's topmost page.
+    /// - Parameters:
+    ///   - confirmed: The tables whose indexes name rows of a b-tree, by the b-tree's topmost page.
+    ///   - areWhole: Whether no page is lost that may lead to several of these b-trees.
     /// - Returns: The tables, and the b-trees that may belong to a table although it was not assigned to any.
     private func givenTables(
-        of orphans: [Orphan], _ confirmed: [UInt32: Set<Int>]
+        of orphans: [Orphan], _ confirmed: [UInt32: Set<Int>], areWhole: Bool
     ) -> (possible: [UInt32: Set<Int>], contested: Set<UInt32>) {
         let given = Set(forms.tables.indices.filter { forms.tables[$0].root == nil })
         var possible: [UInt32: Set<Int>] = [:]
@@ -241,9 +251,10 @@ extension ReadingRun {
             let tables = orphan.placed.subtracting(orphan.denied).intersection(given)
             possible[orphan.top, default: []].formUnion(named.isEmpty ? tables : tables.intersection(named))
         }
-        // The only candidate for one b-tree is not a candidate for the others.
+        // The only candidate for one b-tree is not a candidate for the others, unless one of them may be another part of
+        // the same b-tree, above which a page is lost.
         var settled: Set<Int> = []
-        while true {
+        while areWhole {
             let single = possible.values.compactMap { $0.count == 1 ? $0.first : nil }.filter { !settled.contains($0) }
             guard let table = single.min() else { break }
             settled.insert(table)
@@ -266,7 +277,7 @@ extension ReadingRun {
         defer { content.keep() }
         orphan.mayBeIndex = !orphan.isTable && mayBeIndex(content)
         for table in orphan.tables {
-            if let root = forms.tables[table].root, orphan.use == .tree(root: root),
+            if case .tree(let root, _) = orphan.use, forms.tables[table].root == root,
                 Self.holds(content, tables[table].missing)
             {
                 orphan.confirmed = [table]
@@ -407,10 +418,10 @@ extension ReadingRun {
                 table.map { [$0] } ?? orphan.tables.sorted())
         }
         // If the list of free pages is damaged, the page may be an old version, whatever the number of free pages is. So
-        // may it be if its place belongs to another b-tree, which lacks pages too. If the number of all pages is not
+        // may it be if its place belongs to another b-tree, which lacks pages too, and so may the pointer map. If the number of all pages is not
         // known, the database may not even use the page.
         let mayBeOld =
-            orphan.use == nil && (findings.isFreeListDamaged || lacksPages(besides: table))
+            !orphan.isUseConfirmed && (findings.isFreeListDamaged || lacksPages(besides: table))
             || !findings.isPageCountKnown
         var isAssigned = false
         if !content.isWhole { findings.tables[table].lostPages.insert(content.number) }

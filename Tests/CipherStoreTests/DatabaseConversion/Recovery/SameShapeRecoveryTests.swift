@@ -116,6 +116,30 @@ import Testing
         #expect(try !fixture.recovered().keys.contains { $0.table == "empty" }, "\(report)")
     }
 
+    @Test("If the root and the definition of a table are lost, none of its pages is left to another table that fits")
+    func settledTables() throws {
+        let comment = String(repeating: "-", count: 200)
+        // One page has a NULL, which the empty table forbids.
+        let fixture = try RecoveryFixture(
+            pageSize: 512,
+            script: """
+                CREATE TABLE other(x /* \(comment) */); CREATE TABLE another(x /* \(comment) */);
+                CREATE TABLE full(who, what /* \(comment) */); CREATE TABLE empty(who NOT NULL, what /* \(comment) */);
+                \(Self.counted) INSERT INTO full SELECT iif(i = 1, NULL, 'row ' || i), hex(zeroblob(20)) FROM n WHERE i < 20;
+                """)
+        let template = try TemporaryFolder(inMemory: true)
+        try FileManager.default.copyItem(atPath: fixture.path, toPath: template.path("template.db"))
+        let data = try Data(contentsOf: URL(filePath: fixture.path))
+        let schema = try ["full", "empty"].map { name in
+            UInt32(try #require(data.firstRange(of: Data("table\(name)\(name)".utf8))).lowerBound / 512 + 1)
+        }
+        try #require(!schema.contains(1))
+        try fixture.damage(Set(schema + [#require(fixture.places.roots["full"])]), .random)
+        let report = try fixture.recover(template: template.path("template.db"))
+        #expect(!report.complete && report.lostAndFound?.orphanedRows ?? 0 > 0, "\(report)")
+        #expect(try !fixture.recovered().keys.contains { $0.table == "empty" }, "\(report)")
+    }
+
     @Test(
         "If schema pages and interior pages are lost, only pages in the pointer map are assigned to a table",
         arguments: ["NONE", "FULL"])
