@@ -418,8 +418,8 @@ extension ReadingRun {
                 table.map { [$0] } ?? orphan.tables.sorted())
         }
         // If the list of free pages is damaged, the page may be an old version, whatever the number of free pages is. So
-        // may it be if its place belongs to another b-tree, which lacks pages too, and so may the pointer map. If the number of all pages is not
-        // known, the database may not even use the page.
+        // may it be if its place belongs to another b-tree, which lacks pages too. A page of the pointer map may be one
+        // as well. If the number of all pages is not known, the database may not even use the page.
         let mayBeOld =
             !orphan.isUseConfirmed && (findings.isFreeListDamaged || lacksPages(besides: table))
             || !findings.isPageCountKnown
