@@ -239,7 +239,9 @@ struct OpenStoreEncryptionTests {
         try await opening.check(store, isEncrypted: false, bodies: ["old"])
     }
 
-    @Test("Another process that has the file open is named, and its writes are in the copy after it has ended")
+    @Test(
+        "Another process that has the file open is named, and its writes are in the copy after it has ended",
+        .enabled(if: LinuxCalls.areUsed))
     func otherProcess() async throws {
         let isPostponed = Gate()
         try opening.writeLegacy()
