@@ -8,17 +8,20 @@
 package struct StructureCheck<Source: PageSource> {
     @usableFromInline let source: Source
     @usableFromInline let claims = PageSet()
+    /// Whether what only SQLite or a module knows is a fault: that a virtual table's own tables are consistent, and that
+    /// the b-tree of a table is of the kind that its definition demands.
+    @usableFromInline let refusesUnknown: Bool
 
-    package init(_ source: Source) { self.source = source }
+    package init(_ source: Source, refusesUnknown: Bool = true) {
+        self.source = source
+        self.refusesUnknown = refusesUnknown
+    }
 
     /// Walks the whole database.
     ///
-    /// - Parameters:
-    ///   - header: The header on page 1.
-    ///   - refusesModules: Whether a virtual table is a fault, because only its module knows whether its tables are
-    ///     consistent.
+    /// - Parameter header: The header on page 1.
     /// - Throws: ``DamagedPage`` for the first fault; any error thrown by the source.
-    @inlinable package func run(_ header: FileHeader, refusesModules: Bool = true) throws {
+    @inlinable package func run(_ header: FileHeader) throws {
         if header.hasPointerMap { PointerMap(source.geometry).claimPages(of: source.pageCount, claims) }
         let schema = try SchemaEntry.all(in: source, claims: claims) { throw $0 }
         let freeList = try FreeList(in: source, first: header.firstFreePage, claims: claims) { throw $0 }
@@ -26,7 +29,7 @@ package struct StructureCheck<Source: PageSource> {
             throw DamagedPage(1, .freeList)
         }
         for entry in schema {
-            if refusesModules, entry.isVirtualTable { throw DamagedPage(1, .schemaEntry) }
+            if refusesUnknown, entry.isVirtualTable { throw DamagedPage(1, .schemaEntry) }
             if entry.rootPage != 0 { try walk(entry) }
         }
         // No page may be unreferenced. If the log belongs to another copy of the database, unreferenced pages may be
@@ -56,22 +59,23 @@ package struct StructureCheck<Source: PageSource> {
             while try cursor.next(&rest) != nil {}
             guard rest.page == 0 else { throw DamagedPage(cell.page, .payloadLength) }
         }
-        guard cursor.isOfTable == entry.isRowIDTable else {
-            throw DamagedPage(entry.rootPage, .otherKind)
-        }
+        let isRightKind =
+            entry.isTable && !refusesUnknown ? cursor.isOfTable != nil : cursor.isOfTable == entry.isRowIDTable
+        guard isRightKind else { throw DamagedPage(entry.rootPage, .otherKind) }
     }
 }
 
 extension PageSource {
-    /// Returns whether the b-trees and the free list do not contradict each other; `nil` if that depends on what kind of
-    /// b-tree a table has, which only SQLite knows.
-    package func isIntact() throws -> Bool? {
+    /// Returns whether the b-trees and the free list do not contradict each other.
+    ///
+    /// Whether a table's b-tree is of the kind that its definition demands is not examined, because only SQLite knows it.
+    package func isIntact() throws -> Bool {
         guard let header = try header() else { return false }
         do {
-            try StructureCheck(self).run(header, refusesModules: false)
+            try StructureCheck(self, refusesUnknown: false).run(header)
             return true
-        } catch let damage as DamagedPage {
-            return damage.reason == .otherKind ? nil : false
+        } catch is DamagedPage {
+            return false
         }
     }
 

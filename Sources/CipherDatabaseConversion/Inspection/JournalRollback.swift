@@ -116,10 +116,7 @@ package struct JournalRollback {
             if try effect?.cutsUsedPages() == true {
                 throw refuse("the number of pages in this journal is less than the database uses")
             }
-            if let effect, try effect.leavesDamage() {
-                guard try !effect.findsFileIntact() else { throw inspector.staleSidecar() }
-                throw refuse("the database would be damaged after this journal is rolled back")
-            }
+            if try effect?.damagesFile() == true { throw inspector.staleSidecar() }
             guard settings.hasReadableHeader, let original = try journal.firstPage(pageSize: settings.pageSize),
                 !ReadableHeader.agree(page, original, modes: 1...2) || original.big32(28) > versions.pageCount
             else { return }

@@ -132,11 +132,10 @@ struct SidecarEffect {
         return try bytes.size > Int64(all.pageCount) * Int64(geometry.pageSize) && all.refersBeyondEnd()
     }
 
-    /// Whether the file would not be intact afterwards.
-    func leavesDamage() throws -> Bool { try pagesInUse.isIntact() == false }
-
-    /// Whether the file, with only its torn pages restored, is intact.
-    func findsFileIntact() throws -> Bool { try pages(versions.mending(pages(nil))).isIntact() == true }
+    /// Whether the file, with only its torn pages restored, is intact, and would not be with all pages restored.
+    func damagesFile() throws -> Bool {
+        try !pagesInUse.isIntact() && pages(versions.mending(pages(nil))).isIntact()
+    }
 }
 
 /// The part of page 1 that anyone can write, because neither encryption nor HMAC includes it.

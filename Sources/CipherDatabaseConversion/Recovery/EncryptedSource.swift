@@ -212,8 +212,8 @@ struct EncryptedSource {
         let isForeign =
             try authenticity == .none || match.isOther()
             || isJournal && Inspector(paths).isJournalOfOther(fileKey)
-            || authenticity == .all && adopting(inUse).isIntact() == false
-                && adopting(pages(versions.mending(alone))).isIntact() == true
+            || authenticity == .all && !adopting(inUse).isIntact()
+                && adopting(pages(versions.mending(alone))).isIntact()
         guard !isForeign else {
             return try source(alone, notes + [DamagedSource.foreignSidecar])
         }
