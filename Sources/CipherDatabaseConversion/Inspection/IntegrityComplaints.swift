@@ -43,8 +43,7 @@ struct IntegrityComplaints: Sendable, Equatable {
                 (kinds, indexes) = ([:], [])
                 try check(connection, hasModules: false)
             }
-            // Before SQLite 3.51, a virtual table can prevent the check of the free list.
-            if Engine.current.checksTables { _ = try run("PRAGMA integrity_check(sqlite_master)", connection) }
+            if Engine.current.leavesOutPageUses { try addFreeList(connection) }
             if let moduleDamage { add(moduleDamage, ofKind: Self.kind(of: moduleDamage)) }
         }
         guard let failure else { return }
@@ -65,9 +64,30 @@ struct IntegrityComplaints: Sendable, Equatable {
         _ = try run("PRAGMA quick_check(1000000000)", connection, hasModules: hasModules)
     }
 
+    /// Adds complaints about the free list, which a virtual table may have kept the check from examining.
+    private mutating func addFreeList(_ connection: Connection) throws {
+        let known = kinds
+        _ = try run("PRAGMA integrity_check(sqlite_master)", connection)
+        for (kind, count) in known { kinds[kind] = count }
+    }
+
+    /// Adds a complaint of SQLite's about pages, rows or values.
+    private mutating func add(_ message: String, _ names: [Int64: String]) {
+        let root = Self.treeRoot(message)
+        let isAboutTable = message.hasPrefix("Tree ") && root.map { names[$0] == nil } ?? false
+        add(message, ofKind: (isAboutTable ? Self.tableTree : "") + Self.kind(of: message))
+        if let name = Self.indexName(message) ?? root.flatMap({ names[$0] }) { indexes.insert(name) }
+    }
+
     private mutating func add(_ message: String, ofKind kind: String) {
         kinds[kind, default: 0] += 1
         examples[kind] = examples[kind] ?? message
+    }
+
+    /// Returns the names of the indexes by their root pages.
+    private func indexNames(_ connection: Connection) throws -> [Int64: String] {
+        let standing = try connection.standingIndexes()
+        return Dictionary(standing.map { ($0.root, $0.name.description) }) { first, _ in first }
     }
 
     /// Runs one check.
@@ -77,8 +97,7 @@ struct IntegrityComplaints: Sendable, Equatable {
     /// - Parameter hasModules: Whether the modules of virtual tables check their own tables too. If these are damaged, FTS5
     ///   may ask for any amount of memory.
     private mutating func run(_ check: SQL, _ connection: Connection, hasModules: Bool = false) throws -> String? {
-        let standing = try connection.standingIndexes()
-        let names = Dictionary(standing.map { ($0.root, $0.name.description) }) { first, _ in first }
+        let names = try indexNames(connection)
         do {
             try connection.computingBySchema(check) { row in
                 // All faults of a file's pages are in one row, one per line. In other rows, a name may contain a line
@@ -86,11 +105,7 @@ struct IntegrityComplaints: Sendable, Equatable {
                 let text = try row.get(String.self, at: 0)
                 let isOfPages = text.hasPrefix("*** in database ")
                 for message in isOfPages ? text.split(separator: "\n").dropFirst().map(String.init) : [text] {
-                    guard message != "ok" else { continue }
-                    let root = Self.treeRoot(message)
-                    let isAboutTable = message.hasPrefix("Tree ") && root.map { names[$0] == nil } ?? false
-                    add(message, ofKind: (isAboutTable ? Self.tableTree : "") + Self.kind(of: message))
-                    if let name = Self.indexName(message) ?? root.flatMap({ names[$0] }) { indexes.insert(name) }
+                    if message != "ok" { add(message, names) }
                 }
             }
             return nil
@@ -122,7 +137,7 @@ struct IntegrityComplaints: Sendable, Equatable {
     /// their values are equal.
     func firstBeyond(_ original: IntegrityComplaints) -> String? {
         if let damage { return damage.message }
-        if let failure, failure != original.failure { return failure }
+        if original.damage == nil, let failure, failure != original.failure { return failure }
         return kinds.first {
             $0.value > original.kinds[$0.key, default: 0]
                 && (original.damage == nil || Self.isHarmlessToRows($0.key) || $0.key.hasPrefix(Self.tableTree))

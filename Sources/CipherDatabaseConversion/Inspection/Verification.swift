@@ -66,8 +66,8 @@ public struct Verification: Sendable, Encodable {
             Inspector(paths, extensions: extensions, busyTimeout: busyTimeout, isAlone: isAlone))
         do {
             let losesCommits = try LostCommits.exist(paths)
-            return try reader.read(provider: provider, formats: formats) { connection, settings in
-                var found = try Verification(connection, settings, path: reader.path)
+            return try reader.readOpened(provider: provider, formats: formats) { connection, key in
+                var found = try Verification(connection, key, path: reader.path)
                 if losesCommits { found.complain(LostCommits.finding) }
                 return found
             }
@@ -87,8 +87,9 @@ public struct Verification: Sendable, Encodable {
         case path, state, cipherCompatibility, authentication, complaints, isTruncated, warnings
     }
 
-    private init(_ connection: Connection, _ settings: CipherSettings?, path: String) throws {
+    private init(_ connection: Connection, _ key: FileKey?, path: String) throws {
         self.path = path
+        let settings = key?.settings
         let isEmpty = try settings == nil && FileSystem.size(path) == 0
         state = settings != nil ? .encrypted : isEmpty ? .empty : .plaintext
         cipherCompatibility = settings?.compatibility
@@ -107,7 +108,7 @@ public struct Verification: Sendable, Encodable {
             authentication =
                 !isComplete || !complaints.isEmpty ? nil : hasLog && checked == .everyPage ? .everyPageInUse : checked
         }
-        try checkStructure(connection)
+        try checkStructure(connection, key)
         if try !collect({ _ in try connection.checkAuthenticity() }) { authentication = nil }
         // Without SQLCipher's own check of all pages, only the structure shows which pages could be read.
         if !Engine.current.hasCipherIntegrityCheck, !complaints.isEmpty { authentication = nil }
@@ -132,7 +133,7 @@ public struct Verification: Sendable, Encodable {
         return confirmed ?? []
     }
 
-    private mutating func checkStructure(_ connection: Connection) throws {
+    private mutating func checkStructure(_ connection: Connection, _ key: FileKey?) throws {
         checksModules =
             (try? connection.exists("SELECT 1 FROM sqlite_master WHERE type = 'table' AND rootpage = 0")) ?? false
         let hasModules = checksModules
@@ -140,13 +141,12 @@ public struct Verification: Sendable, Encodable {
         // SQLite ends the check after a number of complaints, most of which may concern values.
         let isChecked = try collectLeavingOutModules("PRAGMA integrity_check(1000000000)", connection)
         let reason = unfinished
-        if hasModules || !isChecked, Engine.current.checksTables {
-            // Before SQLite 3.51, a virtual table can prevent the check of the free list.
-            _ = try collect("PRAGMA integrity_check(sqlite_master)", connection)
-        }
+        let lacksPageUses = hasModules && Engine.current.leavesOutPageUses
+        if lacksPageUses { try checkPageUses(connection, key) }
         guard !isChecked, let reason else { return }
-        // If a collation or function of the app is not registered here, the check fails before it begins. The quicker
-        // check compares nothing, but must find every collation; these stand-ins are never used to sort.
+        let tables = try Engine.current.checksTables ? uncheckedTables(connection) : []
+        // If a collation of the app is not registered here, the quicker check fails before it begins. It compares nothing,
+        // but must find every collation; these stand-ins are never used to sort.
         do {
             for name in try SchemaCollations.missing(connection) {
                 try connection.register(Collation(name: name) { _, _ in 0 })
@@ -155,23 +155,47 @@ public struct Verification: Sendable, Encodable {
             // A connection that hit a damaged page can run no further statement, and returns no more precise reason.
             return complain("the structure of the database could not be checked: \(error.message)")
         }
-        if try collectLeavingOutModules("PRAGMA quick_check(1000000000)", connection) {
-            warnings.append("the content of the indexes could not be checked: \(reason.message)")
-        } else if unfinished?.isTooBig == true, Engine.current.checksTables {
-            try checkEachTable(connection)
-        } else if let reason = unfinished {
+        let isSound = try collectLeavingOutModules("PRAGMA quick_check(1000000000)", connection)
+        if let reason = unfinished, !isSound, !reason.isTooBig {
             complain("the structure of the database could not be checked: \(reason.message)")
+        } else if !isSound {
+            // A table that computes a value longer than the file prevents the check of the whole file.
+            if !lacksPageUses { try checkPageUses(connection, key) }
+            for table in tables where try !collect("PRAGMA quick_check(\(table))", connection) {
+                guard let reason = unfinished else { continue }
+                let message = "table \(table) could not be checked: \(reason.message)"
+                if !reason.isTooBig {
+                    complain(message)
+                } else if warnings.count < Self.limit {
+                    warnings.append(message)
+                }
+            }
+        }
+        if !Engine.current.checksTables {
+            warnings.append("the content of the indexes could not be checked: \(reason.message)")
         }
     }
 
-    /// Checks each table alone, because one that computes a value longer than the file prevents the check of the others.
-    private mutating func checkEachTable(_ connection: Connection) throws {
+    /// Checks each table alone, and returns those whose indexes cannot be compared with the rows.
+    private mutating func uncheckedTables(_ connection: Connection) throws -> [SchemaName] {
         let tables = try connection.values(
             SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
-        for table in tables where try !collect("PRAGMA quick_check(\(table))", connection) {
-            guard let reason = unfinished else { continue }
-            let message = "table \(table) could not be checked: \(reason.message)"
-            if reason.isTooBig { warnings.append(message) } else { complain(message) }
+        return try tables.filter { table in
+            guard try !collect("PRAGMA integrity_check(\(table))", connection), let reason = unfinished else {
+                return false
+            }
+            if warnings.count < Self.limit {
+                warnings.append("the indexes of table \(table) could not be checked: \(reason.message)")
+            }
+            return true
+        }
+    }
+
+    /// Checks that each page is used, and only once, and that the free list has the length that the header states.
+    private mutating func checkPageUses(_ connection: Connection, _ key: FileKey?) throws {
+        _ = try collect("PRAGMA integrity_check(sqlite_master)", connection)
+        _ = try collect { [path] complain in
+            for message in try PageUseComplaints.find(connection, path, key) { try complain(message) }
         }
     }
 

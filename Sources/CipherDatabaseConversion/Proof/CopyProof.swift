@@ -105,7 +105,9 @@ package struct CopyProof {
             return try compare(source)
         } catch let error as StoreError where error.code == .proofFailed {
             // The original may have rows out of order, for example, while the copy has them in order.
-            let found = try IntegrityComplaints(source)
+            let tables = try source.values(
+                SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
+            let found = try IntegrityComplaints(source, tables: tables)
             let complaints = found.kinds.keys.sorted()
             let aboutIndexes = complaints.filter(IntegrityComplaints.mayBeAboutIndex)
             if !hasRebuiltIndexes, !aboutIndexes.isEmpty {

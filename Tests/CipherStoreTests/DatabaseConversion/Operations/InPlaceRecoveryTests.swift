@@ -418,15 +418,17 @@ import Testing
                 try connection.executeScript(
                     text: """
                         CREATE TABLE t(a, b TEXT AS (hex(hex(a)))); INSERT INTO t(a) VALUES (randomblob(100000));
-                        CREATE TABLE u(a); INSERT INTO u VALUES (1), (2), (3); CREATE VIRTUAL TABLE f USING fts4(x);
+                        CREATE TABLE u(a, b); INSERT INTO u VALUES (1, 4), (2, 3), (3, 2); CREATE INDEX i ON u(a);
+                        CREATE VIRTUAL TABLE f USING fts4(x);
                         """)
-                guard isDamaged else { return }
-                try connection.editSchema(
-                    "UPDATE sqlite_master SET sql = 'CREATE TABLE u(a, PRIMARY KEY(a)) WITHOUT ROWID' WHERE name = 'u'")
+                if isDamaged {
+                    try connection.editSchema(
+                        "UPDATE sqlite_master SET sql = 'CREATE INDEX i ON u(b)' WHERE name = 'i'")
+                }
             }
             let url = URL(filePath: file.path)
             let found = try await DatabaseConverter.verify(url, keyProvider: TestKeys.provider())
-            #expect(found.isSound != isDamaged && (isDamaged || !found.warnings.isEmpty), "\(found)")
+            #expect(found.isSound != isDamaged && !found.warnings.isEmpty, "\(found)")
             guard !isDamaged else { continue }
             let before = try file.digest()
             #expect(try await DatabaseConverter.recover(inPlace: url, keyProvider: TestKeys.provider()).wasSound)

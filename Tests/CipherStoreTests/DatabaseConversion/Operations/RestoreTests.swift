@@ -2,6 +2,7 @@ internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherKeyProviders
 internal import CipherSQLite
+internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 import CipherTestSupport
 import Foundation
@@ -184,24 +185,27 @@ struct RestoreTests {
 
     @Test(
         "A virtual table does not hide a free list with pages in use", .enabled(if: Engine.current.checksTables),
-        arguments: ["fts4(b)", "fts4(b, newer=1)", "rtree(id, low, high)"])
-    func freeList(module: String) async throws {
-        let path = database.path(percentEncoded: false)
+        arguments: ["fts4(b)", "fts4(b, newer=1)", "rtree(id, low, high)"], [false, true])
+    func freeList(module: String, isWellFormed: Bool) async throws {
         try LegacyFile.write(
-            path,
+            database.path(percentEncoded: false),
             script: """
                 \(Self.script("old")); CREATE VIRTUAL TABLE t USING \(module.replacing(", newer=1", with: ""));
                 CREATE TABLE many(x); WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 900)
-                INSERT INTO many SELECT hex(zeroblob(100)) FROM n; VACUUM; PRAGMA writable_schema = ON;
+                INSERT INTO many SELECT hex(zeroblob(100)) FROM n; VACUUM;
+                CREATE TABLE gone AS SELECT * FROM many; DROP TABLE gone; PRAGMA writable_schema = ON;
                 UPDATE sqlite_master SET sql = 'CREATE VIRTUAL TABLE t USING \(module)' WHERE name = 't'
                 """)
         #expect(try await DatabaseConverter.verify(database, keyProvider: Self.keys).complaints == [])
         var bytes = try Data(contentsOf: database)
         let pageSize = Int(bytes[16]) << 8 | Int(bytes[17])
-        // The free list begins with a leaf of the table, and has two pages.
+        let trunk = Int([UInt8](bytes).big32(32))
+        // A leaf of the table that was not dropped.
         let leaf = try #require(
-            (2..<bytes.count / pageSize).last { bytes[$0 * pageSize] == 13 && bytes[$0 * pageSize + 4] > 1 })
-        bytes.replaceSubrange(32..<40, with: [0, 0, 0, UInt8(leaf + 1), 0, 0, 0, 2])
+            (2..<trunk).last { bytes[($0 - 1) * pageSize] == 13 && bytes[($0 - 1) * pageSize + 4] > 1 })
+        // The free list begins with the leaf, or with a trunk that names the leaf in place of a free page.
+        let place = isWellFormed ? (trunk - 1) * pageSize + 8 : 32
+        bytes.replaceSubrange(place..<place + 4, with: [0, 0, UInt8(leaf >> 8), UInt8(leaf & 255)])
         try bytes.write(to: database)
         #expect(try await !DatabaseConverter.verify(database, keyProvider: Self.keys).isSound)
     }
