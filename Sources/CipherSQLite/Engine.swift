@@ -34,7 +34,8 @@ public struct Engine: Sendable {
     package var hasUpsert: Bool { sqliteVersionNumber >= 3_024_000 }
     /// Whether a single table can be checked.
     package var checksTables: Bool { sqliteVersionNumber >= 3_033_000 }
-    /// Whether a virtual table can prevent the check of the whole file from looking for pages that are used twice or never.
+    /// Whether a view or a virtual table can keep the check of the whole file from looking for pages that are used twice
+    /// or never.
     package var leavesOutPageUses: Bool { checksTables && sqliteVersionNumber < 3_051_000 }
     package var hasReturning: Bool { sqliteVersionNumber >= 3_035_000 }
     package var hasStrictTables: Bool { sqliteVersionNumber >= 3_037_000 }

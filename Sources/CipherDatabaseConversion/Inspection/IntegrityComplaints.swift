@@ -43,9 +43,9 @@ struct IntegrityComplaints: Sendable, Equatable {
                 (kinds, indexes) = ([:], [])
                 try check(connection, hasModules: false)
             }
-            if Engine.current.leavesOutPageUses { try addFreeList(connection) }
             if let moduleDamage { add(moduleDamage, ofKind: Self.kind(of: moduleDamage)) }
         }
+        if try connection.mayLeaveOutPageUses() { try addFreeList(connection) }
         guard let failure else { return }
         for table in tables {
             let reason =
@@ -64,7 +64,7 @@ struct IntegrityComplaints: Sendable, Equatable {
         _ = try run("PRAGMA quick_check(1000000000)", connection, hasModules: hasModules)
     }
 
-    /// Adds complaints about the free list, which a virtual table may have kept the check from examining.
+    /// Adds complaints about the free list, which the check may not have examined.
     private mutating func addFreeList(_ connection: Connection) throws {
         let known = kinds
         _ = try run("PRAGMA integrity_check(sqlite_master)", connection)

@@ -4,8 +4,8 @@ internal import CipherSQLiteFormat
 
 /// Complaints, in SQLite's words, about pages that are used twice or not at all.
 ///
-/// From version 3.33 until 3.51, SQLite's check of a whole file leaves these out if a virtual table comes first in its own
-/// list of tables, and so does the check of a single table. Source: SQLite 3.46.1, `pragma.c` and
+/// From version 3.33 until 3.51, SQLite's check of a whole file leaves these out if a view or a virtual table comes first in
+/// its own list of tables, and so does the check of a single table. Source: SQLite 3.46.1, `pragma.c` and
 /// `sqlite3BtreeIntegrityCheck`.
 enum PageUseComplaints {
     /// - Parameters:
@@ -40,5 +40,14 @@ enum PageUseComplaints {
         return usage.repeatedUses.map { page, use in
             "\(use.root.map { "Tree \($0)" } ?? "Freelist"): 2nd reference to page \(page)"
         } + usage.lostPages.map { "Page \($0): never used" }
+    }
+}
+
+extension Connection {
+    /// Returns whether SQLite's check of the whole file may leave out what ``PageUseComplaints`` finds.
+    func mayLeaveOutPageUses() throws -> Bool {
+        guard Engine.current.leavesOutPageUses else { return false }
+        return try exists(
+            "SELECT 1 FROM sqlite_master WHERE type IN ('table', 'view') AND coalesce(rootpage, 0) = 0")
     }
 }
