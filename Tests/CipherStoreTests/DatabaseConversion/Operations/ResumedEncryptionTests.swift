@@ -78,7 +78,7 @@ struct ResumedEncryptionTests {
     }
 
     @Test(
-        "A resumed copy gets all later writes, and is rebuilt only if the schema differs",
+        "A resumed copy gets all later writes, and is rebuilt only if the schema differs", .enabled(if: hasBoot),
         arguments: OpenEncryptionTests.cases.map(\.name))
     func written(name: String) throws {
         let (_, script, changes) = try #require(OpenEncryptionTests.cases.first { $0.name == name })
@@ -98,7 +98,7 @@ struct ResumedEncryptionTests {
     }
 
     @Test(
-        "If the log is gone the whole copy is compared, and is rebuilt only if rows differ",
+        "If the log is gone the whole copy is compared, and is rebuilt only if rows differ", .enabled(if: hasBoot),
         arguments: [false, true])
     func withoutLog(isWritten: Bool) throws {
         let subject = try Subject("CREATE TABLE t(id INTEGER PRIMARY KEY, a); INSERT INTO t VALUES (1, 'x'), (2, 'y')")
