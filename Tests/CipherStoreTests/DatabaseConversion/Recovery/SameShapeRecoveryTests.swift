@@ -125,7 +125,7 @@ import Testing
             script: """
                 CREATE TABLE other(x /* \(comment) */); CREATE TABLE another(x /* \(comment) */);
                 CREATE TABLE full(who, what /* \(comment) */); CREATE TABLE empty(who NOT NULL, what /* \(comment) */);
-                \(Self.counted) INSERT INTO full SELECT iif(i = 1, NULL, 'row ' || i), hex(zeroblob(20)) FROM n WHERE i < 20;
+                \(Self.counted) INSERT INTO full SELECT CASE WHEN i > 1 THEN 'row ' || i END, hex(zeroblob(20)) FROM n WHERE i < 20;
                 """)
         let template = try TemporaryFolder(inMemory: true)
         try FileManager.default.copyItem(atPath: fixture.path, toPath: template.path("template.db"))
