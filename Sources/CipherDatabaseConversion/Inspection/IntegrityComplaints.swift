@@ -35,6 +35,7 @@ struct IntegrityComplaints: Sendable, Equatable {
         try connection.execute("PRAGMA ignore_check_constraints = ON")
         // A function that is not registered ends the check. The quicker check does not examine indexes.
         let hasModules = try connection.exists("SELECT 1 FROM sqlite_master WHERE type = 'table' AND rootpage = 0")
+        let lacksPageUses = try connection.mayLeaveOutPageUses()
         try check(connection, hasModules: hasModules)
         if hasModules {
             if failure != nil {
@@ -45,7 +46,7 @@ struct IntegrityComplaints: Sendable, Equatable {
             }
             if let moduleDamage { add(moduleDamage, ofKind: Self.kind(of: moduleDamage)) }
         }
-        if try connection.mayLeaveOutPageUses() { try addFreeList(connection) }
+        if lacksPageUses, damage == nil { try addFreeList(connection) }
         guard let failure else { return }
         for table in tables {
             let reason =

@@ -136,11 +136,12 @@ public struct Verification: Sendable, Encodable {
     private mutating func checkStructure(_ connection: Connection, _ key: FileKey?) throws {
         checksModules =
             (try? connection.exists("SELECT 1 FROM sqlite_master WHERE type = 'table' AND rootpage = 0")) ?? false
+        // A connection that hit a damaged page can run no further statement.
+        let lacksPageUses = (try? connection.mayLeaveOutPageUses()) ?? false
         defer { checksModules = false }
         // SQLite ends the check after a number of complaints, most of which may concern values.
         let isChecked = try collectLeavingOutModules("PRAGMA integrity_check(1000000000)", connection)
         let reason = unfinished
-        let lacksPageUses = try connection.mayLeaveOutPageUses()
         if lacksPageUses { try checkPageUses(connection, key) }
         guard !isChecked, let reason else { return }
         let tables = try Engine.current.checksTables ? uncheckedTables(connection) : []
