@@ -37,9 +37,11 @@ enum PageUseComplaints {
     private static func find(in pages: (some PageSource)?) throws -> [String] {
         guard let pages, let header = try pages.header() else { return [] }
         let usage = try PageUsage(of: pages, header: header)
-        return usage.repeatedUses.map { page, use in
+        // A report shows fewer; the last one tells that there are others.
+        let most = Verification.limit + 1
+        return usage.repeatedUses.prefix(most).map { page, use in
             "\(use.root.map { "Tree \($0)" } ?? "Freelist"): 2nd reference to page \(page)"
-        } + usage.lostPages.map { "Page \($0): never used" }
+        } + usage.lostPages.prefix(most).map { "Page \($0): never used" }
     }
 }
 
