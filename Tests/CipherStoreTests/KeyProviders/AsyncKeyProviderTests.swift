@@ -3,6 +3,7 @@ internal import CipherErrors
 internal import CipherKeyProviders
 internal import CipherSQLite
 internal import CipherStore
+internal import CipherSystemFiles
 import CipherTestSupport
 import Foundation
 import Testing
@@ -84,12 +85,15 @@ struct AsyncKeyProviderTests {
     }
 
     @Test("Outside an opening, the provider waits for the closure without a limit")
-    func alone() throws {
+    func alone() async throws {
         let provider = AsyncKeyProvider.async { _, _ in
             await Task.yield()
             return try TestKeys.raw()
         }
-        #expect(try provider.key(for: .existing, database: "/app.db") == TestKeys.raw())
-        #expect(try provider.plannedKey(database: "/app.db") == TestKeys.raw())
+        // The closure needs a thread of the tasks.
+        let keys = try await DetachedThread.run {
+            [try provider.key(for: .existing, database: "/app.db"), try provider.plannedKey(database: "/app.db")]
+        }
+        #expect(try keys == [TestKeys.raw(), TestKeys.raw()])
     }
 }

@@ -11,9 +11,17 @@ struct LockTests {
         var value = 0
     }
 
-    @Test func `What several threads do under the lock is done one after the other`() {
+    /// Runs `body` on several threads at once.
+    ///
+    /// The threads wait for each other, and a dispatch queue may have only one for all tests.
+    private func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) throws {
+        let tasks = (0..<count).map { number in BackgroundTask("test") { _ in body(number) } }
+        for task in tasks { try task.wait() }
+    }
+
+    @Test func `What several threads do under the lock is done one after the other`() throws {
         let counter = Counter()
-        DispatchQueue.concurrentPerform(iterations: 8) { _ in
+        try onThreads(8) { _ in
             for _ in 0..<10_000 { counter.lock.withLock { counter.value += 1 } }
         }
         #expect(counter.value == 80_000)
@@ -26,11 +34,11 @@ struct LockTests {
     }
 
     @Test("A waiting thread continues when another one has changed what it waits for", arguments: [nil, 600.0])
-    func waiting(limit: Double?) {
+    func waiting(limit: Double?) throws {
         let counter = Counter()
         let deadline = limit.map { ContinuousClock.now + .seconds($0) }
         // Each thread waits for the other one, so that neither can continue alone.
-        DispatchQueue.concurrentPerform(iterations: 2) { number in
+        try onThreads(2) { number in
             for turn in 0..<1_000 {
                 counter.lock.withLock {
                     while counter.value != 2 * turn + number {
@@ -58,10 +66,10 @@ struct LockTests {
     @Test(
         "A deadline beyond the range of all clocks can be waited for",
         arguments: [Duration.seconds(1e15), .seconds(Int64.max)])
-    func distantDeadline(timeout: Duration) {
+    func distantDeadline(timeout: Duration) throws {
         let deadline = ContinuousClock.now + timeout
         let counter = Counter()
-        DispatchQueue.concurrentPerform(iterations: 2) { number in
+        try onThreads(2) { number in
             counter.lock.withLock {
                 counter.value += 1
                 counter.lock.wakeAll()
