@@ -88,7 +88,8 @@ extension Diagnostician {
             return
         }
         let whole = probe.size / Int64(seal.pageSize)
-        if let decryption = sealed.key.withUnsafeBytes({ AESCBC(.decrypt, key: $0) }),
+        if try !willBeRolledBack(pageSize: seal.pageSize),
+            let decryption = sealed.key.withUnsafeBytes({ AESCBC(.decrypt, key: $0) }),
             let page = seal.opened(Array(probe.start.prefix(seal.pageSize)), from: start, decryption),
             let claimed = FileHeader(bytes: page, fileSize: probe.size).claimedPages, Int64(claimed) > whole,
             claimed - Int(whole) > 1 << 20

@@ -20,6 +20,12 @@ extension Diagnostician {
         return pages
     }
 
+    /// Whether a hot journal has another version of page 1: the size in the file's version was written by a writer that
+    /// crashed.
+    func willBeRolledBack(pageSize: Int) throws -> Bool {
+        try HotJournal(paths)?.originalPages(pageSize: pageSize)?.offsets[1] != nil
+    }
+
     mutating func lookBeside(_ sealed: PageProbe.Sealed) throws {
         for path in [paths.wal, paths.journal] where try SidecarScan.isForeign(path) { return addForeignSidecar() }
         if let log = try SidecarFile(paths.wal), let header = try LogHeader(log) {

@@ -259,6 +259,20 @@ struct FileDiagnosisTests {
         #expect(try interrupted(nil).diagnose(nil).kinds == [.hotJournal])
     }
 
+    @Test(
+        "A size that a writer had written before it crashed is not that of a truncated file",
+        arguments: [nil, "x'\(PlantedFile.digits)00112233445566778899aabbccddeeff'"])
+    func crashedWhileGrowing(key: String?) throws {
+        let (file, bytes) = (try interrupted(key), key.map { Array($0.utf8) })
+        let grown = try PlantedFile(
+            bytes,
+            script: PlantedFile.rows + "INSERT INTO note SELECT id + 500, body, zeroblob(4000) FROM note")
+        // It has the same key and salt, so that its first page is authentic in the other file too.
+        let first = try Data(contentsOf: URL(filePath: grown.path)).prefix(CipherSettings().pageSize)
+        try file.change { $0.replaceSubrange(0..<first.count, with: first) }
+        #expect(try file.diagnose(bytes).kinds == [.hotJournal])
+    }
+
     // MARK: The public interface
 
     @Test("A provider of key text is asked for its text, even if it is not a key, and any other for its key")
