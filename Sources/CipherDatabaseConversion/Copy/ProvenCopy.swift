@@ -26,7 +26,7 @@ struct ProvenCopy {
     ///
     /// If indexes of the original are damaged, the copy is built a second time, with its indexes filled from its rows,
     /// unless the options refuse that. Indexes that match the rows with ``SQLExtensions/withUnicodeCase`` are not damaged:
-    /// the copy is then built a second time with these versions of the functions.
+    /// the copy is then built again with these versions of the functions.
     ///
     /// - Parameter owner: The file whose owner and group the copy adopts; `nil` to use this user's.
     /// - Throws: ``StoreError``, with the code `corrupt` if an index's tree may hold a table's rows.
@@ -168,8 +168,8 @@ struct ProvenCopy {
         return try body(connection)
     }
 
-    /// Returns the same with ``SQLExtensions/withUnicodeCase``, if SQLite then finds no fault in the original's indexes;
-    /// `nil` if it does, or if the schema uses none of the replaced functions.
+    /// Returns the same with ``SQLExtensions/withUnicodeCase``, if SQLite then finds fewer faults in the original's
+    /// indexes, and no other; `nil` if it does not, or if the schema uses none of the replaced functions.
     private func withUnicodeCase(_ observer: UpgradeObserver) throws -> ProvenCopy? {
         guard let extensions = options.extensions.withUnicodeCase else { return nil }
         var other = self
@@ -178,18 +178,21 @@ struct ProvenCopy {
         let hold: (any WriterHold)?
         do { hold = try holdingWriters?() } catch { return nil }
         defer { hold?.end() }
-        let connection = try other.original.open { observer.isCancelled }
-        defer { connection.close() }
-        if let hold, hold.isWriteAheadLog {
-            try connection.pinSnapshot()
-            hold.end()
+        /// Returns the kinds of faults in the indexes; `nil` if the check did not examine them all.
+        func faults(_ original: ProofConnection) throws -> Set<String>? {
+            let connection = try original.open { observer.isCancelled }
+            defer { connection.close() }
+            if let hold, hold.isWriteAheadLog {
+                try connection.pinSnapshot()
+                hold.end()
+            }
+            guard try connection.mayFoldCaseInSchema() else { return nil }
+            let found = try IntegrityComplaints(connection)
+            guard found.damage == nil, found.failure == nil else { return nil }
+            return Set(found.kinds.keys.filter(IntegrityComplaints.mayBeAboutIndex))
         }
-        guard try connection.mayFoldCaseInSchema() else { return nil }
-        let found = try IntegrityComplaints(connection)
-        let explains =
-            found.damage == nil && found.failure == nil && found.indexes.isEmpty
-            && !found.kinds.keys.contains(where: IntegrityComplaints.mayBeAboutIndex)
-        return explains ? other : nil
+        guard let unexplained = try faults(other.original), let all = try faults(original) else { return nil }
+        return unexplained.isStrictSubset(of: all) ? other : nil
     }
 
     private func checkIndexTrees(_ connection: Connection) throws {

@@ -32,18 +32,18 @@ struct UnicodeCaseTests {
 
     /// Makes a file.
     ///
-    /// - Parameter isDamaged: Whether a row is missing from the index.
-    private func file(_ schema: String, isDamaged: Bool = false) throws -> LegacyFile {
+    /// - Parameter damaged: The index from which a row is missing.
+    private func file(_ schema: String, damaged: String? = nil) throws -> LegacyFile {
         try LegacyFile { connection in
             try Self.register(on: connection)
             try connection.executeScript(
                 text: schema + """
                     ; WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)
                     INSERT INTO t SELECT substr('ÉéÜüaBcDñÑ', 1 + i % 10, 1) || 'x' || i FROM n;
-                    CREATE TEMP TABLE entry AS SELECT * FROM sqlite_master WHERE name = 'i'
+                    CREATE TEMP TABLE entry AS SELECT * FROM sqlite_master WHERE name = '\(damaged ?? "")'
                     """)
-            guard isDamaged else { return }
-            try connection.editSchema("DELETE FROM sqlite_master WHERE name = 'i'")
+            guard let damaged else { return }
+            try connection.editSchema("DELETE FROM sqlite_master WHERE name = '\(damaged)'")
             try connection.execute("INSERT INTO t VALUES ('Élan')")
             try connection.editSchema("INSERT INTO sqlite_master SELECT * FROM entry")
         }
@@ -87,12 +87,26 @@ struct UnicodeCaseTests {
 
     @Test("An index that lacks a row in the app's version too is rebuilt", arguments: schemas)
     func damaged(schema: String) async throws {
-        let file = try file(schema, isDamaged: true)
+        let file = try file(schema, damaged: "i")
         let url = URL(filePath: file.path)
         #expect(try await !DatabaseConverter.verify(url, keyProvider: TestKeys.provider()).isSound)
         let report = try await DatabaseConverter.encrypt(url, keyProvider: TestKeys.provider())
         #expect(report.rebuiltIndexes == ["i"], "\(report)")
         let health = try file.read(key: TestKeys.raw()) { try $0.value(String.self, "PRAGMA integrity_check") }
+        #expect(health == "ok")
+    }
+
+    @Test("Damage to another index does not change an index that the app's version built", arguments: schemas)
+    func besideDamage(schema: String) async throws {
+        let file = try file(schema + "; CREATE INDEX j ON t(length(a))", damaged: "j")
+        let url = URL(filePath: file.path)
+        let report = try await DatabaseConverter.encrypt(url, keyProvider: TestKeys.provider())
+        #expect(
+            report.rebuiltIndexes == ["j"] && report.warnings.contains(SQLExtensions.unicodeCaseWarning), "\(report)")
+        let health = try file.read(key: TestKeys.raw()) { connection in
+            try Self.register(on: connection)
+            return try connection.value(String.self, "PRAGMA integrity_check")
+        }
         #expect(health == "ok")
     }
 }
