@@ -110,8 +110,9 @@ package struct CopyProof {
             let found = try IntegrityComplaints(source, tables: tables)
             let complaints = found.kinds.keys.sorted()
             let aboutIndexes = complaints.filter(IntegrityComplaints.mayBeAboutIndex)
-            if !hasRebuiltIndexes, !aboutIndexes.isEmpty {
-                throw DamagedIndexes(complaints: aboutIndexes.map(found.description), indexes: found.indexes)
+            let reasons = aboutIndexes.map(found.description) + found.unchecked
+            if !hasRebuiltIndexes, !reasons.isEmpty {
+                throw DamagedIndexes(complaints: reasons, indexes: found.indexes)
             }
             guard let complaint = complaints.first else { throw error }
             throw StoreError(

@@ -437,4 +437,31 @@ import Testing
             #expect(try await DatabaseConverter.recover(url, to: output, keyProvider: TestKeys.provider()).complete)
         }
     }
+
+    @Test(
+        "A damaged index of a table whose values are too long to check is rebuilt",
+        .enabled(if: Engine.current.sqliteVersionNumber >= 3_031_000), arguments: [OnDamage.rebuildIndexes, .refuse])
+    func longValuesBesideIndex(onDamage: OnDamage) async throws {
+        let file = try LegacyFile { connection in
+            try connection.executeScript(
+                text: """
+                    CREATE TABLE t(a, b TEXT AS (hex(hex(a))), c, d); CREATE INDEX i ON t(c);
+                    INSERT INTO t(a, c, d) VALUES (randomblob(100000), 1, 4), (2, 2, 3), (3, 3, 2);
+                    """)
+            try connection.editSchema("UPDATE sqlite_master SET sql = 'CREATE INDEX i ON t(d)' WHERE name = 'i'")
+        }
+        let before = try file.digest()
+        var options = ConversionOptions()
+        options.onDamage = onDamage
+        let upgrade = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(), options: options)
+        guard onDamage != .refuse else {
+            #expect(try storeError { try upgrade.run() }?.code == .corrupt)
+            return #expect(try file.digest() == before)
+        }
+        #expect(try upgrade.run().outcome == .encrypted)
+        let rows = try file.read(key: TestKeys.raw()) {
+            try $0.values(Int.self, "SELECT c FROM t INDEXED BY i WHERE d > 2 ORDER BY d")
+        }
+        #expect(rows == [2, 1])
+    }
 }
