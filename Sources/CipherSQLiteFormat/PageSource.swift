@@ -120,6 +120,5 @@ package struct PageVersions: Equatable, Sendable {
         let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: file.geometry.pageSize, alignment: 16)
         defer { memory.deallocate() }
         return try filter { page, _ in try page <= file.pageCount && file.lend(page, memory) == nil }
-            .with(pageCount: file.pageCount)
     }
 }

@@ -8,13 +8,12 @@
 package struct StructureCheck<Source: PageSource> {
     @usableFromInline let source: Source
     @usableFromInline let claims = PageSet()
-    /// Whether what only SQLite or a module knows is a fault: that a virtual table's own tables are consistent, and that
-    /// the b-tree of a table is of the kind that its definition demands.
-    @usableFromInline let refusesUnknown: Bool
+    /// Whether a virtual table is a fault: only its module knows whether its own tables are consistent.
+    @usableFromInline let refusesModules: Bool
 
-    package init(_ source: Source, refusesUnknown: Bool = true) {
+    package init(_ source: Source, refusesModules: Bool = true) {
         self.source = source
-        self.refusesUnknown = refusesUnknown
+        self.refusesModules = refusesModules
     }
 
     /// Walks the whole database.
@@ -29,7 +28,7 @@ package struct StructureCheck<Source: PageSource> {
             throw DamagedPage(1, .freeList)
         }
         for entry in schema {
-            if refusesUnknown, entry.isVirtualTable { throw DamagedPage(1, .schemaEntry) }
+            if refusesModules, entry.isVirtualTable { throw DamagedPage(1, .schemaEntry) }
             if entry.rootPage != 0 { try walk(entry) }
         }
         // No page may be unreferenced. If the log belongs to another copy of the database, unreferenced pages may be
@@ -59,20 +58,17 @@ package struct StructureCheck<Source: PageSource> {
             while try cursor.next(&rest) != nil {}
             guard rest.page == 0 else { throw DamagedPage(cell.page, .payloadLength) }
         }
-        let isRightKind =
-            entry.isTable && !refusesUnknown ? cursor.isOfTable != nil : cursor.isOfTable == entry.isRowIDTable
-        guard isRightKind else { throw DamagedPage(entry.rootPage, .otherKind) }
+        guard cursor.isOfTable == entry.isRowIDTable else { throw DamagedPage(entry.rootPage, .otherKind) }
     }
 }
 
 extension PageSource {
     /// Returns whether the b-trees and the free list do not contradict each other.
     ///
-    /// Whether a table's b-tree is of the kind that its definition demands is not examined, because only SQLite knows it.
     package func isIntact() throws -> Bool {
         guard let header = try header() else { return false }
         do {
-            try StructureCheck(self, refusesUnknown: false).run(header)
+            try StructureCheck(self, refusesModules: false).run(header)
             return true
         } catch is DamagedPage {
             return false
@@ -120,16 +116,32 @@ extension SchemaEntry {
     @usableFromInline var isVirtualTable: Bool { isTable && rootPage == 0 }
 
     /// Whether the entry's b-tree is that of a table with rowids; a table WITHOUT ROWID has an index b-tree.
-    ///
-    /// A comment with a parenthesis after the columns may hide the option, or look like it. The check then finds a root
-    /// page of the other kind in a sound database.
     @usableFromInline var isRowIDTable: Bool {
         guard isTable else { return false }
         // Only options such as WITHOUT ROWID follow the columns.
-        let sql = sql.map(Self.ascii) ?? []
+        let sql = Self.unquoted(sql.map(Self.ascii) ?? [])
         let options = sql.lastIndex(of: UInt8(ascii: ")")).map { sql[$0...] } ?? []
         let words = options.split { $0 < 48 }.map { $0.map { $0 | 32 } }
         return !(words.contains(Array("without".utf8)) && words.contains(Array("rowid".utf8)))
+    }
+
+    /// Returns SQL with a space in place of each comment and of each quoted name or text.
+    private static func unquoted(_ sql: [UInt8]) -> [UInt8] {
+        let quotes: [(opening: String, closing: String)] = [
+            ("'", "'"), ("\"", "\""), ("`", "`"), ("[", "]"), ("--", "\n"), ("/*", "*/"),
+        ]
+        var (plain, rest): ([UInt8], ArraySlice<UInt8>) = ([], sql[...])
+        while let next = rest.first {
+            guard let quote = quotes.first(where: { rest.starts(with: $0.opening.utf8) }) else {
+                plain.append(next)
+                rest.removeFirst()
+                continue
+            }
+            rest.removeFirst(quote.opening.utf8.count)
+            rest = rest.firstRange(of: Array(quote.closing.utf8)).map { rest[$0.upperBound...] } ?? []
+            plain.append(UInt8(ascii: " "))
+        }
+        return plain
     }
 
     /// Returns text with its ASCII characters as single bytes, in UTF-16 as well.

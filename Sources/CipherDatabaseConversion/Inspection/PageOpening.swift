@@ -118,23 +118,26 @@ struct SidecarEffect {
         return pages
     }
 
-    /// The pages of the database as SQLite would use them: up to the number in the header, if its counters agree.
-    private var pagesInUse: Pages {
+    /// The versions as SQLite would use them: up to the number in the header, if its counters agree.
+    private var versionsInUse: PageVersions {
         get throws {
             let stated = try pages(versions).header()?.claimedPages.map { UInt32(clamping: $0) }
-            return try pages(versions.with(pageCount: min(versions.pageCount, stated ?? .max)))
+            return versions.with(pageCount: min(versions.pageCount, stated ?? .max))
         }
     }
 
     /// Whether pages that the database uses would be cut off.
     func cutsUsedPages() throws -> Bool {
-        let all = try pagesInUse
+        let all = try pages(versionsInUse)
         return try bytes.size > Int64(all.pageCount) * Int64(geometry.pageSize) && all.refersBeyondEnd()
     }
 
     /// Whether the file, with only its torn pages restored, is intact, and would not be with all pages restored.
+    ///
+    /// In both cases, the pages are counted as after the rollback. Anyone can append pages to the file.
     func damagesFile() throws -> Bool {
-        try !pagesInUse.isIntact() && pages(versions.mending(pages(nil))).isIntact()
+        let inUse = try versionsInUse
+        return try !pages(inUse).isIntact() && pages(inUse.mending(pages(nil))).isIntact()
     }
 }
 

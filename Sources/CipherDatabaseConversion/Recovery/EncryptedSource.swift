@@ -207,13 +207,13 @@ struct EncryptedSource {
             opening: { try found.key.openFirstPage($0, settings) })
         let fileKey = FileKey(key: found.key, settings: settings)
         let stated = try whole.header()?.claimedPages.map { UInt32(clamping: $0) } ?? .max
-        let inUse = try pages(versions.with(pageCount: min(versions.pageCount, stated)))
+        let inUse = versions.with(pageCount: min(versions.pageCount, stated))
         let isJournal = sidecar?.path == paths.journal
         let isForeign =
             try authenticity == .none || match.isOther()
             || isJournal && Inspector(paths).isJournalOfOther(fileKey)
-            || authenticity == .all && !adopting(inUse).isIntact()
-                && adopting(pages(versions.mending(alone))).isIntact()
+            || authenticity == .all && !adopting(pages(inUse)).isIntact()
+                && adopting(pages(inUse.mending(alone))).isIntact()
         guard !isForeign else {
             return try source(alone, notes + [DamagedSource.foreignSidecar])
         }

@@ -477,10 +477,19 @@ struct HotJournalTests {
 
     // MARK: Of another copy
 
+    /// Makes a journal with one page.
+    private func journal(_ number: Int, _ page: Data, pages: Int) -> Data {
+        func big(_ number: Int) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) } }
+        let (page, size) = ([UInt8](page), page.count)
+        let sum = stride(from: size - 200, to: 0, by: -200).reduce(7) { $0 + Int(page[$1]) }
+        let header = JournalHeader.magic + big(1) + big(7) + big(pages) + big(512) + big(size)
+        return Data(header + [UInt8](repeating: 0, count: 512 - header.count) + big(number) + page + big(sum))
+    }
+
     @Test(
         "A journal with an authentic, but older page is not played back if the file is intact without it",
-        arguments: 0...2)
-    func olderPage(autoVacuum: Int) throws {
+        arguments: 0...2, [0, 1])
+    func olderPage(autoVacuum: Int, appended: Int) throws {
         let writer = try Writer(isEncrypted: true, autoVacuum: autoVacuum)
         _ = try writer.commit("CREATE TABLE t(a); INSERT INTO t VALUES ('old')")
         let older = try writer.commit("INSERT INTO t VALUES (randomblob(30000))")
@@ -490,13 +499,26 @@ struct HotJournalTests {
         // The table's first page is its only leaf in the older version, and the root of a tree now. With auto-vacuum,
         // page 2 is the pointer map.
         let root = autoVacuum == 0 ? 2 : 3
-        let page = [UInt8](older.before[(root - 1) * size..<root * size])
-        let pages = newer.after.count / size
-        func big(_ number: Int) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) } }
-        let sum = stride(from: size - 200, to: 0, by: -200).reduce(7) { $0 + Int(page[$1]) }
-        let header = JournalHeader.magic + big(1) + big(7) + big(pages) + big(512) + big(size)
-        let journal = header + [UInt8](repeating: 0, count: 512 - header.count) + big(root) + page + big(sum)
-        try expectStale(newer.after, Data(journal))
+        let page = older.before[(root - 1) * size..<root * size]
+        // The database does not use the pages that anyone can append.
+        let file = newer.after + Data(count: appended * size)
+        try expectStale(file, journal(root, page, pages: file.count / size))
+    }
+
+    @Test(
+        "A journal is not played back if its schema makes a page the root of a table of another kind",
+        arguments: [
+            "(a PRIMARY KEY) WITHOUT ROWID", "(a PRIMARY KEY) WITHOUT /* (rows) */ ROWID",
+            "(a PRIMARY KEY) WITHOUT -- )\nROWID", "(a DEFAULT '--', [/*] PRIMARY KEY)/**/WITHOUT\tROWID",
+        ])
+    func olderKind(definition: String) throws {
+        let writer = try Writer(isEncrypted: true)
+        _ = try writer.commit("CREATE TABLE t(a); INSERT INTO t VALUES (1); CREATE TABLE w\(definition)")
+        let older = try writer.commit("INSERT INTO t VALUES (2)")
+        let newer = try writer.commit("DROP TABLE w; CREATE TABLE v(a); INSERT INTO v VALUES (1), (2)")
+        let size = older.pageSize
+        #expect(older.before.count == newer.after.count)
+        try expectStale(newer.after, journal(1, older.before.prefix(size), pages: newer.after.count / size))
     }
 
     @Test("A journal is not played back unchecked because its super-journal is not a regular file")
