@@ -57,7 +57,9 @@ package final class PageUsage: PageClaims {
     }
 
     /// The pages that nothing leads to.
-    package var lostPages: [UInt32] { uses.indices.filter { uses[$0] == 0 }.map { UInt32($0 + 1) } }
+    package var lostPages: some Collection<UInt32> {
+        uses.indices.lazy.filter { [uses] in uses[$0] == 0 }.map { UInt32($0 + 1) }
+    }
 
     package func claim(_ page: UInt32, for use: PageUse) -> Bool {
         guard page >= 1, page <= uses.count else { return false }

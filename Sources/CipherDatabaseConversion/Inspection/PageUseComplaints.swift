@@ -12,9 +12,20 @@ enum PageUseComplaints {
     ///   - connection: A connection to the database, whose transaction keeps its pages as they are.
     ///   - key: The key of an encrypted database.
     static func find(_ connection: Connection, _ path: String, _ key: FileKey?) throws -> [String] {
+        func log() throws -> SidecarFile? {
+            connection.ignoresLog ? nil : try SidecarFile(DatabasePaths(path).wal)
+        }
+        // If the transaction uses no page of the log, a writer may restart the log once, and write over its frames.
+        let salt = try log().flatMap(LogHeader.init)?.salt
+        let found = try find(connection, path, key, in: log())
+        return try log().flatMap(LogHeader.init)?.salt == salt ? found : find(connection, path, key, in: log())
+    }
+
+    private static func find(
+        _ connection: Connection, _ path: String, _ key: FileKey?, in log: SidecarFile?
+    ) throws -> [String] {
         let file = try DatabaseFile(path: path)
         let bytes = ReadBytes(size: try file.size()) { try file.fill($1, at: $0) }
-        let log = connection.ignoresLog ? nil : try SidecarFile(DatabasePaths(path).wal)
         if let log, let versions = try LogHeader(log)?.committedPages(in: log) {
             guard let key else { return try find(in: VersionedPages(bytes, versions, in: log)) }
             return try geometry(key).map { try find(in: VersionedPages(bytes, versions, in: log, $0), key) } ?? []
@@ -49,7 +60,11 @@ extension Connection {
     /// Returns whether SQLite's check of the whole file may leave out what ``PageUseComplaints`` finds.
     func mayLeaveOutPageUses() throws -> Bool {
         guard Engine.current.leavesOutPageUses else { return false }
+        // SQLite goes by the definition, whatever the type says.
         return try exists(
-            "SELECT 1 FROM sqlite_master WHERE type IN ('table', 'view') AND coalesce(rootpage, 0) = 0")
+            """
+            SELECT 1 FROM sqlite_master WHERE sql NOT LIKE 'CREATE TABLE %' AND sql NOT LIKE 'CREATE INDEX %'
+            AND sql NOT LIKE 'CREATE UNIQUE INDEX %' AND sql NOT LIKE 'CREATE TRIGGER %'
+            """)
     }
 }

@@ -96,6 +96,8 @@ public struct Verification: Sendable, Encodable {
         // Both checks run in one transaction, so that no writer changes pages between them. The transaction ends with
         // the connection, because a connection that hit a damaged page can run no further statement.
         try connection.execute("BEGIN")
+        // The transaction begins with the first read, for which a sound first page suffices.
+        _ = try collect { _ in _ = try connection.value(Int64.self, "PRAGMA user_version") }
         if let warning = settings?.authenticationWarning {
             warnings.append(warning)
             authentication = PageAuthentication.none

@@ -39,7 +39,7 @@ import Testing
         _ source: some PageSource, _ header: FileHeader, _ free: Int, _ database: GeneratedDatabase, _ seed: UInt64
     ) throws {
         let usage = try PageUsage(of: source, header: header)
-        #expect(usage.damage == [] && usage.lostPages == [], "seed \(seed)")
+        #expect(usage.damage == [] && usage.lostPages.isEmpty, "seed \(seed)")
         let list = try #require(usage.freeList)
         #expect(list.trunks.count + list.leaves.count == free && Int(header.freePages) == free, "seed \(seed)")
         #expect(header.hasPointerMap == (database.vacuum != "NONE"))
