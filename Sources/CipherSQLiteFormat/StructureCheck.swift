@@ -64,7 +64,6 @@ package struct StructureCheck<Source: PageSource> {
 
 extension PageSource {
     /// Returns whether the b-trees and the free list do not contradict each other.
-    ///
     package func isIntact() throws -> Bool {
         guard let header = try header() else { return false }
         do {
