@@ -1,7 +1,7 @@
 /// A page whose content violates SQLite's file format.
 ///
 /// It is not evidence of damage to other pages; the reader decides whether to continue.
-package struct DamagedPage: Error, Equatable, Sendable {
+package struct DamagedPage: Error, Hashable, Sendable {
     /// The number of the page, from 1.
     package let page: UInt32
     package let reason: Reason

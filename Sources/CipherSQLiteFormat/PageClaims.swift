@@ -70,6 +70,14 @@ package final class PageSet: PageClaims {
         return areDisjoint
     }
 
+    /// Returns whether another set has all of these pages.
+    package func isSubset(of other: PageSet) -> Bool {
+        parts.allSatisfy { index, part in
+            guard let others = other.parts[index] else { return part.allSatisfy { $0 == 0 } }
+            return zip(part, others).allSatisfy { $0 & ~$1 == 0 }
+        }
+    }
+
     package func claim(_ page: UInt32, for use: PageUse) -> Bool {
         let (word, bit) = (Int(page >> 6) % Self.wordsInPart, UInt64(1) << UInt64(page & 63))
         let index = page >> 15

@@ -18,107 +18,103 @@ package struct StructureCheck<Source: PageSource> {
 
     /// Walks the whole database.
     ///
-    /// - Parameter header: The header on page 1.
-    /// - Throws: ``DamagedPage`` for the first fault; any error thrown by the source.
-    @inlinable package func run(_ header: FileHeader) throws {
+    /// - Parameters:
+    ///   - header: The header on page 1.
+    ///   - damage: Called for each fault; by default, the first fault ends the walk.
+    /// - Throws: ``DamagedPage`` for the first fault, unless `damage` returns; any error thrown by the source.
+    @inlinable package func run(
+        _ header: FileHeader, damage: (DamagedPage) throws -> Void = { throw $0 }
+    ) throws {
         if header.hasPointerMap { PointerMap(source.geometry).claimPages(of: source.pageCount, claims) }
-        let schema = try SchemaEntry.all(in: source, claims: claims) { throw $0 }
-        let freeList = try FreeList(in: source, first: header.firstFreePage, claims: claims) { throw $0 }
-        guard freeList.trunks.count + freeList.leaves.count == Int(header.freePages) else {
-            throw DamagedPage(1, .freeList)
+        let schema = try SchemaEntry.all(in: source, claims: claims, damage: damage)
+        let freeList = try FreeList(in: source, first: header.firstFreePage, claims: claims, damage: damage)
+        if freeList.trunks.count + freeList.leaves.count != Int(header.freePages) {
+            try damage(DamagedPage(1, .freeList))
         }
         for entry in schema {
-            if refusesModules, entry.isVirtualTable { throw DamagedPage(1, .schemaEntry) }
-            if entry.rootPage != 0 { try walk(entry) }
+            if refusesModules, entry.isVirtualTable { try damage(DamagedPage(1, .schemaEntry)) }
+            if entry.rootPage != 0 { try walk(entry, header.textEncoding, damage) }
         }
         // No page may be unreferenced. If the log belongs to another copy of the database, unreferenced pages may be
         // the only sign.
         let lockPages = source.pageCount >= PageGeometry.lockPage(source.geometry.pageSize) ? 1 : 0
-        guard claims.count == Int(source.pageCount) - lockPages else { throw DamagedPage(1, .missing) }
+        if claims.count != Int(source.pageCount) - lockPages { try damage(DamagedPage(1, .missing)) }
     }
 
-    @inlinable func walk(_ entry: SchemaEntry) throws {
+    @inlinable func walk(
+        _ entry: SchemaEntry, _ encoding: TextEncoding?, _ damage: (DamagedPage) throws -> Void
+    ) throws {
         var cursor = TreeCursor(source, root: entry.rootPage, claims: claims)
         var leaf: (page: UInt32, level: Int, bounds: RowIDBounds)?
         var last: Int64?
-        while let cell = try cursor.next() {
-            let isTable = cursor.isOfTable == true
-            if isTable || cell.child == 0, leaf?.page != cell.page {
-                guard leaf.map({ $0.level == cursor.level }) ?? true else { throw DamagedPage(cell.page, .depth) }
-                leaf = (cell.page, cursor.level, isTable ? try cursor.leafBounds() : RowIDBounds())
-            }
-            if isTable {
-                guard last.map({ cell.rowid > $0 }) ?? true, leaf?.bounds.contains(cell.rowid) == true else {
-                    throw DamagedPage(cell.page, .keyOrder)
+        while true {
+            do {
+                guard let cell = try cursor.next() else { break }
+                let isTable = cursor.isOfTable == true
+                if isTable || cell.child == 0, leaf?.page != cell.page {
+                    guard leaf.map({ $0.level == cursor.level }) ?? true else { throw DamagedPage(cell.page, .depth) }
+                    leaf = (cell.page, cursor.level, isTable ? try cursor.leafBounds() : RowIDBounds())
                 }
-                last = cell.rowid
+                if isTable {
+                    guard last.map({ cell.rowid > $0 }) ?? true, leaf?.bounds.contains(cell.rowid) == true else {
+                        throw DamagedPage(cell.page, .keyOrder)
+                    }
+                    last = cell.rowid
+                }
+                guard cell.overflow != 0 else { continue }
+                var rest = try cursor.rest(of: cell)
+                while try cursor.next(&rest) != nil {}
+                guard rest.page == 0 else { throw DamagedPage(cell.page, .payloadLength) }
+            } catch let fault as DamagedPage {
+                try damage(fault)
             }
-            guard cell.overflow != 0 else { continue }
-            var rest = try cursor.rest(of: cell)
-            while try cursor.next(&rest) != nil {}
-            guard rest.page == 0 else { throw DamagedPage(cell.page, .payloadLength) }
         }
-        guard cursor.isOfTable == entry.isRowIDTable else { throw DamagedPage(entry.rootPage, .otherKind) }
+        if cursor.isOfTable != entry.isRowIDTable(encoding) { try damage(DamagedPage(entry.rootPage, .otherKind)) }
     }
 }
 
-extension PageSource {
-    /// Returns whether the b-trees and the free list do not contradict each other.
-    package func isIntact() throws -> Bool {
-        guard let header = try header() else { return false }
-        do {
-            try StructureCheck(self, refusesModules: false).run(header)
-            return true
-        } catch is DamagedPage {
-            return false
+/// The faults that a ``StructureCheck`` finds in a database.
+package struct StructureFaults {
+    private var damage: Set<DamagedPage> = []
+    /// The pages to which something leads.
+    private var used = PageSet()
+    private let pageCount: UInt32
+
+    /// Walks the whole database.
+    ///
+    /// - Throws: Any error thrown by the source.
+    package init(of source: some PageSource) throws {
+        pageCount = source.pageCount
+        guard let header = try source.header() else {
+            damage.insert(DamagedPage(1, .missing))
+            return
         }
+        let check = StructureCheck(source, refusesModules: false)
+        try check.run(header) { damage.insert($0) }
+        used = check.claims
     }
 
-    /// Returns whether a b-tree or the free list refers to a page after the last one, so that the database is longer
-    /// than its number of pages states.
-    ///
-    /// Damaged pages are skipped.
-    package func refersBeyondEnd() throws -> Bool {
-        let claims = PageSet()
-        var isBeyond = false
-        func note(_ damage: DamagedPage) {
-            if damage.reason == .missing, damage.page > pageCount { isBeyond = true }
-        }
-        let schema = try SchemaEntry.all(in: self, claims: claims, damage: note)
-        if let first = try header()?.firstFreePage {
-            _ = try FreeList(in: self, first: first, claims: claims, damage: note)
-        }
-        for entry in schema where entry.rootPage != 0 && !isBeyond {
-            var cursor = TreeCursor(self, root: entry.rootPage, claims: claims)
-            var isDone = false
-            while !isDone {
-                do {
-                    guard let cell = try cursor.next() else {
-                        isDone = true
-                        continue
-                    }
-                    guard cell.overflow != 0 else { continue }
-                    var rest = try cursor.rest(of: cell)
-                    while try cursor.next(&rest) != nil {}
-                } catch let damage as DamagedPage {
-                    note(damage)
-                }
-            }
-        }
-        return isBeyond
+    /// Whether a b-tree or the free list refers to a page after the last one, so that the database is longer than its
+    /// number of pages states.
+    package var areBeyondEnd: Bool { damage.contains { $0.reason == .missing && $0.page > pageCount } }
+
+    /// Returns whether another state of the same database has all of these faults, and at least one more.
+    package func areFewer(than other: StructureFaults) -> Bool {
+        damage.isSubset(of: other.damage) && other.used.isSubset(of: used)
+            && (damage.count < other.damage.count || other.used.count < used.count)
     }
 }
 
 extension SchemaEntry {
-    package var isTable: Bool { Self.ascii(type).elementsEqual("table".utf8) }
+    package var isTable: Bool { type.filter { $0 != 0 }.elementsEqual("table".utf8) }
 
     @usableFromInline var isVirtualTable: Bool { isTable && rootPage == 0 }
 
     /// Whether the entry's b-tree is that of a table with rowids; a table WITHOUT ROWID has an index b-tree.
-    @usableFromInline var isRowIDTable: Bool {
+    @usableFromInline func isRowIDTable(_ encoding: TextEncoding?) -> Bool {
         guard isTable else { return false }
         // Only options such as WITHOUT ROWID follow the columns.
-        let sql = Self.unquoted(sql.map(Self.ascii) ?? [])
+        let sql = Self.unquoted(sql.map { Self.ascii($0, encoding) } ?? [])
         let options = sql.lastIndex(of: UInt8(ascii: ")")).map { sql[$0...] } ?? []
         let words = options.split { $0 < 48 }.map { $0.map { $0 | 32 } }
         return !(words.contains(Array("without".utf8)) && words.contains(Array("rowid".utf8)))
@@ -143,6 +139,12 @@ extension SchemaEntry {
         return plain
     }
 
-    /// Returns text with its ASCII characters as single bytes, in UTF-16 as well.
-    private static func ascii(_ text: [UInt8]) -> [UInt8] { text.filter { $0 != 0 } }
+    /// Returns text with its ASCII characters as single bytes, and at least one byte above them for any other character.
+    private static func ascii(_ text: [UInt8], _ encoding: TextEncoding?) -> [UInt8] {
+        guard let encoding, encoding != .utf8 else { return text }
+        let low = encoding == .utf16LittleEndian ? 0 : 1
+        return stride(from: 0, to: text.count - 1, by: 2).map { unit in
+            text[unit + 1 - low] == 0 ? text[unit + low] : .max
+        }
+    }
 }

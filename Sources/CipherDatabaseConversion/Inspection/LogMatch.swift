@@ -14,7 +14,9 @@ internal import CipherSQLiteFormat
 /// header states, if it grows in chunks or if a writer was killed before it truncated the file. No checkpoint of the log
 /// makes the file shorter than that size.
 ///
-/// A log that shows neither sign is accepted; no undamaged database is refused.
+/// A log that shows neither sign is accepted. A log that belongs to an encrypted database is refused in one case: its
+/// first transaction changed page 1, rolled back to a savepoint that it had begun after that, and kept the savepoint's
+/// journal in a file (`PRAGMA temp_store`). SQLite then takes the number from the encrypted page in that journal.
 ///
 /// Source: SQLite, "Database File Format", sections 1.3.7, 1.3.8 and 4, and its `pager.c`; measured with SQLite 3.15,
 /// 3.40 and 3.46.

@@ -129,15 +129,16 @@ struct SidecarEffect {
     /// Whether pages that the database uses would be cut off.
     func cutsUsedPages() throws -> Bool {
         let all = try pages(versionsInUse)
-        return try bytes.size > Int64(all.pageCount) * Int64(geometry.pageSize) && all.refersBeyondEnd()
+        return try bytes.size > Int64(all.pageCount) * Int64(geometry.pageSize) && StructureFaults(of: all).areBeyondEnd
     }
 
-    /// Whether the file, with only its torn pages restored, is intact, and would not be with all pages restored.
+    /// Whether the file, with only its torn pages restored, has fewer faults than with all pages restored, and no other.
     ///
     /// In both cases, the pages are counted as after the rollback. Anyone can append pages to the file.
     func damagesFile() throws -> Bool {
         let inUse = try versionsInUse
-        return try !pages(inUse).isIntact() && pages(inUse.mending(pages(nil))).isIntact()
+        let after = try StructureFaults(of: pages(inUse))
+        return try StructureFaults(of: pages(inUse.mending(pages(nil)))).areFewer(than: after)
     }
 }
 

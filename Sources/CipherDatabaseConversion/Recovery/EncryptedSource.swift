@@ -212,8 +212,9 @@ struct EncryptedSource {
         let isForeign =
             try authenticity == .none || match.isOther()
             || isJournal && Inspector(paths).isJournalOfOther(fileKey)
-            || authenticity == .all && !adopting(pages(inUse)).isIntact()
-                && adopting(pages(inUse.mending(alone))).isIntact()
+            || authenticity == .all
+                && StructureFaults(of: adopting(pages(inUse.mending(alone))))
+                    .areFewer(than: StructureFaults(of: adopting(pages(inUse))))
         guard !isForeign else {
             return try source(alone, notes + [DamagedSource.foreignSidecar])
         }
@@ -222,7 +223,9 @@ struct EncryptedSource {
             return try source(pages(authentic), notes + [finding])
         }
         let count = UInt32(clamping: bytes.size / Int64(seal.pageSize))
-        if let sidecar, versions.pageCount > 0, count > whole.pageCount, try adopting(whole).refersBeyondEnd() {
+        if let sidecar, versions.pageCount > 0, count > whole.pageCount,
+            try StructureFaults(of: adopting(whole)).areBeyondEnd
+        {
             // The pages after the wrong number have not been authenticated.
             let authentic = try versions.filter { try opening.isAuthentic($0, at: $1, in: sidecar) }
             return try source(pages(authentic.with(pageCount: count)), notes + [DamagedSource.wrongPageCount])

@@ -477,21 +477,30 @@ struct HotJournalTests {
 
     // MARK: Of another copy
 
-    /// Makes a journal with one page.
-    private func journal(_ number: Int, _ page: Data, pages: Int) -> Data {
+    /// Makes a journal of these pages.
+    ///
+    /// - Parameter count: The number of pages to which it would restore the file.
+    private func journal(_ pages: [(number: Int, bytes: Data)], count: Int) -> Data {
         func big(_ number: Int) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) } }
-        let (page, size) = ([UInt8](page), page.count)
-        let sum = stride(from: size - 200, to: 0, by: -200).reduce(7) { $0 + Int(page[$1]) }
-        let header = JournalHeader.magic + big(1) + big(7) + big(pages) + big(512) + big(size)
-        return Data(header + [UInt8](repeating: 0, count: 512 - header.count) + big(number) + page + big(sum))
+        let size = pages[0].bytes.count
+        let header = JournalHeader.magic + big(pages.count) + big(7) + big(count) + big(512) + big(size)
+        return pages.reduce(into: Data(header + [UInt8](repeating: 0, count: 512 - header.count))) { journal, page in
+            let bytes = [UInt8](page.bytes)
+            let sum = stride(from: size - 200, to: 0, by: -200).reduce(7) { $0 + Int(bytes[$1]) }
+            journal += big(page.number) + bytes + big(sum)
+        }
     }
 
+    /// What else is wrong with a file.
+    enum OtherFault: CaseIterable { case none, appendedPage, damagedIndex }
+
     @Test(
-        "A journal with an authentic, but older page is not played back if the file is intact without it",
-        arguments: 0...2, [0, 1])
-    func olderPage(autoVacuum: Int, appended: Int) throws {
+        "A journal with an authentic, but older page is not played back if it only adds faults",
+        arguments: 0...2, OtherFault.allCases)
+    func olderPage(autoVacuum: Int, fault: OtherFault) throws {
         let writer = try Writer(isEncrypted: true, autoVacuum: autoVacuum)
-        _ = try writer.commit("CREATE TABLE t(a); INSERT INTO t VALUES ('old')")
+        _ = try writer.commit(
+            "CREATE TABLE t(a); INSERT INTO t VALUES ('old'); CREATE TABLE u(a); CREATE INDEX ui ON u(a)")
         let older = try writer.commit("INSERT INTO t VALUES (randomblob(30000))")
         for _ in 1...3 { _ = try writer.commit("INSERT INTO t SELECT randomblob(3000) FROM t") }
         let newer = try writer.commit("INSERT INTO t SELECT randomblob(3000) FROM t")
@@ -500,9 +509,31 @@ struct HotJournalTests {
         // page 2 is the pointer map.
         let root = autoVacuum == 0 ? 2 : 3
         let page = older.before[(root - 1) * size..<root * size]
-        // The database does not use the pages that anyone can append.
-        let file = newer.after + Data(count: appended * size)
-        try expectStale(file, journal(root, page, pages: file.count / size))
+        var file = newer.after
+        switch fault {
+        case .none: break
+        case .appendedPage: file += Data(count: size)
+        case .damagedIndex: file[(root + 1) * size + 100] ^= 1
+        }
+        try expectStale(file, journal([(root, page)], count: file.count / size))
+    }
+
+    @Test("A journal of the time when the database was larger is not played back, whatever is appended to the file")
+    func olderSize() throws {
+        let writer = try Writer(isEncrypted: true, autoVacuum: 1)
+        _ = try writer.commit("CREATE TABLE t(a); INSERT INTO t VALUES ('old')")
+        let older = try writer.commit("INSERT INTO t VALUES (randomblob(30000))")
+        for _ in 1...4 { _ = try writer.commit("INSERT INTO t SELECT randomblob(3000) FROM t") }
+        let larger = try writer.commit("INSERT INTO t SELECT randomblob(3000) FROM t")
+        let newer = try writer.commit("DELETE FROM t WHERE rowid % 3 = 0")
+        let size = older.pageSize
+        let missing = larger.after.count - newer.after.count
+        #expect(missing > 0)
+        let pages = [(1, larger.after.prefix(size)), (3, older.before[2 * size..<3 * size])]
+        for appended in [0, missing] {
+            try expectStale(
+                newer.after + Data(count: appended), journal(pages, count: larger.after.count / size), "\(appended)")
+        }
     }
 
     @Test(
@@ -518,7 +549,8 @@ struct HotJournalTests {
         let newer = try writer.commit("DROP TABLE w; CREATE TABLE v(a); INSERT INTO v VALUES (1), (2)")
         let size = older.pageSize
         #expect(older.before.count == newer.after.count)
-        try expectStale(newer.after, journal(1, older.before.prefix(size), pages: newer.after.count / size))
+        try expectStale(
+            newer.after, journal([(1, older.before.prefix(size))], count: newer.after.count / size))
     }
 
     @Test("A journal is not played back unchecked because its super-journal is not a regular file")
