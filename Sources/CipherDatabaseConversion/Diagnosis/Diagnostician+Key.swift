@@ -88,12 +88,10 @@ extension Diagnostician {
             return
         }
         let whole = probe.size / Int64(seal.pageSize)
-        if try !willBeRolledBack(pageSize: seal.pageSize),
-            let decryption = sealed.key.withUnsafeBytes({ AESCBC(.decrypt, key: $0) }),
+        if let decryption = sealed.key.withUnsafeBytes({ AESCBC(.decrypt, key: $0) }),
             let page = seal.opened(Array(probe.start.prefix(seal.pageSize)), from: start, decryption),
-            let claimed = FileHeader(bytes: page, fileSize: probe.size).claimedPages, Int64(claimed) > whole,
-            claimed - Int(whole) > 1 << 20
-                || (Int(whole) + 1...claimed).contains(where: { !besides.contains(UInt32($0)) })
+            let claimed = FileHeader(bytes: page, fileSize: probe.size).claimedPages,
+            try lacksPages(claimed, pageSize: seal.pageSize, fileSize: probe.size)
         {
             diagnosis.addTruncated(pages: claimed, pageSize: seal.pageSize, probe.size)
         }

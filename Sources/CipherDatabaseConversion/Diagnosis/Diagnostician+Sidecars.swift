@@ -20,10 +20,21 @@ extension Diagnostician {
         return pages
     }
 
-    /// Whether a hot journal has another version of page 1: the size in the file's version was written by a writer that
-    /// crashed.
-    func willBeRolledBack(pageSize: Int) throws -> Bool {
-        try HotJournal(paths)?.originalPages(pageSize: pageSize)?.offsets[1] != nil
+    /// Whether pages of the database are neither in the file nor beside it.
+    ///
+    /// If a hot journal has another version of page 1, the writer of the file's version crashed, and the number in it may
+    /// be larger than that of the database.
+    ///
+    /// - Parameter stated: The number of pages on page 1 of the file.
+    func lacksPages(_ stated: Int, pageSize: Int, fileSize: Int64) throws -> Bool {
+        // A damaged header states no page size.
+        guard pageSize > 0 else { return false }
+        let original = try HotJournal(paths)?.originalPages(pageSize: pageSize)
+        let count = original.map { $0.offsets[1] == nil ? stated : min(stated, Int($0.pageCount)) } ?? stated
+        let whole = Int(fileSize / Int64(pageSize))
+        guard count > whole else { return false }
+        let besides = try pagesBeside(pageSize: pageSize)
+        return count - whole > 1 << 20 || (whole + 1...count).contains { !besides.contains(UInt32($0)) }
     }
 
     mutating func lookBeside(_ sealed: PageProbe.Sealed) throws {

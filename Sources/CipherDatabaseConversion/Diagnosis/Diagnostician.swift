@@ -95,9 +95,8 @@ package struct Diagnostician {
 
     private mutating func lookAtPlaintext(_ header: FileHeader, hasKey: Bool) throws {
         let pages = header.claimedPages ?? 0
-        if header.fileSize < 512 || Int64(pages) * Int64(header.pageSize) > header.fileSize,
-            try SidecarFile(paths.wal).map(LogHeader.init) == nil,
-            try !willBeRolledBack(pageSize: header.pageSize)
+        if try SidecarFile(paths.wal).map(LogHeader.init) == nil,
+            try header.fileSize < 512 || lacksPages(pages, pageSize: header.pageSize, fileSize: header.fileSize)
         {
             diagnosis.addTruncated(pages: pages, pageSize: header.pageSize, header.fileSize)
         } else {

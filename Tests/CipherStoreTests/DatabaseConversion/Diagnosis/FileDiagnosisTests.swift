@@ -2,6 +2,7 @@ internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherKeyProviders
 internal import CipherSQLite
+internal import CipherSQLiteFormat
 import CipherTestSupport
 import Foundation
 import Testing
@@ -245,7 +246,8 @@ struct FileDiagnosisTests {
         try PlantedFile(
             key.map { Array($0.utf8) }, unclosed: true,
             script: PlantedFile.rows
-                + "PRAGMA cache_size = 2; BEGIN; UPDATE note SET body = 'changed', payload = zeroblob(300)")
+                + "CREATE TABLE unchanged AS SELECT zeroblob(20000); PRAGMA cache_size = 2; BEGIN; UPDATE note SET body = 'changed', payload = zeroblob(300)"
+        )
     }
 
     @Test("A hot journal is diagnosed, and distinguished from one of another key", arguments: keys)
@@ -268,9 +270,14 @@ struct FileDiagnosisTests {
             bytes,
             script: PlantedFile.rows + "INSERT INTO note SELECT id + 500, body, zeroblob(4000) FROM note")
         // It has the same key and salt, so that its first page is authentic in the other file too.
-        let first = try Data(contentsOf: URL(filePath: grown.path)).prefix(CipherSettings().pageSize)
-        try file.change { $0.replaceSubrange(0..<first.count, with: first) }
+        let start = try Data(contentsOf: URL(filePath: grown.path))
+        let size = key == nil ? FileHeader(bytes: [UInt8](start), fileSize: 0).pageSize : CipherSettings().pageSize
+        try file.change { $0.replaceSubrange(0..<size, with: start.prefix(size)) }
         #expect(try file.diagnose(bytes).kinds == [.hotJournal])
+        // A page that the journal does not hold is lost.
+        let count = [UInt8](try Data(contentsOf: URL(filePath: file.path + "-journal"))).big32(16)
+        try file.change { $0 = $0.prefix((Int(count) - 1) * size) }
+        #expect(try file.diagnose(bytes).kinds.contains(.truncated))
     }
 
     // MARK: The public interface
