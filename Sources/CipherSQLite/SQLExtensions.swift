@@ -24,14 +24,15 @@ package struct SQLExtensions: Sendable {
         return extensions
     }
 
-    /// The same extensions with `lower`, `upper` and NOCASE for all of Unicode; `nil` if the app has its own versions.
+    /// The same extensions with versions for all of Unicode of `lower` and `upper`, of NOCASE, and of all three; none if
+    /// the app has its own versions.
     ///
     /// SQLite's own versions change only ASCII letters, so some apps and systems replace them, such as Android. An index
     /// that was built with other versions seems damaged to SQLite. Source: SQLite, "Built-In Scalar SQL Functions", and
     /// the README of its ICU extension.
-    package var withUnicodeCase: Self? {
+    package var unicodeCases: [Self] {
         let names = Set(functions.map(\.name) + collations.map(\.name)).map { $0.lowercased() }
-        guard !names.contains(where: ["lower", "upper", "nocase"].contains) else { return nil }
+        guard !names.contains(where: ["lower", "upper", "nocase"].contains) else { return [] }
         func function(_ name: String, _ change: @escaping @Sendable (String) -> String) -> SQLFunction {
             SQLFunction(name, argumentCount: 1) { arguments in
                 switch arguments[0] {
@@ -47,24 +48,26 @@ package struct SQLExtensions: Sendable {
         @Sendable func folded(_ text: UnsafeRawBufferPointer) -> [UInt8] {
             String(utf8: text).map { Array($0.lowercased().utf8) } ?? Array(text)
         }
-        var extensions = self
-        extensions.functions += [function("lower") { $0.lowercased() }, function("upper") { $0.uppercased() }]
-        extensions.collations.append(
+        var (ofFunctions, ofCollation) = (self, self)
+        ofFunctions.functions += [function("lower") { $0.lowercased() }, function("upper") { $0.uppercased() }]
+        ofCollation.collations.append(
             Collation(name: "NOCASE") { left, right in
                 let (left, right) = (folded(left), folded(right))
                 return left == right ? 0 : left.lexicographicallyPrecedes(right) ? -1 : 1
             })
-        return extensions
+        var ofAll = ofFunctions
+        ofAll.collations = ofCollation.collations
+        return [ofFunctions, ofCollation, ofAll]
     }
 
-    /// The warning about indexes that match the rows only with ``withUnicodeCase``.
+    /// The warning about indexes that match the rows only with one of ``unicodeCases``.
     package static let unicodeCaseWarning =
         "indexes of this database were built with another lower(), upper() or NOCASE than SQLite's own, which change only "
         + "ASCII letters: register the app's versions as functions and collations wherever the database is opened"
 }
 
 extension Connection {
-    /// Returns whether the schema may use one of the functions that ``SQLExtensions/withUnicodeCase`` replaces.
+    /// Returns whether the schema may use one of the functions that ``SQLExtensions/unicodeCases`` replace.
     package func mayFoldCaseInSchema() throws -> Bool {
         try exists(
             "SELECT 1 FROM sqlite_master WHERE sql LIKE '%lower%' OR sql LIKE '%upper%' OR sql LIKE '%nocase%'")

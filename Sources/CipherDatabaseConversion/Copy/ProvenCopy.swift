@@ -25,8 +25,8 @@ struct ProvenCopy {
     /// Fills the copy and proves that it is equal.
     ///
     /// If indexes of the original are damaged, the copy is built a second time, with its indexes filled from its rows,
-    /// unless the options refuse that. Indexes that match the rows with ``SQLExtensions/withUnicodeCase`` are not damaged:
-    /// the copy is then built again with these versions of the functions.
+    /// unless the options refuse that. Indexes that match the rows with one of ``SQLExtensions/unicodeCases`` are not
+    /// damaged: the copy is then built again with these versions of the functions.
     ///
     /// - Parameter owner: The file whose owner and group the copy adopts; `nil` to use this user's.
     /// - Throws: ``StoreError``, with the code `corrupt` if an index's tree may hold a table's rows.
@@ -168,18 +168,15 @@ struct ProvenCopy {
         return try body(connection)
     }
 
-    /// Returns the same with ``SQLExtensions/withUnicodeCase``, if SQLite then finds fewer faults in the original's
-    /// indexes, and no other; `nil` if it does not, or if the schema uses none of the replaced functions.
+    /// Returns the same with the one of ``SQLExtensions/unicodeCases`` with which SQLite finds the fewest faults in the
+    /// original's indexes; `nil` if it finds no fewer, or others, or if the schema uses none of the replaced functions.
     private func withUnicodeCase(_ observer: UpgradeObserver) throws -> ProvenCopy? {
-        guard let extensions = options.extensions.withUnicodeCase else { return nil }
-        var other = self
-        other.options.extensions = extensions
         // Another connection may have written to the original since it was copied, which does not matter here.
         let hold: (any WriterHold)?
         do { hold = try holdingWriters?() } catch { return nil }
         defer { hold?.end() }
-        /// Returns the kinds of faults in the indexes; `nil` if the check did not examine them all.
-        func faults(_ original: ProofConnection) throws -> Set<String>? {
+        /// Returns the kinds of faults in the indexes, with their numbers; `nil` if the check did not end.
+        func faults(_ original: ProofConnection) throws -> [String: Int]? {
             let connection = try original.open { observer.isCancelled }
             defer { connection.close() }
             if let hold, hold.isWriteAheadLog {
@@ -187,12 +184,23 @@ struct ProvenCopy {
                 hold.end()
             }
             guard try connection.mayFoldCaseInSchema() else { return nil }
-            let found = try IntegrityComplaints(connection)
-            guard found.damage == nil, found.failure == nil else { return nil }
-            return Set(found.kinds.keys.filter(IntegrityComplaints.mayBeAboutIndex))
+            let found = try IntegrityComplaints(connection, tables: connection.tablesWithRoots())
+            guard found.damage == nil else { return nil }
+            let unchecked = found.unchecked.map { ($0, 1) }
+            return found.kinds.filter { IntegrityComplaints.mayBeAboutIndex($0.key) }.merging(unchecked) { $1 }
         }
-        guard let unexplained = try faults(other.original), let all = try faults(original) else { return nil }
-        return unexplained.isStrictSubset(of: all) ? other : nil
+        guard !options.extensions.unicodeCases.isEmpty, let all = try faults(original) else { return nil }
+        var best: (copy: ProvenCopy, count: Int)?
+        for extensions in options.extensions.unicodeCases {
+            var other = self
+            other.options.extensions = extensions
+            guard let rest = try faults(other.original) else { continue }
+            let count = rest.values.reduce(0, +)
+            guard count < best?.count ?? all.values.reduce(0, +), rest.allSatisfy({ $1 <= all[$0, default: 0] })
+            else { continue }
+            best = (other, count)
+        }
+        return best?.copy
     }
 
     private func checkIndexTrees(_ connection: Connection) throws {

@@ -247,6 +247,11 @@ struct IntegrityComplaints: Sendable, Equatable {
 }
 
 extension Connection {
+    /// Returns the tables that have a b-tree.
+    func tablesWithRoots() throws -> [SchemaName] {
+        try values(SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
+    }
+
     /// Returns the indexes and their root pages.
     fileprivate func standingIndexes() throws -> [(name: SchemaName, root: Int64)] {
         var indexes: [(name: SchemaName, root: Int64)] = []

@@ -51,11 +51,13 @@ public struct Verification: Sendable, Encodable {
             try self.check(paths, provider, formats, extensions, busyTimeout, isAlone)
         }
         let found = try check(extensions)
-        guard found.complaints.contains(where: { $0.contains(" missing from index ") }),
-            let extensions = extensions.withUnicodeCase, var again = try? check(extensions), again.isSound
-        else { return found }
-        again.warnings.append(SQLExtensions.unicodeCaseWarning)
-        return again
+        guard found.complaints.contains(where: { $0.contains(" missing from index ") }) else { return found }
+        for extensions in extensions.unicodeCases {
+            guard var again = try? check(extensions), again.isSound else { continue }
+            again.warnings.append(SQLExtensions.unicodeCaseWarning)
+            return again
+        }
+        return found
     }
 
     private static func check(
@@ -180,9 +182,7 @@ public struct Verification: Sendable, Encodable {
 
     /// Checks each table alone, and returns those whose indexes cannot be compared with the rows.
     private mutating func uncheckedTables(_ connection: Connection) throws -> [SchemaName] {
-        let tables = try connection.values(
-            SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
-        return try tables.filter { table in
+        try connection.tablesWithRoots().filter { table in
             guard try !collect("PRAGMA integrity_check(\(table))", connection), let reason = unfinished else {
                 return false
             }

@@ -105,9 +105,7 @@ package struct CopyProof {
             return try compare(source)
         } catch let error as StoreError where error.code == .proofFailed {
             // The original may have rows out of order, for example, while the copy has them in order.
-            let tables = try source.values(
-                SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
-            let found = try IntegrityComplaints(source, tables: tables)
+            let found = try IntegrityComplaints(source, tables: source.tablesWithRoots())
             let complaints = found.kinds.keys.sorted()
             let aboutIndexes = complaints.filter(IntegrityComplaints.mayBeAboutIndex)
             let reasons = aboutIndexes.map(found.description) + found.unchecked

@@ -280,7 +280,7 @@ package struct DatabaseRecovery {
         }
         if let complaint = others.first { throw failure(complaint) }
         var notes = (found + ofModules).map { "the new database has the same fault as the damaged database: \($0)" }
-        if let extensions = options.extensions.withUnicodeCase, try connection.mayFoldCaseInSchema() {
+        if let extensions = options.extensions.unicodeCases.last, try connection.mayFoldCaseInSchema() {
             let other = try open(extensions)
             defer { other.close() }
             let indexes = try IntegrityComplaints(other).indexes.sorted().joined(separator: ", ")
