@@ -28,18 +28,17 @@ struct RecoverySummary {
         forms.rejected.isEmpty && recovered.generalNotes.isEmpty && !recovered.hasDuplicates
             && recovered.apartCounts[.orphaned, default: 0] == 0 && recovered.apartCounts[.damaged, default: 0] == 0
             && !findings.isSchemaDamaged && !findings.isHeaderLost && findings.missingPages == 0
-            && findings.hiddenPages == 0 && forms.tables.indices.allSatisfy(hasAllRows)
+            && findings.hiddenPages == 0 && !findings.sharesPages && forms.tables.indices.allSatisfy(hasAllRows)
     }
 
     /// Returns whether the damaged file shows that every row of a table was recovered.
     ///
-    /// An index shows this only if it refers to exactly the rows that were found. If it refers to fewer rows, it is an
+    /// An index shows this only if it refers to exactly the rows that were found. Otherwise, the table or the index is an
     /// old version.
     private func hasAllRows(_ number: Int) -> Bool {
         let found = findings.tables[number]
         guard !recovered.rebuilt.contains(number) else { return !mayLackSetting(number) }
-        let isWhole = found.lostPages.isEmpty && (found.indexedRows ?? 0) <= recovered.counts[number]
-        return found.oldRows == 0 && (isWhole || found.isConfirmed)
+        return found.oldRows == 0 && (found.indexedRows == nil ? found.lostPages.isEmpty : found.isConfirmed)
     }
 
     private func mayLackSetting(_ number: Int) -> Bool {
@@ -74,7 +73,7 @@ struct RecoverySummary {
                 "this table was assigned the rows on \(Self.counted(found.orphanedPages, "page")) that no other "
                     + "page refers to")
         }
-        if !found.lostPages.isEmpty || found.lacksRows, let indexed = found.indexedRows,
+        if !found.lostPages.isEmpty || found.lacksRows || !found.isConfirmed, let indexed = found.indexedRows,
             !recovered.rebuilt.contains(number)
         {
             let missing = indexed - recovered.counts[number]
@@ -130,6 +129,11 @@ struct RecoverySummary {
             notes.append(
                 "\(Self.counted(findings.hiddenPages, "page")) \(isOne ? "is" : "are") neither free nor part of a table "
                     + "or an index, so another page may be an old version, and rows may be missing")
+        }
+        if findings.sharesPages {
+            notes.append(
+                "a page of a table is also part of an index or of the list of free pages, so one of the two is an old "
+                    + "version")
         }
         if findings.isFreeListDamaged { notes.append("the list of free pages is damaged") }
         for rejected in forms.rejected {

@@ -21,6 +21,8 @@ struct PayloadReader<Source: PageSource>: ~Copyable {
         let page: UInt32
         /// Whether the only fault is that the last page names a next page.
         var isContinued = false
+        /// Whether something else has claimed an overflow page.
+        var isContested = false
     }
 
     /// A complete payload.
@@ -60,8 +62,9 @@ struct PayloadReader<Source: PageSource>: ~Copyable {
         var empty: (start: Int, page: UInt32)?
         do {
             while left > 0 {
-                guard source.geometry.mayHold(next, of: source.pageCount), owners.claim(next, .overflow) else {
-                    throw Loss(page: claimed.last ?? cell.page)
+                let mayHold = source.geometry.mayHold(next, of: source.pageCount)
+                guard mayHold, owners.claim(next, .overflow) else {
+                    throw Loss(page: claimed.last ?? cell.page, isContested: mayHold)
                 }
                 claimed.append(next)
                 guard let page = try HeldPage(next, in: source) else { throw Loss(page: next) }

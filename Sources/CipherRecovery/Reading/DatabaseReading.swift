@@ -233,7 +233,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
                 let values = try RecordReader.values(payload.bytes, page: cell.page)
                 var checked = reading.checked(destination, values, isWhole: isWhole)
                 if !reading.believesZeros, let empty = payload.empty,
-                    Self.isLost(values, payload.bytes, from: empty.start)
+                    Self.isLost(values, payload.bytes, from: empty.start, reading.encoding)
                 {
                     if case .table(let number) = destination {
                         emptied = empty.page
@@ -282,19 +282,23 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
     /// Returns whether the zeros from an offset on come from a lost page and are not part of the row.
     ///
     /// Zeros in a value rarely begin exactly at a page boundary, and text rarely begins with them.
-    private static func isLost(_ values: [RecordValue], _ payload: UnsafeRawBufferPointer, from start: Int) -> Bool {
+    private static func isLost(
+        _ values: [RecordValue], _ payload: UnsafeRawBufferPointer, from start: Int, _ encoding: TextEncoding
+    ) -> Bool {
+        let unit = encoding == .utf8 ? 1 : 2
         guard let base = payload.baseAddress else { return false }
         return values.contains { value in
-            let (bytes, isText) =
+            // The number of bytes of a character, at least.
+            let (bytes, unit) =
                 switch value {
-                case .text(let bytes): (bytes, true)
-                case .blob(let bytes): (bytes, false)
-                default: (UnsafeRawBufferPointer(start: nil, count: 0), false)
+                case .text(let bytes): (bytes, unit)
+                case .blob(let bytes): (bytes, 0)
+                default: (UnsafeRawBufferPointer(start: nil, count: 0), 0)
                 }
             guard !bytes.isEmpty, let first = bytes.baseAddress, case let place = start - (first - base),
                 place < bytes.count
             else { return false }
-            return place > 0 ? bytes[place - 1] != 0 : isText
+            return place > 0 ? bytes[max(0, place - max(1, unit))..<place].contains { $0 != 0 } : unit > 0
         }
     }
 
@@ -313,10 +317,17 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
                     defer { content.keep() }
                     for cell in content.cells {
                         count += 1
-                        let print = try? payloads.read(cell) {
-                            try RecordReader.values($0.bytes, page: cell.page).fingerprint()
+                        do {
+                            tally.add(
+                                try payloads.read(cell) {
+                                    try RecordReader.values($0.bytes, page: cell.page).fingerprint()
+                                })
+                        } catch {
+                            isWhole = false
+                            if (error as? PayloadReader<Source>.Loss)?.isContested == true {
+                                findings.sharesPages = true
+                            }
                         }
-                        if let print { tally.add(print) } else { isWhole = false }
                     }
                 }
                 if !isWhole {

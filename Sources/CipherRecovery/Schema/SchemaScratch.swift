@@ -30,8 +30,8 @@ struct SchemaScratch {
         var spare = Array("cipherstore_own".utf8)
         while entries.contains(where: { $0.name.folded == spare }) { spare.append(UInt8(ascii: "_")) }
         spareName = SchemaName(bytes: spare)
-        // No value that the schema states is longer than the schema.
-        let size = entries.reduce(0) { $0 + Int64($1.sql?.count ?? 0) }
+        // No value that the schema states is longer than the schema, which is in UTF-8 here.
+        let size = entries.reduce(0) { $0 + Int64($1.sql?.count ?? 0) } * (encoding == .utf8 ? 1 : 2)
         connection = try MemoryDatabase().connect(.recovering(size).with(extensions: extensions))
         // The bytes of a text and of a text that is cast to a BLOB depend on the encoding.
         try connection.execute(encoding.pragma)
@@ -250,14 +250,15 @@ struct SchemaScratch {
     /// that 1.10 in a TEXT column is '1.10' in old rows and '1.1' in new ones.
     /// Source: SQLite, "ALTER TABLE", section 5.
     private func defaultValue(_ type: String, _ expression: SQL, isStrict: Bool) throws -> HeldValue {
-        // A STRICT table does not accept its types in quotes; other tables accept every word as a type.
-        let type = SQL(text: type.isEmpty || isStrict ? type : SQL.quoted(identifier: type))
-        let end: SQL = isStrict ? "(a ANY) STRICT" : "(a)"
-        try connection.execute("CREATE TEMP TABLE cipherstore_default\(end)")
+        // No table with rows gets a STRICT column whose default has another type, but old engines made such columns. ANY
+        // converts nothing in a STRICT table, and BLOB nothing in any other; tables accept every word as a type.
+        let type = isStrict && type.lowercased() == "any" ? "BLOB" : type
+        let quoted = SQL(text: type.isEmpty ? type : SQL.quoted(identifier: type))
+        try connection.execute("CREATE TEMP TABLE cipherstore_default(a)")
         defer { _ = try? connection.execute("DROP TABLE temp.cipherstore_default") }
         try connection.execute("INSERT INTO temp.cipherstore_default VALUES (1)")
         do {
-            try connection.execute("ALTER TABLE temp.cipherstore_default ADD COLUMN b \(type) DEFAULT \(expression)")
+            try connection.execute("ALTER TABLE temp.cipherstore_default ADD COLUMN b \(quoted) DEFAULT \(expression)")
         } catch let error as DatabaseError where !error.isOutOfMemory {
             // A column with a computed default cannot have been added to a table that had rows.
             return HeldValue(.null, .utf8)

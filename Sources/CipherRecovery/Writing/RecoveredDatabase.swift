@@ -212,6 +212,11 @@ package final class RecoveredDatabase {
     package func finish(_ findings: ReadingFindings) throws {
         statements = []
         lookups = [:]
+        if forms.tables.isEmpty {
+            // SQLite writes the encoding with the first table.
+            try connection.execute("CREATE TABLE cipherstore_first(a)")
+            try connection.execute("DROP TABLE cipherstore_first")
+        }
         try connection.makeObjects(forms.tables.count, forgetting: false, makeIndexes)
         var entries: [Redefined] = []
         for (number, table) in forms.tables.enumerated() {

@@ -16,7 +16,8 @@ struct ShortRecord {
     /// - Throws: ``DatabaseError`` if SQLite does not accept the definition.
     init(of table: TableForm, _ encoding: TextEncoding) throws {
         self.table = table
-        let connection = try MemoryDatabase().connect(.recovering(Int64(table.definition.count)))
+        let connection = try MemoryDatabase().connect(
+            .recovering(Int64(table.definition.count) * (encoding == .utf8 ? 1 : 2)))
         defer { connection.close() }
         try connection.execute(encoding.pragma)
         let key = table.isWithoutRowID ? Set(table.key.map(\.position)).count : 1

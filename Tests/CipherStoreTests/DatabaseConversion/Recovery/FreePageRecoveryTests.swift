@@ -241,4 +241,46 @@ import Testing
         try fixture.recover()
         try fixture.check(lost: [])
     }
+
+    // MARK: A lost write
+
+    @Test(
+        "If the free list or an index contradicts a page of a table, the recovery is not complete",
+        arguments: [
+            ("t(a INTEGER, b TEXT)", "DELETE FROM t"), ("t(a INTEGER, b TEXT UNIQUE)", "DELETE FROM t"),
+            ("t(a INTEGER PRIMARY KEY, b TEXT UNIQUE)", "UPDATE t SET b = 'new' || b WHERE a > 2 AND a < 9"),
+            ("t(a INTEGER PRIMARY KEY, b TEXT UNIQUE)", "DELETE FROM t WHERE a > 2 AND a < 9"),
+        ])
+    func oldPage(table: String, change: String) throws {
+        let rows = """
+            CREATE TABLE \(table);
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400)
+            INSERT INTO t SELECT i, 'row ' || i FROM n;
+            """
+        let before = try RecoveryFixture(pageSize: 512, script: rows, before: "PRAGMA secure_delete = OFF;")
+        let fixture = try RecoveryFixture(
+            pageSize: 512, script: rows + "COMMIT; BEGIN; " + change, before: "PRAGMA secure_delete = OFF;")
+        #expect(try fixture.recover().complete)
+        try FileManager.default.removeItem(atPath: fixture.output)
+        // The root, or the first leaf.
+        let leaf = try #require(before.places.pages.first { $0.key.table == "t" && $0.key.key == "3" }?.value.first)
+        let page = change == "DELETE FROM t" ? try #require(before.places.roots["t"]) : leaf
+        try fixture.restore([page], from: before)
+        let report = try fixture.recover()
+        #expect(!report.complete && !(report.notes + report.tables.flatMap(\.notes)).isEmpty, "\(report)")
+    }
+
+    @Test("A row that continues on a page of an index does not count as current")
+    func sharedOverflow() throws {
+        let rows = """
+            CREATE TABLE t(a); CREATE TABLE u(b); INSERT INTO t VALUES (hex(zeroblob(900)));
+            INSERT INTO u VALUES (hex(randomblob(700)));
+            """
+        let before = try RecoveryFixture(pageSize: 512, script: rows, before: "PRAGMA secure_delete = OFF;")
+        let fixture = try RecoveryFixture(
+            pageSize: 512, script: rows + "COMMIT; BEGIN; DELETE FROM t; CREATE INDEX ui ON u(b)",
+            before: "PRAGMA secure_delete = OFF;")
+        try fixture.restore([#require(before.places.roots["t"])], from: before)
+        #expect(try !fixture.recover().complete)
+    }
 }

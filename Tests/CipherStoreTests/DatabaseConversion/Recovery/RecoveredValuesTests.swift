@@ -286,4 +286,52 @@ import Testing
             String(digits[($0 + 2)..<($0 + 4)] + digits[$0..<($0 + 2)])
         }.joined()
     }
+
+    // MARK: Definitions of other engines
+
+    @Test(
+        "A STRICT column whose default has another type is read as SQLite reads it",
+        .enabled(if: Engine.current.sqliteVersionNumber >= 3_037_000),
+        arguments: ["BLOB DEFAULT 7", "INT DEFAULT 1.5", "INTEGER DEFAULT ''a''", "ANY DEFAULT 1.10", "TEXT DEFAULT 7"])
+    func strictDefault(column: String) throws {
+        try check(
+            """
+            CREATE TABLE t(k INTEGER) STRICT; INSERT INTO t VALUES (1), (2), (3), (4), (5), (6);
+            PRAGMA writable_schema = ON;
+            UPDATE sqlite_master SET sql = 'CREATE TABLE t(k INTEGER, b \(column)) STRICT'
+            """)
+    }
+
+    @Test("A long definition in UTF-16 is read", arguments: ["UTF-16le", "UTF-16be", "UTF-8"])
+    func longDefinition(encoding: String) throws {
+        let comment = "/* \(String(repeating: "c", count: 70_000)) */"
+        try check(
+            """
+            CREATE TABLE t(a \(comment), b DEFAULT 'x'); CREATE VIEW v AS SELECT \(comment) 1;
+            INSERT INTO t(a) VALUES (1), (2), (3), (4), (5), (6);
+            """, before: "PRAGMA encoding = '\(encoding)';")
+    }
+
+    @Test("A database without tables keeps its encoding", arguments: ["CREATE VIEW v AS SELECT 'a'", "SELECT 1"])
+    func withoutTables(script: String) throws {
+        let fixture = try RecoveryFixture(
+            script: "CREATE TABLE t(a); DROP TABLE t; " + script, before: "PRAGMA encoding = 'UTF-16le';")
+        #expect(try fixture.recover().complete)
+        let recovered = try Connection(
+            path: fixture.output, mode: .readOnly, key: TestKeys.raw(), settings: CipherSettings())
+        defer { recovered.close() }
+        #expect(try recovered.value(String.self, "PRAGMA encoding") == "UTF-16le")
+        #expect(try recovered.value(String.self, "PRAGMA integrity_check") == "ok")
+    }
+
+    @Test(
+        "A text whose last page was overwritten with zeros is set aside", arguments: ["UTF-16le", "UTF-16be", "UTF-8"])
+    func zeroedText(encoding: String) throws {
+        let fixture = try RecoveryFixture(
+            pageSize: 512, script: "CREATE TABLE t(a); INSERT INTO t VALUES (hex(zeroblob(900))), (hex(zeroblob(800)))",
+            before: "PRAGMA encoding = '\(encoding)';")
+        let pages = try #require(fixture.places.pages.first { $0.key.table == "t" && $0.key.key == "1" }?.value)
+        try fixture.damage([#require(pages.max())])
+        #expect(try !fixture.recover().complete)
+    }
 }
