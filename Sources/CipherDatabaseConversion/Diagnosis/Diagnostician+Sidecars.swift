@@ -30,7 +30,7 @@ extension Diagnostician {
         // A damaged header states no page size.
         guard pageSize > 0 else { return false }
         let original = try HotJournal(paths)?.originalPages(pageSize: pageSize)
-        let count = original.map { $0.offsets[1] == nil ? stated : min(stated, Int($0.pageCount)) } ?? stated
+        let count = original.map { $0.offsets[1] == nil ? stated : min(stated, Int(clamping: $0.pageCount)) } ?? stated
         let whole = Int(fileSize / Int64(pageSize))
         guard count > whole else { return false }
         let besides = try pagesBeside(pageSize: pageSize)
