@@ -84,6 +84,26 @@ package final class PageSet: PageClaims {
         return insert(word, bit, &parts[index, default: [UInt64](repeating: 0, count: Self.wordsInPart)])
     }
 
+    /// Returns the number of pages in the set up to a page.
+    func count(upTo last: UInt32) -> Int {
+        parts.reduce(0) { count, entry in
+            let (index, part) = entry
+            guard index >= last >> 15 else { return count + part.reduce(0) { $0 + $1.nonzeroBitCount } }
+            guard index == last >> 15 else { return count }
+            let (word, bit) = (Int(last >> 6) % Self.wordsInPart, last & 63)
+            return part[..<word].reduce(count) { $0 + $1.nonzeroBitCount }
+                + (part[word] & (UInt64.max >> (63 - UInt64(bit)))).nonzeroBitCount
+        }
+    }
+
+    /// Removes a page, if it is in the set.
+    func remove(_ page: UInt32) {
+        let (word, bit) = (Int(page >> 6) % Self.wordsInPart, UInt64(1) << UInt64(page & 63))
+        guard let words = parts[page >> 15]?[word], words & bit != 0 else { return }
+        parts[page >> 15]?[word] &= ~bit
+        count -= 1
+    }
+
     private func insert(_ word: Int, _ bit: UInt64, _ part: inout [UInt64]) -> Bool {
         guard part[word] & bit == 0 else { return false }
         part[word] |= bit

@@ -76,8 +76,9 @@ package struct StructureCheck<Source: PageSource> {
 /// The faults that a ``StructureCheck`` finds in a database.
 package struct StructureFaults {
     private var damage: Set<DamagedPage> = []
-    /// The pages to which something leads.
-    private var used = PageSet()
+    /// The pages to which something leads and which have no fault themselves; also page 1, on which faults are reported
+    /// that belong to no page.
+    private var sound = PageSet()
     private let pageCount: UInt32
 
     /// Walks the whole database.
@@ -91,17 +92,32 @@ package struct StructureFaults {
         }
         let check = StructureCheck(source, refusesModules: false)
         try check.run(header) { damage.insert($0) }
-        used = check.claims
+        sound = check.claims
+        for fault in damage where fault.page != 1 { sound.remove(fault.page) }
     }
 
     /// Whether a b-tree or the free list refers to a page after the last one, so that the database is longer than its
     /// number of pages states.
     package var areBeyondEnd: Bool { damage.contains { $0.reason == .missing && $0.page > pageCount } }
 
-    /// Returns whether another state of the same database has all of these faults, and at least one more.
-    package func areFewer(than other: StructureFaults) -> Bool {
-        damage.isSubset(of: other.damage) && other.used.isSubset(of: used)
-            && (damage.count < other.damage.count || other.used.count < used.count)
+    /// Returns whether a rollback would only damage a database: every page that is sound after it is also sound in the
+    /// file alone, with only its torn pages restored, and there is a fault that the file alone does not have.
+    ///
+    /// The file alone is examined up to its last byte. Its first page may be torn, so it does not show how many pages
+    /// the database has, and pages that anyone can append to the file make no page sound.
+    ///
+    /// - Parameters:
+    ///   - versions: The pages in the journal.
+    ///   - pages: Returns the database with some of these pages; for `nil`, the file alone.
+    /// - Throws: Any error thrown by the source.
+    package static func areAdded<Pages: PageSource>(
+        by versions: PageVersions, _ pages: (PageVersions?) throws -> Pages
+    ) throws -> Bool {
+        let after = try StructureFaults(of: pages(versions))
+        let file = try pages(nil)
+        let alone = try StructureFaults(of: pages(versions.mending(file).with(pageCount: file.pageCount)))
+        guard after.sound.isSubset(of: alone.sound) else { return false }
+        return after.sound.count < alone.sound.count(upTo: after.pageCount) || !after.damage.isSubset(of: alone.damage)
     }
 }
 

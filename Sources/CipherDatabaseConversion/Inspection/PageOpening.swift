@@ -132,14 +132,8 @@ struct SidecarEffect {
         return try bytes.size > Int64(all.pageCount) * Int64(geometry.pageSize) && StructureFaults(of: all).areBeyondEnd
     }
 
-    /// Whether the file, with only its torn pages restored, has fewer faults than with all pages restored, and no other.
-    ///
-    /// In both cases, the pages are counted as after the rollback. Anyone can append pages to the file.
-    func damagesFile() throws -> Bool {
-        let inUse = try versionsInUse
-        let after = try StructureFaults(of: pages(inUse))
-        return try StructureFaults(of: pages(inUse.mending(pages(nil)))).areFewer(than: after)
-    }
+    /// Whether the pages only damage the file (``StructureFaults/areAdded(by:_:)``).
+    func damagesFile() throws -> Bool { try StructureFaults.areAdded(by: versionsInUse, pages) }
 }
 
 /// The part of page 1 that anyone can write, because neither encryption nor HMAC includes it.

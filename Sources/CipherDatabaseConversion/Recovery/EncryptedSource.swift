@@ -213,8 +213,7 @@ struct EncryptedSource {
             try authenticity == .none || match.isOther()
             || isJournal && Inspector(paths).isJournalOfOther(fileKey)
             || authenticity == .all
-                && StructureFaults(of: adopting(pages(inUse.mending(alone))))
-                    .areFewer(than: StructureFaults(of: adopting(pages(inUse))))
+                && StructureFaults.areAdded(by: inUse) { try adopting(pages($0)) }
         guard !isForeign else {
             return try source(alone, notes + [DamagedSource.foreignSidecar])
         }

@@ -132,8 +132,8 @@ struct RecoverySummary {
         }
         if findings.sharesPages {
             notes.append(
-                "a page of a table is also part of an index or of the list of free pages, so one of the two is an old "
-                    + "version")
+                "a page has two uses: two of the tables, indexes and rows and the list of free pages lead to it, so one "
+                    + "of the two is an old version")
         }
         if findings.isFreeListDamaged { notes.append("the list of free pages is damaged") }
         for rejected in forms.rejected {

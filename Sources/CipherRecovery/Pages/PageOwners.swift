@@ -7,6 +7,8 @@ final class PageOwners: PageClaims {
     }
 
     private var owners: [UInt8]
+    /// Whether something else leads to a page that already has an owner, so that one of the two is an old version.
+    private(set) var areContradicted = false
 
     init(_ source: some PageSource) {
         owners = [UInt8](repeating: 0, count: Int(source.pageCount) + 1)
@@ -30,13 +32,19 @@ final class PageOwners: PageClaims {
         return true
     }
 
+    /// Records that something leads to a page; it contradicts the page's owner, unless nothing owns the page.
+    func contest(_ page: UInt32) {
+        if ![.nobody, .system].contains(self[page]) { areContradicted = true }
+    }
+
     /// Removes the claims on pages, for example if the cell that claimed them turned out to be damaged.
     func release(_ pages: [UInt32]) {
         for page in pages where Int(page) < owners.count { owners[Int(page)] = 0 }
     }
 
     func claim(_ page: UInt32, for use: PageUse) -> Bool {
-        switch use {
+        contest(page)
+        return switch use {
         case .tree: claim(page, .tree)
         case .overflow: claim(page, .overflow)
         case .freeTrunk, .freeLeaf: claim(page, .free)

@@ -21,8 +21,6 @@ struct PayloadReader<Source: PageSource>: ~Copyable {
         let page: UInt32
         /// Whether the only fault is that the last page names a next page.
         var isContinued = false
-        /// Whether something else has claimed an overflow page.
-        var isContested = false
     }
 
     /// A complete payload.
@@ -46,11 +44,12 @@ struct PayloadReader<Source: PageSource>: ~Copyable {
         let owners = owners
         var claimed: [UInt32] = []
         defer { if !claims { owners.release(claimed) } }
-        return try read(cell, claimed: &claimed, mayContinue: mayContinue, body)
+        return try read(cell, claims, claimed: &claimed, mayContinue: mayContinue, body)
     }
 
     private mutating func read<Result>(
-        _ cell: TreeCell, claimed: inout [UInt32], mayContinue: Bool, _ body: (Payload) throws -> Result
+        _ cell: TreeCell, _ claims: Bool, claimed: inout [UInt32], mayContinue: Bool,
+        _ body: (Payload) throws -> Result
     ) throws -> Result {
         chain.removeAll(keepingCapacity: true)
         guard cell.local.count < cell.length else { return try body(Payload(bytes: cell.local, empty: nil)) }
@@ -62,9 +61,9 @@ struct PayloadReader<Source: PageSource>: ~Copyable {
         var empty: (start: Int, page: UInt32)?
         do {
             while left > 0 {
-                let mayHold = source.geometry.mayHold(next, of: source.pageCount)
-                guard mayHold, owners.claim(next, .overflow) else {
-                    throw Loss(page: claimed.last ?? cell.page, isContested: mayHold)
+                guard source.geometry.mayHold(next, of: source.pageCount), owners.claim(next, .overflow) else {
+                    if claims { owners.contest(next) }
+                    throw Loss(page: claimed.last ?? cell.page)
                 }
                 claimed.append(next)
                 guard let page = try HeldPage(next, in: source) else { throw Loss(page: next) }

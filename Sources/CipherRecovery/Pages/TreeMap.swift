@@ -83,12 +83,14 @@ struct TreeMap {
                 }
                 continue
             }
+            let content = try HeldPage(step.page, in: source).flatMap { PageContent($0, source.geometry) }
             guard owners.isUnclaimed(step.page), step.depth < Self.mostLevels else {
+                // A page of the other kind shows by itself that it is not part of this b-tree.
+                if content?.tree.kind.isTable == isTable { owners.contest(step.page) }
                 lose(step.parent)
                 continue
             }
-            guard let page = try HeldPage(step.page, in: source), let content = PageContent(page, source.geometry)
-            else {
+            guard let content else {
                 unreadable.append(step)
                 continue
             }

@@ -51,6 +51,8 @@ package struct DatabaseReading<Source: PageSource> {
         try run.readTables()
         try run.claimIndexes()
         try run.claimFreePages()
+        // What is read after this may be old.
+        run.findings.sharesPages = run.owners.areContradicted
         try run.readOrphans()
         try run.readFreePages()
         try run.readContinued()
@@ -324,9 +326,6 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
                                 })
                         } catch {
                             isWhole = false
-                            if (error as? PayloadReader<Source>.Loss)?.isContested == true {
-                                findings.sharesPages = true
-                            }
                         }
                     }
                 }

@@ -33,7 +33,6 @@ extension ReadingRun {
                 missing.insert(damage.page)
             } else {
                 isDamaged = true
-                if damage.reason == .claimedTwice { findings.sharesPages = true }
             }
         }
         freePages.leaves += list.leaves

@@ -61,7 +61,7 @@ package struct ReadingFindings: Sendable {
     package var damagedIndexes: [(table: Int, index: Int)] = []
     /// Whether the free list is damaged, or the number of its pages differs from the header's.
     package var isFreeListDamaged = false
-    /// Whether an index or the free list leads to a page that a row or a b-tree uses, so that one of them is old.
+    /// Whether two of the b-trees, rows and the free list lead to the same page, so that one of them is old.
     package var sharesPages = false
     /// The number of pages that are neither free nor part of a b-tree, although every b-tree seems to be undamaged.
     ///

@@ -10,7 +10,7 @@ import Testing
 /// Hot journals of a killed writer, and those of another copy of the database.
 struct HotJournalTests {
     /// A writer that can be killed at the end of each commit, just before it would remove its journal.
-    private final class Writer {
+    final class Writer {
         /// A database and its journal at the end of a commit.
         struct Commit {
             let before: Data
@@ -64,7 +64,7 @@ struct HotJournalTests {
         }
     }
 
-    private static let scripts = [
+    static let scripts = [
         "CREATE TABLE t(a); INSERT INTO t VALUES (randomblob(9)), (randomblob(5000))",
         "INSERT INTO t VALUES (randomblob(30000))", "UPDATE t SET a = randomblob(9) WHERE rowid = 1",
         "CREATE TABLE u(a); INSERT INTO u VALUES (zeroblob(90000))", "DELETE FROM t WHERE rowid = 2",
@@ -77,14 +77,14 @@ struct HotJournalTests {
         "CREATE VIRTUAL TABLE f USING fts4(x); INSERT INTO f VALUES ('hello')", "DROP TABLE f",
     ]
 
-    private func folder(_ database: Data, journal: Data) throws -> TemporaryFolder {
+    func folder(_ database: Data, journal: Data) throws -> TemporaryFolder {
         let folder = try TemporaryFolder()
         try database.write(to: URL(filePath: folder.path("app.db")))
         try journal.write(to: URL(filePath: folder.path("app.db-journal")))
         return folder
     }
 
-    private func upgrade(_ folder: TemporaryFolder) throws -> EncryptionReport.Outcome {
+    func upgrade(_ folder: TemporaryFolder) throws -> EncryptionReport.Outcome {
         try EncryptionUpgrade(path: folder.path("app.db"), provider: TestKeys.provider()).run().outcome
     }
 
@@ -104,7 +104,7 @@ struct HotJournalTests {
     }
 
     /// Recovers a database into another file, which `body` reads.
-    private func recovered<Result>(_ folder: TemporaryFolder, _ body: (Connection) throws -> Result) throws -> Result {
+    func recovered<Result>(_ folder: TemporaryFolder, _ body: (Connection) throws -> Result) throws -> Result {
         let output = try TemporaryFolder()
         _ = try DatabaseRecovery(
             of: DatabasePaths(folder.path("app.db")), provider: TestKeys.provider(), formats: [CipherSettings()],
@@ -117,7 +117,7 @@ struct HotJournalTests {
         try Inspector(path: folder.path("app.db")).inspect(provider: nil, formats: []).state
     }
 
-    private func expectStale(_ database: Data, _ journal: Data, _ comment: Comment? = nil) throws {
+    func expectStale(_ database: Data, _ journal: Data, _ comment: Comment? = nil) throws {
         let folder = try folder(database, journal: journal)
         let before = try FolderDigest(folder.url)
         #expect(try storeError { try upgrade(folder) }?.code == .staleSidecar, comment)
@@ -188,7 +188,7 @@ struct HotJournalTests {
     }
 
     /// A database whose first transaction was killed, after more changes than the cache holds.
-    private func firstTransaction(isEncrypted: Bool) throws -> LegacyFile {
+    func firstTransaction(isEncrypted: Bool) throws -> LegacyFile {
         try LegacyFile(unclosed: true) { connection in
             if isEncrypted { try connection.setKey(TestKeys.raw(), settings: CipherSettings()) }
             try connection.executeScript(
@@ -322,14 +322,14 @@ struct HotJournalTests {
     }
 
     /// A commit that changes page 1.
-    private func committed(isEncrypted: Bool) throws -> Writer.Commit {
+    func committed(isEncrypted: Bool) throws -> Writer.Commit {
         let writer = try Writer(isEncrypted: isEncrypted)
         _ = try writer.commit("CREATE TABLE t(a); INSERT INTO t VALUES ('kept'), (zeroblob(30000))")
         return try writer.commit("INSERT INTO t VALUES ('undone'); PRAGMA user_version = 7")
     }
 
     /// Returns a commit's journal that names a super-journal.
-    private func journal(of commit: Writer.Commit, superJournal name: String) -> Data {
+    func journal(of commit: Writer.Commit, superJournal name: String) -> Data {
         let sum = name.utf8.reduce(UInt32(0)) { $0 &+ UInt32($1) }
         func big32(_ number: UInt32) -> [UInt8] {
             (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) }
@@ -473,128 +473,5 @@ struct HotJournalTests {
         let folder = try folder(Data(count: 512) + commit.half.dropFirst(512), journal: commit.journal)
         #expect(try upgrade(folder) == .encrypted)
         #expect(try content(folder) == commit.content)
-    }
-
-    // MARK: Of another copy
-
-    /// Makes a journal of these pages.
-    ///
-    /// - Parameter count: The number of pages to which it would restore the file.
-    private func journal(_ pages: [(number: Int, bytes: Data)], count: Int) -> Data {
-        func big(_ number: Int) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) } }
-        let size = pages[0].bytes.count
-        let header = JournalHeader.magic + big(pages.count) + big(7) + big(count) + big(512) + big(size)
-        return pages.reduce(into: Data(header + [UInt8](repeating: 0, count: 512 - header.count))) { journal, page in
-            let bytes = [UInt8](page.bytes)
-            let sum = stride(from: size - 200, to: 0, by: -200).reduce(7) { $0 + Int(bytes[$1]) }
-            journal += big(page.number) + bytes + big(sum)
-        }
-    }
-
-    /// What else is wrong with a file.
-    enum OtherFault: CaseIterable { case none, appendedPage, damagedIndex }
-
-    @Test(
-        "A journal with an authentic, but older page is not played back if it only adds faults",
-        arguments: 0...2, OtherFault.allCases)
-    func olderPage(autoVacuum: Int, fault: OtherFault) throws {
-        let writer = try Writer(isEncrypted: true, autoVacuum: autoVacuum)
-        _ = try writer.commit(
-            "CREATE TABLE t(a); INSERT INTO t VALUES ('old'); CREATE TABLE u(a); CREATE INDEX ui ON u(a)")
-        let older = try writer.commit("INSERT INTO t VALUES (randomblob(30000))")
-        for _ in 1...3 { _ = try writer.commit("INSERT INTO t SELECT randomblob(3000) FROM t") }
-        let newer = try writer.commit("INSERT INTO t SELECT randomblob(3000) FROM t")
-        let size = older.pageSize
-        // The table's first page is its only leaf in the older version, and the root of a tree now. With auto-vacuum,
-        // page 2 is the pointer map.
-        let root = autoVacuum == 0 ? 2 : 3
-        let page = older.before[(root - 1) * size..<root * size]
-        var file = newer.after
-        switch fault {
-        case .none: break
-        case .appendedPage: file += Data(count: size)
-        case .damagedIndex: file[(root + 1) * size + 100] ^= 1
-        }
-        try expectStale(file, journal([(root, page)], count: file.count / size))
-    }
-
-    @Test("A journal of the time when the database was larger is not played back, whatever is appended to the file")
-    func olderSize() throws {
-        let writer = try Writer(isEncrypted: true, autoVacuum: 1)
-        _ = try writer.commit("CREATE TABLE t(a); INSERT INTO t VALUES ('old')")
-        let older = try writer.commit("INSERT INTO t VALUES (randomblob(30000))")
-        for _ in 1...4 { _ = try writer.commit("INSERT INTO t SELECT randomblob(3000) FROM t") }
-        let larger = try writer.commit("INSERT INTO t SELECT randomblob(3000) FROM t")
-        let newer = try writer.commit("DELETE FROM t WHERE rowid % 3 = 0")
-        let size = older.pageSize
-        let missing = larger.after.count - newer.after.count
-        #expect(missing > 0)
-        let pages = [(1, larger.after.prefix(size)), (3, older.before[2 * size..<3 * size])]
-        for appended in [0, missing] {
-            try expectStale(
-                newer.after + Data(count: appended), journal(pages, count: larger.after.count / size), "\(appended)")
-        }
-    }
-
-    @Test(
-        "A journal is not played back if its schema makes a page the root of a table of another kind",
-        arguments: [
-            "(a PRIMARY KEY) WITHOUT ROWID", "(a PRIMARY KEY) WITHOUT /* (rows) */ ROWID",
-            "(a PRIMARY KEY) WITHOUT -- )\nROWID", "(a DEFAULT '--', [/*] PRIMARY KEY)/**/WITHOUT\tROWID",
-        ])
-    func olderKind(definition: String) throws {
-        let writer = try Writer(isEncrypted: true)
-        _ = try writer.commit("CREATE TABLE t(a); INSERT INTO t VALUES (1); CREATE TABLE w\(definition)")
-        let older = try writer.commit("INSERT INTO t VALUES (2)")
-        let newer = try writer.commit("DROP TABLE w; CREATE TABLE v(a); INSERT INTO v VALUES (1), (2)")
-        let size = older.pageSize
-        #expect(older.before.count == newer.after.count)
-        try expectStale(
-            newer.after, journal([(1, older.before.prefix(size))], count: newer.after.count / size))
-    }
-
-    @Test("A journal is not played back unchecked because its super-journal is not a regular file")
-    func irregularSuperJournal() throws {
-        let commit = try committed(isEncrypted: true)
-        for pageCount in [UInt8](0...3) {
-            let folder = try folder(commit.after, journal: Data())
-            let name = folder.path("app.db-mj01234567")
-            var bytes = [UInt8](journal(of: commit, superJournal: name))
-            // The journal would cut the file.
-            bytes.replaceSubrange(16..<20, with: [0, 0, 0, pageCount])
-            try Data(bytes).write(to: URL(filePath: folder.path("app.db-journal")))
-            try FileManager.default.createSymbolicLink(atPath: name, withDestinationPath: "/dev/null")
-            let before = try FolderDigest(folder.url)
-            #expect(try storeError { try upgrade(folder) } != nil, "\(pageCount)")
-            #expect(try FolderDigest(folder.url) == before, "\(pageCount)")
-        }
-    }
-
-    @Test(
-        "The journal of a killed first transaction is not played back into another database", arguments: [false, true])
-    func firstTransactionOfOther(isEncrypted: Bool) throws {
-        let killed = try firstTransaction(isEncrypted: isEncrypted)
-        let journal = try Data(contentsOf: URL(filePath: killed.path + "-journal"))
-        try expectStale(committed(isEncrypted: isEncrypted).after, journal)
-    }
-
-    @Test("The journal of an older or a newer copy of a plaintext database is not played back")
-    func otherCopy() throws {
-        let writer = try Writer(isEncrypted: false)
-        let commits = try Self.scripts.map { try writer.commit($0) }
-        for (index, commit) in commits.enumerated() {
-            for (other, file) in commits.enumerated() where other > index || other < index - 1 {
-                try expectStale(file.after, commit.journal, "journal \(index), file \(other)")
-            }
-        }
-    }
-
-    @Test("A journal without page 1 is not played back into a database that has grown since", arguments: [false, true])
-    func withoutFirstPage(isEncrypted: Bool) throws {
-        let writer = try Writer(isEncrypted: isEncrypted, isExclusive: true)
-        _ = try writer.commit(Self.scripts[0])
-        // In exclusive mode, only the first transaction must change page 1.
-        let journal = try writer.commit("UPDATE t SET a = randomblob(9) WHERE rowid = 1").journal
-        try expectStale(writer.commit("INSERT INTO t VALUES (randomblob(50000))").after, journal)
     }
 }

@@ -244,43 +244,102 @@ import Testing
 
     // MARK: A lost write
 
+    /// Returns the database after a change, with the root of a table that was read before it.
+    private func oldRoot(
+        of table: String, _ script: String, change: String, pageSize: Int = 4096, autoVacuum: Int = 0
+    ) throws -> RecoveryFixture {
+        let pragmas = "PRAGMA secure_delete = OFF; PRAGMA auto_vacuum = \(autoVacuum);"
+        let before = try RecoveryFixture(pageSize: pageSize, script: script, before: pragmas)
+        let after = try RecoveryFixture(
+            pageSize: pageSize, script: script + "COMMIT; BEGIN; " + change, before: pragmas)
+        try #require(try after.recover().complete)
+        try FileManager.default.removeItem(atPath: after.output)
+        try after.restore([#require(before.places.roots[table])], from: before)
+        return after
+    }
+
+    private func expectIncomplete(_ fixture: RecoveryFixture) throws {
+        let report = try fixture.recover()
+        #expect(!report.complete && !(report.notes + report.tables.flatMap(\.notes)).isEmpty, "\(report)")
+    }
+
     @Test(
-        "If the free list or an index contradicts a page of a table, the recovery is not complete",
-        arguments: [
-            ("t(a INTEGER, b TEXT)", "DELETE FROM t"), ("t(a INTEGER, b TEXT UNIQUE)", "DELETE FROM t"),
-            ("t(a INTEGER PRIMARY KEY, b TEXT UNIQUE)", "UPDATE t SET b = 'new' || b WHERE a > 2 AND a < 9"),
-            ("t(a INTEGER PRIMARY KEY, b TEXT UNIQUE)", "DELETE FROM t WHERE a > 2 AND a < 9"),
-        ])
-    func oldPage(table: String, change: String) throws {
+        "If the free list names the pages to which a root leads, the recovery is not complete",
+        arguments: [0, 2], ["t(a INTEGER, b TEXT)", "t(a INTEGER, b TEXT UNIQUE)"])
+    func freedPages(autoVacuum: Int, table: String) throws {
+        try expectIncomplete(
+            oldRoot(
+                of: "t",
+                """
+                CREATE TABLE \(table);
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400)
+                    INSERT INTO t SELECT i, 'row ' || i || hex(zeroblob(30)) FROM n;
+                CREATE TABLE z(a);
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 12)
+                    INSERT INTO z SELECT zeroblob(900) FROM n;
+                COMMIT; BEGIN; DROP TABLE z;
+                """, change: "DELETE FROM t", autoVacuum: autoVacuum))
+    }
+
+    @Test(
+        "If an index contradicts the rows of a table, the recovery is not complete",
+        arguments: ["UPDATE t SET b = 'new' || b", "DELETE FROM t"])
+    func contradictingIndex(change: String) throws {
         let rows = """
-            CREATE TABLE \(table);
+            CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT UNIQUE);
             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400)
             INSERT INTO t SELECT i, 'row ' || i FROM n;
             """
         let before = try RecoveryFixture(pageSize: 512, script: rows, before: "PRAGMA secure_delete = OFF;")
         let fixture = try RecoveryFixture(
-            pageSize: 512, script: rows + "COMMIT; BEGIN; " + change, before: "PRAGMA secure_delete = OFF;")
-        #expect(try fixture.recover().complete)
-        try FileManager.default.removeItem(atPath: fixture.output)
-        // The root, or the first leaf.
-        let leaf = try #require(before.places.pages.first { $0.key.table == "t" && $0.key.key == "3" }?.value.first)
-        let page = change == "DELETE FROM t" ? try #require(before.places.roots["t"]) : leaf
-        try fixture.restore([page], from: before)
-        let report = try fixture.recover()
-        #expect(!report.complete && !(report.notes + report.tables.flatMap(\.notes)).isEmpty, "\(report)")
+            pageSize: 512, script: rows + "COMMIT; BEGIN; \(change) WHERE a > 2 AND a < 9",
+            before: "PRAGMA secure_delete = OFF;")
+        let leaf = try #require(before.places.pages.first { $0.key.table == "t" && $0.key.key == "3" }?.value)
+        try fixture.restore(leaf, from: before)
+        try expectIncomplete(fixture)
     }
 
-    @Test("A row that continues on a page of an index does not count as current")
-    func sharedOverflow() throws {
-        let rows = """
-            CREATE TABLE t(a); CREATE TABLE u(b); INSERT INTO t VALUES (hex(zeroblob(900)));
-            INSERT INTO u VALUES (hex(randomblob(700)));
-            """
-        let before = try RecoveryFixture(pageSize: 512, script: rows, before: "PRAGMA secure_delete = OFF;")
-        let fixture = try RecoveryFixture(
-            pageSize: 512, script: rows + "COMMIT; BEGIN; DELETE FROM t; CREATE INDEX ui ON u(b)",
-            before: "PRAGMA secure_delete = OFF;")
-        try fixture.restore([#require(before.places.roots["t"])], from: before)
-        #expect(try !fixture.recover().complete)
+    @Test("A row that continues on a page of an index does not count as current", arguments: [6400, 7400])
+    func sharedOverflow(length: Int) throws {
+        try expectIncomplete(
+            oldRoot(
+                of: "t",
+                """
+                CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT); CREATE TABLE u(a INTEGER PRIMARY KEY, b TEXT);
+                CREATE INDEX ui ON u(b); INSERT INTO t VALUES (1, hex(zeroblob(\(length / 2))));
+                """, change: "DELETE FROM t; INSERT INTO u VALUES (7, hex(zeroblob(1500)))"))
+    }
+
+    @Test(
+        "A table WITHOUT ROWID does not count as recovered if an index uses its pages",
+        arguments: [(150, 400), (200, 1000), (600, 2000), (600, 700)], [0, 2])
+    func sharedTree(rows: (table: Int, index: Int), autoVacuum: Int) throws {
+        try expectIncomplete(
+            oldRoot(
+                of: "w",
+                """
+                CREATE TABLE w(k TEXT, n INTEGER, PRIMARY KEY(k, n)) WITHOUT ROWID;
+                CREATE TABLE u(s TEXT, f); CREATE INDEX ui ON u(s) WHERE f;
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(rows.index))
+                    INSERT INTO u SELECT printf('value %06d', i) || hex(zeroblob(10)), 0 FROM n;
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(rows.table))
+                    INSERT INTO w SELECT printf('key %06d', i) || hex(zeroblob(10)), i FROM n;
+                """, change: "DELETE FROM w; UPDATE u SET f = 1", autoVacuum: autoVacuum))
+    }
+
+    @Test("A row that continues on a page of a full-text table does not count as current", arguments: [6400, 7400])
+    func sharedWithFullText(length: Int) throws {
+        try expectIncomplete(
+            oldRoot(
+                of: "t",
+                """
+                CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT); CREATE VIRTUAL TABLE f USING fts4(x);
+                INSERT INTO f VALUES ('one'); INSERT INTO t VALUES (1, hex(zeroblob(\(length / 2))));
+                """,
+                change: """
+                    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)
+                        INSERT INTO f SELECT group_concat(i || 'word', ' ') FROM n;
+                    DELETE FROM t;
+                    """))
     }
 }
