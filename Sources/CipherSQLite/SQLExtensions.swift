@@ -64,6 +64,11 @@ package struct SQLExtensions: Sendable {
     package static let unicodeCaseWarning =
         "indexes of this database were built with another lower(), upper() or NOCASE than SQLite's own, which change only "
         + "ASCII letters: register the app's versions as functions and collations wherever the database is opened"
+
+    /// The warning about rebuilt indexes if none of ``unicodeCases`` matches the rows.
+    package static let rebuiltWithOwnCase =
+        "the rebuilt indexes contain the results of SQLite's own lower(), upper() and NOCASE, which change only ASCII "
+        + "letters; if the app registers other versions, run REINDEX with them"
 }
 
 extension Connection {

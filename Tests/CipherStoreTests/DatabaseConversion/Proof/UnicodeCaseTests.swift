@@ -93,6 +93,30 @@ struct UnicodeCaseTests {
         try expectWhole(file)
     }
 
+    @Test("If an index is rebuilt that the app may have built with its own versions, the report says so")
+    func rebuiltWithOwnVersions() async throws {
+        let file = try LegacyFile { connection in
+            // Only lower() is the app's version.
+            try connection.executeScript("CREATE TABLE t(a TEXT); CREATE INDEX k ON t(upper(a))")
+            try connection.register(
+                SQLFunction("lower", argumentCount: 1) { arguments in
+                    if case .text(let text) = arguments[0] { .text(text.lowercased()) } else { arguments[0] }
+                })
+            try connection.executeScript("CREATE INDEX i ON t(lower(a)); INSERT INTO t VALUES ('É'), ('ü'), ('Ñ')")
+        }
+        let report = try await DatabaseConverter.encrypt(URL(filePath: file.path), keyProvider: TestKeys.provider())
+        #expect(report.rebuiltIndexes == ["i"], "\(report)")
+        #expect(report.warnings.contains(SQLExtensions.rebuiltWithOwnCase), "\(report)")
+    }
+
+    @Test("If an index is rebuilt that contains no changed letters, the report does not mention them")
+    func rebuiltWithoutCase() async throws {
+        let file = try file("CREATE TABLE t(a TEXT); CREATE INDEX i ON t(a)", damaged: "i")
+        let report = try await DatabaseConverter.encrypt(URL(filePath: file.path), keyProvider: TestKeys.provider())
+        #expect(report.rebuiltIndexes == ["i"], "\(report)")
+        #expect(!report.warnings.contains(SQLExtensions.rebuiltWithOwnCase), "\(report)")
+    }
+
     /// Checks an encrypted file as the app would.
     private func expectWhole(_ file: LegacyFile, withCollation: Bool = true) throws {
         let health = try file.read(key: TestKeys.raw()) { connection in
