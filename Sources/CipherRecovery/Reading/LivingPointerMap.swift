@@ -25,6 +25,12 @@ struct LivingPointerMap {
         guard pageCount > 2 else { return nil }
         if let header {
             guard header.hasPointerMap else { return nil }
+            // If the header is wrong, page 2 is one of the rows' pages.
+            if let page = try HeldPage(2, in: source), let content = PageContent(page, source.geometry),
+                content.isWhole, !content.cells.isEmpty
+            {
+                return nil
+            }
         } else {
             // The root of the first table is the first page after the map.
             guard try entry(of: 3, in: source)?.kind == .root else { return nil }

@@ -71,6 +71,19 @@ import Testing
         try fixture.check(lost: lost)
     }
 
+    @Test("If the header wrongly states that there is a pointer map, the rows on its page are recovered")
+    func wrongPointerMap() throws {
+        let fixture = try RecoveryFixture(
+            script: "CREATE TABLE t(a); INSERT INTO t VALUES (1), (2), (3); CREATE TABLE u(a); INSERT INTO u VALUES (4)"
+        )
+        var data = try Data(contentsOf: URL(filePath: fixture.path))
+        data[55] = 4
+        try data.write(to: URL(filePath: fixture.path))
+        let report = try fixture.recover()
+        #expect(report.tables.map(\.rows) == [3, 1], "\(report)")
+        try fixture.check(lost: [])
+    }
+
     @Test("A free list that names pages beyond the end of a truncated file is complete")
     func cutOff() throws {
         let fixture = try RecoveryFixture(
