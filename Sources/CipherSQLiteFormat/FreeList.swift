@@ -5,6 +5,8 @@ package struct FreeList: Equatable, Sendable {
     /// The trunk pages, which list the other free pages, in list order.
     package private(set) var trunks: [UInt32] = []
     package private(set) var leaves: [UInt32] = []
+    /// Whether a trunk page could not be read, so that the rest of the list is unknown.
+    package private(set) var isCut = false
 
     /// Follows the list.
     ///
@@ -18,16 +20,25 @@ package struct FreeList: Equatable, Sendable {
         damage: (DamagedPage) throws -> Void
     ) throws {
         var memory = PageMemory(source.geometry.pageSize)
-        var trunk = first
+        var (trunk, isTree) = (first, false)
         while trunk != 0 {
-            guard try Self.claim(trunk, .freeTrunk, source, claims, damage) else { return }
+            guard try Self.claim(trunk, .freeTrunk, source, claims, damage) else {
+                // A b-tree page in place of a trunk can be read, but leads anywhere.
+                if !isTree, !source.geometry.mayHold(trunk, of: source.pageCount) { isCut = true }
+                return
+            }
             guard let page = try source.lend(trunk, memory.overflow()), page.count >= source.geometry.usableSize else {
+                isCut = true
                 try damage(DamagedPage(trunk, .missing))
                 return
             }
             trunks.append(trunk)
+            let shape = PageShape(page)
+            isTree = shape.isTree
+            if shape == .empty { isCut = true }
             let count = Int(page.big32(4))
             if count > source.geometry.usableSize / 4 - 2 {
+                if !isTree { isCut = true }
                 try damage(DamagedPage(trunk, .freeList))
             } else {
                 for index in 0..<count {

@@ -70,11 +70,16 @@ package final class PageSet: PageClaims {
         return areDisjoint
     }
 
-    /// Returns whether another set has all of these pages.
-    package func isSubset(of other: PageSet) -> Bool {
-        parts.allSatisfy { index, part in
-            guard let others = other.parts[index] else { return part.allSatisfy { $0 == 0 } }
-            return zip(part, others).allSatisfy { $0 & ~$1 == 0 }
+    /// Returns the number of pages, up to the last one given, that another set does not have.
+    func count(notIn other: PageSet, upTo last: UInt32) -> Int {
+        parts.reduce(0) { count, entry in
+            let (index, others) = (entry.key, other.parts[entry.key])
+            return entry.value.enumerated().reduce(count) { count, entry in
+                let first = index << 15 | UInt32(entry.offset) << 6
+                guard first <= last else { return count }
+                let known: UInt64 = last - first >= 63 ? .max : .max >> (63 - UInt64(last - first))
+                return count + (entry.element & known & ~(others?[entry.offset] ?? 0)).nonzeroBitCount
+            }
         }
     }
 
@@ -82,18 +87,6 @@ package final class PageSet: PageClaims {
         let (word, bit) = (Int(page >> 6) % Self.wordsInPart, UInt64(1) << UInt64(page & 63))
         let index = page >> 15
         return insert(word, bit, &parts[index, default: [UInt64](repeating: 0, count: Self.wordsInPart)])
-    }
-
-    /// Returns the number of pages in the set up to a page.
-    func count(upTo last: UInt32) -> Int {
-        parts.reduce(0) { count, entry in
-            let (index, part) = entry
-            guard index >= last >> 15 else { return count + part.reduce(0) { $0 + $1.nonzeroBitCount } }
-            guard index == last >> 15 else { return count }
-            let (word, bit) = (Int(last >> 6) % Self.wordsInPart, last & 63)
-            return part[..<word].reduce(count) { $0 + $1.nonzeroBitCount }
-                + (part[word] & (UInt64.max >> (63 - UInt64(bit)))).nonzeroBitCount
-        }
     }
 
     /// Removes a page, if it is in the set.

@@ -9,6 +9,8 @@ package enum RecordValue {
     /// Text in the database's encoding, valid or not.
     case text(UnsafeRawBufferPointer)
     case blob(UnsafeRawBufferPointer)
+
+    package var isNull: Bool { if case .null = self { true } else { false } }
 }
 
 /// Reads a record value by value, without a copy.

@@ -98,26 +98,45 @@ package struct StructureFaults {
 
     /// Whether a b-tree or the free list refers to a page after the last one, so that the database is longer than its
     /// number of pages states.
-    package var areBeyondEnd: Bool { damage.contains { $0.reason == .missing && $0.page > pageCount } }
+    package var areBeyondEnd: Bool { !beyondEnd.isEmpty }
 
-    /// Returns whether a rollback would only damage a database: every page that is sound after it is also sound in the
-    /// file alone, with only its torn pages restored, and there is a fault that the file alone does not have.
+    private var beyondEnd: Set<DamagedPage> { damage.filter { $0.reason == .missing && $0.page > pageCount } }
+
+    /// What a rollback changes for the pages of the file alone, with only its torn pages restored.
+    package enum RollbackEffect {
+        /// Every page of the file that is sound remains so.
+        case harmless
+        /// Some pages of the file would not be sound any more, but more other ones would.
+        case mixed
+        /// The file is sound by itself, fewer of its pages would be sound, or something would lead to a page after the
+        /// last one.
+        case damaging
+    }
+
+    /// Returns the effect of a rollback.
     ///
     /// The file alone is examined up to its last byte. Its first page may be torn, so it does not show how many pages
-    /// the database has, and pages that anyone can append to the file make no page sound.
+    /// the database has, and pages that anyone can append to the file are not sound.
     ///
     /// - Parameters:
     ///   - versions: The pages in the journal.
     ///   - pages: Returns the database with some of these pages; for `nil`, the file alone.
     /// - Throws: Any error thrown by the source.
-    package static func areAdded<Pages: PageSource>(
-        by versions: PageVersions, _ pages: (PageVersions?) throws -> Pages
-    ) throws -> Bool {
+    package static func effect<Pages: PageSource>(
+        of versions: PageVersions, _ pages: (PageVersions?) throws -> Pages
+    ) throws -> RollbackEffect {
         let after = try StructureFaults(of: pages(versions))
         let file = try pages(nil)
-        let alone = try StructureFaults(of: pages(versions.mending(file).with(pageCount: file.pageCount)))
-        guard after.sound.isSubset(of: alone.sound) else { return false }
-        return after.sound.count < alone.sound.count(upTo: after.pageCount) || !after.damage.isSubset(of: alone.damage)
+        let torn = try versions.mending(file)
+        let alone = try StructureFaults(of: pages(torn.with(pageCount: file.pageCount)))
+        let last = min(file.pageCount, after.pageCount)
+        let (lost, gained) = (
+            alone.sound.count(notIn: after.sound, upTo: last), after.sound.count(notIn: alone.sound, upTo: last)
+        )
+        guard lost > 0 || !after.beyondEnd.isSubset(of: alone.damage) else { return .harmless }
+        let stated = try pages(torn).header()?.claimedPages.map { UInt32(clamping: $0) } ?? .max
+        let own = torn.with(pageCount: min(file.pageCount, stated))
+        return try lost < gained && !StructureFaults(of: pages(own)).damage.isEmpty ? .mixed : .damaging
     }
 }
 

@@ -10,9 +10,9 @@ enum HiddenRows {
     /// Searches for a page that two tables or two rows use, for pages of tables or the schema that hold more or less
     /// than the cells that SQLite finds, and for pages with rows that nothing leads to.
     ///
-    /// A table's b-tree page that an index or the free list also contains still holds its rows. Unreferenced pages may
-    /// be free pages that a damaged free list has lost, so they count only if there are more of them than the header
-    /// accounts for.
+    /// A table's b-tree page that an index or the free list also contains still holds its rows. If a page of the free
+    /// list cannot be read, unreferenced pages may be free ones, so they count only if there are more of them than the
+    /// header accounts for.
     ///
     /// - Parameter path: The path of the database, for errors.
     /// - Returns: The findings, as sentences.
@@ -41,9 +41,9 @@ enum HiddenRows {
                 + "missing"
         }
         let findings = indexes + unfilledPages(usage, tables, encoding)
-        let free = usage.freeList.map { $0.trunks.count + $0.leaves.count } ?? 0
         let unused = usage.lostPages.filter { $0 <= header.claimedPages ?? .max }
-        guard unused.count > Int(header.freePages) - free else { return findings }
+        let unknown = usage.freeList.map { $0.isCut ? Int(header.freePages) - $0.trunks.count - $0.leaves.count : 0 }
+        guard unused.count > unknown ?? 0 else { return findings }
         // The pages of a WITHOUT ROWID table are of the same kind as those of an index.
         let hasKeyedTables = try tables.contains { table in
             guard let root = try pages.lend(table.rootPage, memory) else { return false }

@@ -80,8 +80,6 @@ extension RecordValue {
             case .blob: .blob(statement.bytes(column))
             }
     }
-
-    var isNull: Bool { if case .null = self { true } else { false } }
 }
 
 extension Statement {

@@ -1,4 +1,5 @@
 internal import CipherSQLite
+internal import CipherSQLiteFormat
 
 /// The structure of the entries of an index.
 struct IndexLayout: Sendable {

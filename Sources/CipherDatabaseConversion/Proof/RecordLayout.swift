@@ -1,4 +1,5 @@
 internal import CipherSQLite
+internal import CipherSQLiteFormat
 
 /// The positions, in the records of a table, of the values that the proof examines beyond comparing bytes.
 struct RecordLayout: Sendable {

@@ -1,7 +1,7 @@
 internal import CipherCatalog
 internal import CipherErrors
 package import CipherSQLite
-internal import CipherSQLiteFormat
+package import CipherSQLiteFormat
 internal import CipherSystemFiles
 
 /// The comparison of one table's rows, by one worker or by two workers that walk towards each other.

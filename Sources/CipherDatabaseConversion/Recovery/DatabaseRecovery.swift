@@ -239,11 +239,11 @@ package struct DatabaseRecovery {
         }
         try file.sync()
         try observer.begin(.proving)
-        let complaints = try prove(recovered, reading, file, keys, opened.newFormat, observer)
+        let proof = try prove(recovered, reading, file, keys, opened.newFormat, observer)
         var report = RecoverySummary(recovered, findings, forms, hasTemplate: template != nil)
             .report(path: target.database, source: source.database)
-        report.notes = damaged.notes + report.notes + complaints + key.warnings
-        if damaged.lacksSidecar || damaged.mayBeEncrypted { report.complete = false }
+        report.notes = damaged.notes + report.notes + proof.notes + key.warnings
+        if damaged.lacksSidecar || damaged.mayBeEncrypted || proof.areModulesDamaged { report.complete = false }
         report.bytesAfter = try file.size()
         return report
     }
@@ -251,11 +251,11 @@ package struct DatabaseRecovery {
     /// Compares the new database with a second reading, and checks it with SQLite and SQLCipher.
     ///
     /// - Returns: Notes: SQLite's complaints about values that the damaged database already contained, and the indexes
-    ///   that depend on how the app compares letters.
+    ///   that depend on how the app compares letters. Also whether a module finds its own tables damaged.
     private func prove(
         _ recovered: RecoveredDatabase, _ reading: DatabaseReading<some PageSource>, _ file: NewFile,
         _ keys: UpgradeKeys, _ format: CipherSettings, _ observer: UpgradeObserver
-    ) throws -> [String] {
+    ) throws -> (notes: [String], areModulesDamaged: Bool) {
         // SQLCipher derives the key itself, as it will for the next opening of the file.
         func open(_ extensions: SQLExtensions) throws -> Connection {
             try ProofConnection(
@@ -286,7 +286,7 @@ package struct DatabaseRecovery {
             let indexes = try IntegrityComplaints(other).indexes.sorted().joined(separator: ", ")
             if !indexes.isEmpty { notes.append(Self.builtWithOwnCase + indexes) }
         }
-        return notes
+        return (notes, ofModules.contains { !IntegrityComplaints.isOfContent($0) })
     }
 
     private static let builtWithOwnCase =

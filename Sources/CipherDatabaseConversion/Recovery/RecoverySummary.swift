@@ -28,7 +28,8 @@ struct RecoverySummary {
         forms.rejected.isEmpty && recovered.generalNotes.isEmpty && !recovered.hasDuplicates
             && recovered.apartCounts[.orphaned, default: 0] == 0 && recovered.apartCounts[.damaged, default: 0] == 0
             && !findings.isSchemaDamaged && !findings.isHeaderLost && findings.missingPages == 0
-            && findings.hiddenPages == 0 && !findings.sharesPages && forms.tables.indices.allSatisfy(hasAllRows)
+            && findings.hiddenPages == 0 && !findings.sharesPages && !findings.contradictsHeader
+            && forms.tables.indices.allSatisfy(hasAllRows)
     }
 
     /// Returns whether the damaged file shows that every row of a table was recovered.
@@ -38,7 +39,8 @@ struct RecoverySummary {
     private func hasAllRows(_ number: Int) -> Bool {
         let found = findings.tables[number]
         guard !recovered.rebuilt.contains(number) else { return !mayLackSetting(number) }
-        return found.oldRows == 0 && (found.indexedRows == nil ? found.lostPages.isEmpty : found.isConfirmed)
+        return found.oldRows == 0 && !found.isDisordered
+            && (found.indexedRows == nil ? found.lostPages.isEmpty : found.isConfirmed)
     }
 
     private func mayLackSetting(_ number: Int) -> Bool {
@@ -92,6 +94,9 @@ struct RecoverySummary {
                     + "these rows are in use and up to date, and the undamaged indexes do not contain all of their "
                     + "values")
         }
+        if found.isDisordered {
+            notes.append("the keys of this table are not in order, so one of its pages is an old version")
+        }
         if recovered.sequencesMade.contains(number) {
             notes.append("the AUTOINCREMENT counter of this table was set to the largest rowid")
         }
@@ -134,6 +139,11 @@ struct RecoverySummary {
             notes.append(
                 "a page has two uses: two of the tables, indexes and rows and the list of free pages lead to it, so one "
                     + "of the two is an old version")
+        }
+        if findings.contradictsHeader {
+            notes.append(
+                "the header states another number of pages or of free pages than the database has, so page 1 or another "
+                    + "page is an old version, and tables may be missing")
         }
         if findings.isFreeListDamaged { notes.append("the list of free pages is damaged") }
         for rejected in forms.rejected {

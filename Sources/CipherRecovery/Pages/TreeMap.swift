@@ -98,6 +98,11 @@ struct TreeMap {
                 lose(step.page)
                 continue
             }
+            // Only a root may be empty; any other empty page is an old version.
+            guard step.depth == 0 || !content.isWhole || !content.cells.isEmpty else {
+                unreadable.append(step)
+                continue
+            }
             let isAtPlace = !isTable || Self.isAtPlace(content, step)
             guard try content.cells.isEmpty || isAtPlace && belongs(content) else {
                 // The root has no parent that could be damaged.

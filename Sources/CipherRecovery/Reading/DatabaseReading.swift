@@ -56,6 +56,7 @@ package struct DatabaseReading<Source: PageSource> {
         try run.readOrphans()
         try run.readFreePages()
         try run.readContinued()
+        try run.checkKeys()
         run.compareIndexes()
         return run.findings
     }
@@ -200,6 +201,29 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
                     try hand(cell, content, isDoubtful ? .apart(.damaged, tables: [number]) : .table(number))
                 }
                 for cell in content.doubtful { try hand(cell, content, .apart(.damaged, tables: [number])) }
+            }
+        }
+    }
+
+    /// Checks the order of the keys of the tables WITHOUT ROWID.
+    ///
+    mutating func checkKeys() throws {
+        for (number, table) in forms.tables.enumerated() where table.isWithoutRowID && tables[number].isWhole {
+            guard let root = table.root,
+                var order = table.keyOrder(ignoresDescending: (reading.header?.schemaFormat ?? 4) < 4)
+            else { continue }
+            var cursor = TreeCursor(source, root: root)
+            do {
+                while let cell = try cursor.next() {
+                    try reading.checkpoint()
+                    let step = try payloads.peek(cell) { order.take(try RecordReader.values($0, page: cell.page)) }
+                    guard step == .ascends else {
+                        findings.tables[number].isDisordered = true
+                        break
+                    }
+                }
+            } catch is DamagedPage, is PayloadReader<Source>.Loss {
+                // The rows have been counted as lost.
             }
         }
     }

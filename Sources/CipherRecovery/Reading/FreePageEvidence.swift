@@ -49,6 +49,8 @@ extension ReadingRun {
         known += found.trunks.subtracting(missing).count + found.leaves.count
         freePages.unknown = Int(header.freePages) - known
         findings.isFreeListDamaged = isDamaged || known != header.freePages
+        // The header is older than the list, or a trunk is older than the header.
+        if known != header.freePages, !list.isCut { findings.contradictsHeader = true }
     }
 
     /// Claims the pages after those that the header counts, which are old ones: a killed VACUUM has not cut them off yet,
@@ -62,7 +64,10 @@ extension ReadingRun {
         let rest = last + 1...source.pageCount
         guard rest.allSatisfy({ [owners] in [.nobody, .system].contains(owners[$0]) }),
             !tables.contains(where: { $0.missing.contains { $0.page > last } })
-        else { return findings.isPageCountKnown = false }
+        else {
+            findings.contradictsHeader = true
+            return findings.isPageCountKnown = false
+        }
         for page in rest where owners.claim(page, .free) { freePages.leaves.append(page) }
     }
 

@@ -48,6 +48,8 @@ package struct ReadingFindings: Sendable {
         /// The number of rows that may be old versions: nothing shows that their pages are in use and up to date, and
         /// the undamaged indexes do not contain all of their values.
         package var oldRows = 0
+        /// Whether the keys of a table WITHOUT ROWID are not in order, so that one of its pages is an old version.
+        package var isDisordered = false
         /// The number of pages to which no b-tree leads any more but whose rows belong to the table.
         package var orphanedPages = 0
 
@@ -73,6 +75,8 @@ package struct ReadingFindings: Sendable {
     ///
     /// Otherwise, a page to which nothing leads may be an old one that the database does not use.
     package var isPageCountKnown = true
+    /// Whether readable pages contradict the header's number of pages or of free pages, so that one of them is old.
+    package var contradictsHeader = false
     /// The number of pages that the header counts and the file does not have.
     package var missingPages = 0
     /// Whether pages or entries of the schema are missing or damaged.

@@ -30,6 +30,18 @@ package struct TableForm {
     let defaults: [HeldValue]
 
     func column(_ value: Int) -> ColumnState { columns[stored[value]] }
+
+    /// Returns the order of the keys of a table WITHOUT ROWID; `nil` if a key has a collation other than BINARY, because
+    /// the app may have its own version.
+    ///
+    /// - Parameter ignoresDescending: Whether the schema format is older than descending keys. Source: SQLite,
+    ///   "Database File Format", section 1.3.9.
+    func keyOrder(ignoresDescending: Bool) -> KeyOrder? {
+        let isBinary = key.allSatisfy { $0.collation.map { $0.folded == SchemaName("binary").folded } ?? true }
+        guard isBinary else { return nil }
+        return KeyOrder(
+            key.map { KeyOrder.Part(.binary, isDescending: $0.isDescending && !ignoresDescending, isKey: true) })
+    }
 }
 
 /// The form of an index according to the schema.

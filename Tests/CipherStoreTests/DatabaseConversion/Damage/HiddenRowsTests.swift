@@ -123,6 +123,40 @@ struct HiddenRowsTests {
         }
     }
 
+    @Test("A new table whose entry was lost with page 1 is reported, although the header counts its pages as free")
+    func lostTable() throws {
+        let file = try LegacyFile { connection in
+            try connection.executeScript(
+                """
+                CREATE TABLE t(a); INSERT INTO t VALUES (1); CREATE TABLE z(a); INSERT INTO z VALUES (zeroblob(90000));
+                DELETE FROM z;
+                """)
+        }
+        let before = try Data(contentsOf: URL(filePath: file.path))
+        let connection = try Connection(path: file.path, mode: .readWrite)
+        try connection.executeScript(
+            """
+            CREATE TABLE n(a);
+            WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 300)
+                INSERT INTO n SELECT 'new ' || i || hex(zeroblob(50)) FROM c;
+            """)
+        connection.close()
+        let after = try Data(contentsOf: URL(filePath: file.path))
+        try (before.prefix(4_096) + after.dropFirst(4_096)).write(to: URL(filePath: file.path))
+        let digest = try file.digest()
+        var options = ConversionOptions()
+        options.onDamage = .refuse
+        let error = try storeError {
+            try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(), options: options).run()
+        }
+        #expect(error?.code == .corrupt)
+        #expect(try file.digest() == digest)
+        options.onDamage = .rebuildIndexes
+        let report = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(), options: options).run()
+        #expect(report.warnings.contains { $0.contains("like part of a table") }, "\(report.warnings)")
+        #expect(try file.folder.names.contains("app.db-plaintext"))
+    }
+
     private static let emptySchema = Damage(testDescription: "a page of the schema whose header counts no entry") {
         bytes, _ in bytes.replaceSubrange(103..<105, with: [0, 0])
     }

@@ -1,14 +1,13 @@
 internal import CipherPlatform
-internal import CipherSQLiteFormat
 
 /// Checks whether the entries of an index are in the order of its key.
 ///
 /// Source: SQLite, "Datatypes In SQLite", sections 4 and 7.
 package struct KeyOrder: Sendable {
     /// One column of a key.
-    struct Part: Sendable {
+    package struct Part: Sendable {
         /// The built-in collations that are the same in every version of SQLite.
-        enum Collation: Sendable { case binary, noCase }
+        package enum Collation: Sendable { case binary, noCase }
 
         let collation: Collation
         let isDescending: Bool
@@ -17,7 +16,7 @@ package struct KeyOrder: Sendable {
         /// Two entries of a UNIQUE index must not be equal in all columns of the key.
         let isKey: Bool
 
-        init(_ collation: Collation, isDescending: Bool, isKey: Bool) {
+        package init(_ collation: Collation, isDescending: Bool, isKey: Bool) {
             self.collation = collation
             self.isDescending = isDescending
             self.isKey = isKey
@@ -25,7 +24,7 @@ package struct KeyOrder: Sendable {
     }
 
     /// The relation of an entry to the previous one.
-    enum Step { case ascends, repeatsKey, doesNotAscend }
+    package enum Step { case ascends, repeatsKey, doesNotAscend }
 
     fileprivate struct Cell {
         enum Content {
@@ -44,7 +43,7 @@ package struct KeyOrder: Sendable {
     private var isFirst = true
 
     /// Creates the order of entries with these columns.
-    init(_ parts: [Part]) {
+    package init(_ parts: [Part]) {
         self.parts = parts
         last = Array(repeating: Cell(), count: parts.count)
     }
@@ -52,7 +51,7 @@ package struct KeyOrder: Sendable {
     /// Takes the next entry, whose first columns are those of the key.
     ///
     /// - Parameter entry: At least as many values as the order has columns.
-    mutating func take(_ entry: [RecordValue]) -> Step {
+    package mutating func take(_ entry: [RecordValue]) -> Step {
         var order = 0
         var isKeyRepeated = true
         for (index, part) in parts.enumerated() where order == 0 {
