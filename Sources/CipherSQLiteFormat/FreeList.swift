@@ -20,25 +20,29 @@ package struct FreeList: Equatable, Sendable {
         damage: (DamagedPage) throws -> Void
     ) throws {
         var memory = PageMemory(source.geometry.pageSize)
-        var (trunk, isTree) = (first, false)
+        var trunk = first
         while trunk != 0 {
-            guard try Self.claim(trunk, .freeTrunk, source, claims, damage) else {
-                // A b-tree page in place of a trunk can be read, but leads anywhere.
-                if !isTree, !source.geometry.mayHold(trunk, of: source.pageCount) { isCut = true }
+            let bytes = try source.lend(trunk, memory.overflow())
+            let page = bytes.flatMap { $0.count >= source.geometry.usableSize ? $0 : nil }
+            let count = page.map { Int($0.big32(4)) } ?? 0
+            let listsTooMany = count > source.geometry.usableSize / 4 - 2
+            // SQLite has used the page again, and what led here is an old version.
+            if let page, listsTooMany, PageShape(page).isTree {
+                try damage(DamagedPage(trunk, .freeList))
                 return
             }
-            guard let page = try source.lend(trunk, memory.overflow()), page.count >= source.geometry.usableSize else {
+            guard try Self.claim(trunk, .freeTrunk, source, claims, damage) else {
+                if !source.geometry.mayHold(trunk, of: source.pageCount) { isCut = true }
+                return
+            }
+            guard let page else {
                 isCut = true
                 try damage(DamagedPage(trunk, .missing))
                 return
             }
             trunks.append(trunk)
-            let shape = PageShape(page)
-            isTree = shape.isTree
-            if shape == .empty { isCut = true }
-            let count = Int(page.big32(4))
-            if count > source.geometry.usableSize / 4 - 2 {
-                if !isTree { isCut = true }
+            if listsTooMany || PageShape(page) == .empty { isCut = true }
+            if listsTooMany {
                 try damage(DamagedPage(trunk, .freeList))
             } else {
                 for index in 0..<count {

@@ -50,7 +50,7 @@ extension ReadingRun {
         freePages.unknown = Int(header.freePages) - known
         findings.isFreeListDamaged = isDamaged || known != header.freePages
         // The header is older than the list, or a trunk is older than the header.
-        if known != header.freePages, !list.isCut { findings.contradictsHeader = true }
+        if findings.isFreeListDamaged, !list.isCut { findings.contradictsHeader = true }
     }
 
     /// Claims the pages after those that the header counts, which are old ones: a killed VACUUM has not cut them off yet,

@@ -123,23 +123,25 @@ struct HiddenRowsTests {
         }
     }
 
-    @Test("A new table whose entry was lost with page 1 is reported, although the header counts its pages as free")
-    func lostTable() throws {
+    @Test(
+        "A new table whose entry was lost with page 1 is reported, although the header counts its pages as free",
+        arguments: [(free: 90_000, rows: 300), (free: 1, rows: 1)])
+    func lostTable(size: (free: Int, rows: Int)) throws {
         let file = try LegacyFile { connection in
             try connection.executeScript(
-                """
-                CREATE TABLE t(a); INSERT INTO t VALUES (1); CREATE TABLE z(a); INSERT INTO z VALUES (zeroblob(90000));
-                DELETE FROM z;
-                """)
+                text: """
+                    CREATE TABLE t(a); INSERT INTO t VALUES (1); CREATE TABLE z(a);
+                    INSERT INTO z VALUES (zeroblob(\(size.free))); DROP TABLE z;
+                    """)
         }
         let before = try Data(contentsOf: URL(filePath: file.path))
         let connection = try Connection(path: file.path, mode: .readWrite)
         try connection.executeScript(
-            """
-            CREATE TABLE n(a);
-            WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 300)
-                INSERT INTO n SELECT 'new ' || i || hex(zeroblob(50)) FROM c;
-            """)
+            text: """
+                CREATE TABLE n(a);
+                WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < \(size.rows))
+                    INSERT INTO n SELECT 'new ' || i || hex(zeroblob(50)) FROM c;
+                """)
         connection.close()
         let after = try Data(contentsOf: URL(filePath: file.path))
         try (before.prefix(4_096) + after.dropFirst(4_096)).write(to: URL(filePath: file.path))

@@ -167,6 +167,15 @@ import Testing
         try expectIncomplete(fixture)
     }
 
+    @Test("If the only free page of an old page 1 is part of a b-tree now, tables may be missing", arguments: [0, 2])
+    func reusedTrunk(autoVacuum: Int) throws {
+        let fixture = try oldPage(
+            "CREATE TABLE t(a); INSERT INTO t VALUES (1); CREATE TABLE z(a); COMMIT; BEGIN; DROP TABLE z;",
+            change: "CREATE TABLE n(a); INSERT INTO n VALUES ('new')", autoVacuum: autoVacuum
+        ) { _, _ in 1 }
+        try expectIncomplete(fixture)
+    }
+
     @Test("If a table leads to pages after those that page 1 counts, tables may be missing")
     func olderPageCount() throws {
         let fixture = try oldPage(
