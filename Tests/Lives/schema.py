@@ -169,7 +169,7 @@ class Change:
                 made = [f"UPDATE item SET n = n * {self.factor}"]
             case "rename":
                 made = [f"ALTER TABLE item RENAME COLUMN {self.column} TO r{number}"]
-            case "rebuild":
+            case "rebuild" | "drop":
                 names = ", ".join(after.tables["item"])
                 values = ", ".join(f"n * {self.factor}" if name == "n" else name for name in after.tables["item"])
                 made = [
