@@ -78,11 +78,6 @@ struct ProvenCopy {
             observer)
         if options.onDamage == .refuse { try proven.refuseDamage(of: target, losses: losses) }
         report.add(proven, losses, rebuilt)
-        if rebuilt != nil || !proven.healedIndexes.isEmpty, !options.extensions.unicodeCases.isEmpty,
-            try readingOriginal(observer, { try $0.mayFoldCaseInSchema() }) == true
-        {
-            report.warnings.append(SQLExtensions.rebuiltWithOwnCase)
-        }
         report.warnings += copyKey?.warnings ?? []
         // No step may fail after the swap, so the size is read now.
         report.bytesAfter = try copy.size()

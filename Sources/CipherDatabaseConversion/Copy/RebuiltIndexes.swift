@@ -25,6 +25,8 @@ extension EncryptionReport {
         tables = proven.tables
         rows = proven.rows
         warnings += (rebuilt?.warnings ?? []) + proven.warnings + losses.descriptions
+        let hasRebuilt = rebuilt != nil || !proven.healedIndexes.isEmpty
+        if hasRebuilt, proven.usesOwnCase { warnings.append(SQLExtensions.rebuiltWithOwnCase) }
         rebuiltIndexes = (rebuilt?.names ?? []).union(proven.healedIndexes)
             .union(losses.missing.map(\.index.description)).sorted()
     }

@@ -54,6 +54,8 @@ package struct CopyProof {
         var accountsForOriginal = false
         /// The names of the indexes that had such faults.
         var healedIndexes: Set<String> = []
+        /// Whether an index may contain results of SQLite's own `lower`, `upper` or NOCASE.
+        var usesOwnCase = false
     }
 
     /// Indexes of the original that do not match its rows.
@@ -223,6 +225,8 @@ package struct CopyProof {
             "the database is damaged, and some of its rows may be wrong: \($0)"
         }
         outcome.healedIndexes = before.indexes.subtracting(present.indexes)
+        outcome.usesOwnCase =
+            try !original.extensions.unicodeCases.isEmpty && pair.original.mayFoldCaseInSchema()
         for walk in plan.walks {
             outcome.warnings += walk.forbiddenNulls.map {
                 "table \(walk.reading.table) has rows with NULL in column \($0), although the column is declared "

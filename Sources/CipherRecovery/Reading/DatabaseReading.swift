@@ -206,8 +206,9 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
     }
 
     /// Checks the order of the keys of the tables WITHOUT ROWID.
-    ///
     mutating func checkKeys() throws {
+        // The rows have claimed their overflow pages in the other reader.
+        var payloads = PayloadReader(source, PageOwners(source))
         for (number, table) in forms.tables.enumerated() where table.isWithoutRowID && tables[number].isWhole {
             guard let root = table.root,
                 var order = table.keyOrder(ignoresDescending: (reading.header?.schemaFormat ?? 4) < 4)
@@ -216,8 +217,11 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
             do {
                 while let cell = try cursor.next() {
                     try reading.checkpoint()
-                    let step = try payloads.peek(cell) { order.take(try RecordReader.values($0, page: cell.page)) }
-                    guard step == .ascends else {
+                    let ascends = try payloads.peek(cell) { bytes in
+                        let values = try RecordReader.values(bytes, page: cell.page)
+                        return values.count >= table.key.count && order.take(values) == .ascends
+                    }
+                    guard ascends else {
                         findings.tables[number].isDisordered = true
                         break
                     }
