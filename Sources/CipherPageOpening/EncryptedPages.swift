@@ -17,6 +17,7 @@ package final class EncryptedPages<Sealed: PageSource>: PageSource {
     /// wrote.
     package var geometry: PageGeometry
     package var pageCount: UInt32 { sealed.pageCount }
+    package var areAuthenticated: Bool { authenticator != nil }
     /// The first requested page that is not authentic; `nil` if all pages so far were authentic.
     package private(set) var forgedPage: UInt32?
 

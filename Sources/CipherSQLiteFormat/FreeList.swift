@@ -5,8 +5,11 @@ package struct FreeList: Equatable, Sendable {
     /// The trunk pages, which list the other free pages, in list order.
     package private(set) var trunks: [UInt32] = []
     package private(set) var leaves: [UInt32] = []
-    /// Whether a trunk page could not be read, so that the rest of the list is unknown.
+    /// Whether a trunk page cannot be read, so that the rest of the list is unknown.
     package private(set) var isCut = false
+    /// Whether a page in place of a trunk is neither one nor a page of a b-tree, or contains only zeros: it was
+    /// overwritten or, if the pages are authentic, SQLite has used it again.
+    package private(set) var isGarbled = false
 
     /// Follows the list.
     ///
@@ -32,7 +35,7 @@ package struct FreeList: Equatable, Sendable {
                 return
             }
             guard try Self.claim(trunk, .freeTrunk, source, claims, damage) else {
-                if !source.geometry.mayHold(trunk, of: source.pageCount) { isCut = true }
+                if !source.geometry.mayHold(trunk, of: source.pageCount), !isGarbled { isCut = true }
                 return
             }
             guard let page else {
@@ -41,7 +44,7 @@ package struct FreeList: Equatable, Sendable {
                 return
             }
             trunks.append(trunk)
-            if listsTooMany || PageShape(page) == .empty { isCut = true }
+            if listsTooMany || PageShape(page) == .empty { isGarbled = true }
             if listsTooMany {
                 try damage(DamagedPage(trunk, .freeList))
             } else {

@@ -3,6 +3,8 @@ package protocol PageSource {
     var geometry: PageGeometry { get }
     /// The number of pages in the database.
     var pageCount: UInt32 { get }
+    /// Whether each page that the source lends is authentic, so that SQLite has written it as it is.
+    var areAuthenticated: Bool { get }
 
     /// Lends a page: the source's own bytes, or `scratch` filled with them.
     ///
@@ -17,6 +19,8 @@ package protocol PageSource {
 }
 
 extension PageSource {
+    package var areAuthenticated: Bool { false }
+
     /// Returns the header on page 1, wherever that page is; `nil` if it is not a valid header.
     package func header() throws -> FileHeader? {
         let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: geometry.pageSize, alignment: 16)

@@ -102,41 +102,31 @@ package struct StructureFaults {
 
     private var beyondEnd: Set<DamagedPage> { damage.filter { $0.reason == .missing && $0.page > pageCount } }
 
-    /// What a rollback changes for the pages of the file alone, with only its torn pages restored.
-    package enum RollbackEffect {
-        /// Every page of the file that is sound remains so.
-        case harmless
-        /// Some pages of the file would not be sound any more, but more other ones would.
-        case mixed
-        /// The file is sound by itself, fewer of its pages would be sound, or something would lead to a page after the
-        /// last one.
-        case damaging
-    }
-
-    /// Returns the effect of a rollback.
+    /// Returns whether a rollback would damage a database.
     ///
-    /// The file alone is examined up to its last byte. Its first page may be torn, so it does not show how many pages
-    /// the database has, and pages that anyone can append to the file are not sound.
+    /// It does so if the file alone, with only its torn pages restored, has no fault, but would have one. If the file
+    /// has a fault, as a killed transaction leaves it, the rollback damages it if a page that is sound, and not in the
+    /// journal, would not be sound any more: an honest transaction changes no such page. Nothing may lead to a page after
+    /// the last one.
     ///
     /// - Parameters:
     ///   - versions: The pages in the journal.
     ///   - pages: Returns the database with some of these pages; for `nil`, the file alone.
     /// - Throws: Any error thrown by the source.
-    package static func effect<Pages: PageSource>(
-        of versions: PageVersions, _ pages: (PageVersions?) throws -> Pages
-    ) throws -> RollbackEffect {
+    package static func areAdded<Pages: PageSource>(
+        by versions: PageVersions, _ pages: (PageVersions?) throws -> Pages
+    ) throws -> Bool {
         let after = try StructureFaults(of: pages(versions))
         let file = try pages(nil)
         let torn = try versions.mending(file)
-        let alone = try StructureFaults(of: pages(torn.with(pageCount: file.pageCount)))
-        let last = min(file.pageCount, after.pageCount)
-        let (lost, gained) = (
-            alone.sound.count(notIn: after.sound, upTo: last), after.sound.count(notIn: alone.sound, upTo: last)
-        )
-        guard lost > 0 || !after.beyondEnd.isSubset(of: alone.damage) else { return .harmless }
         let stated = try pages(torn).header()?.claimedPages.map { UInt32(clamping: $0) } ?? .max
-        let own = torn.with(pageCount: min(file.pageCount, stated))
-        return try lost < gained && !StructureFaults(of: pages(own)).damage.isEmpty ? .mixed : .damaging
+        let alone = try StructureFaults(of: pages(torn.with(pageCount: min(file.pageCount, stated))))
+        if alone.damage.isEmpty { return !after.damage.isEmpty }
+        // A torn first page does not show how many pages the file has.
+        let whole = try StructureFaults(of: pages(torn.with(pageCount: file.pageCount)))
+        for page in versions.offsets.keys { whole.sound.remove(page) }
+        return whole.sound.count(notIn: after.sound, upTo: after.pageCount) > 0
+            || !after.beyondEnd.isSubset(of: whole.damage)
     }
 }
 

@@ -42,13 +42,16 @@ enum HiddenRows {
         }
         let findings = indexes + unfilledPages(usage, tables, encoding)
         let unused = usage.lostPages.filter { $0 <= header.claimedPages ?? .max }
-        let unknown = usage.freeList.map { $0.isCut ? Int(header.freePages) - $0.trunks.count - $0.leaves.count : 0 }
-        guard unused.count > unknown ?? 0 else { return findings }
+        let missing = usage.freeList.map { Int(header.freePages) - $0.trunks.count - $0.leaves.count } ?? 0
+        let mayBeLost = usage.freeList.map { $0.isCut || $0.isGarbled && !pages.areAuthenticated } ?? false
+        guard unused.count > (mayBeLost ? missing : 0) else { return findings }
         // The pages of a WITHOUT ROWID table are of the same kind as those of an index.
-        let hasKeyedTables = try tables.contains { table in
-            guard let root = try pages.lend(table.rootPage, memory) else { return false }
-            return TreePage.Kind(rawValue: root.byte(0))?.isTable == false
-        }
+        let hasKeyedTables =
+            try missing != 0 && !mayBeLost
+            || tables.contains { table in
+                guard let root = try pages.lend(table.rootPage, memory) else { return false }
+                return TreePage.Kind(rawValue: root.byte(0))?.isTable == false
+            }
         let hidden = try unused.filter { number in
             guard let bytes = try pages.lend(number, memory), PageShape(bytes).isTree,
                 let page = try? TreePage(bytes, number: number, pages.geometry)

@@ -132,8 +132,8 @@ struct SidecarEffect {
         return try bytes.size > Int64(all.pageCount) * Int64(geometry.pageSize) && StructureFaults(of: all).areBeyondEnd
     }
 
-    /// Whether a page of the file would not be sound any more.
-    func damagesFile() throws -> Bool { try StructureFaults.effect(of: versionsInUse, pages) != .harmless }
+    /// Whether the rollback would damage the file (``StructureFaults/areAdded(by:_:)``).
+    func damagesFile() throws -> Bool { try StructureFaults.areAdded(by: versionsInUse, pages) }
 }
 
 /// The part of page 1 that anyone can write, because neither encryption nor HMAC includes it.

@@ -50,7 +50,8 @@ extension ReadingRun {
         freePages.unknown = Int(header.freePages) - known
         findings.isFreeListDamaged = isDamaged || known != header.freePages
         // The header is older than the list, or a trunk is older than the header.
-        if findings.isFreeListDamaged, !list.isCut { findings.contradictsHeader = true }
+        let mayBeLost = list.isCut || list.isGarbled && !reading.believesZeros
+        if findings.isFreeListDamaged, !mayBeLost { findings.contradictsHeader = true }
     }
 
     /// Claims the pages after those that the header counts, which are old ones: a killed VACUUM has not cut them off yet,

@@ -47,6 +47,9 @@ struct HotJournalTests {
 
         deinit { connection.close() }
 
+        /// Changes the schema table itself.
+        func editSchema(_ script: String) throws { try connection.editSchema(script) }
+
         func commit(_ script: String) throws -> Commit {
             let isNew = try connection.value(Int.self, "SELECT count(*) FROM sqlite_master") == 0
             let content = try isNew ? nil : connection.value(String.self, Self.content)
@@ -460,6 +463,36 @@ struct HotJournalTests {
             ).run()
             #expect(report.outcome == .recovered, "\(report)")
             #expect(report.recovery?.complete == false, "\(report)")
+        }
+    }
+
+    @Test(
+        "A killed transaction is rolled back although an older fault has left pages that nothing uses",
+        arguments: 0...2)
+    func unusedPages(autoVacuum: Int) throws {
+        let writer = try Writer(isEncrypted: true, autoVacuum: autoVacuum)
+        _ = try writer.commit(
+            """
+            CREATE TABLE t(a); INSERT INTO t VALUES (randomblob(9)), (randomblob(5000)); CREATE TABLE g(a);
+            INSERT INTO g VALUES (randomblob(9000)); CREATE TABLE h(a); INSERT INTO h VALUES (randomblob(9000));
+            """)
+        try writer.editSchema("DELETE FROM sqlite_master WHERE name = 'g'")
+        let scripts = [
+            "CREATE TABLE n(a); INSERT INTO n VALUES (randomblob(3000))", "CREATE INDEX ti ON t(a)",
+            "INSERT INTO t VALUES (randomblob(20000))", "DROP TABLE h", "DELETE FROM t WHERE rowid > 1",
+        ]
+        for script in scripts {
+            let commit = try writer.commit(script)
+            let written = commit.after + commit.before.dropFirst(commit.after.count)
+            for file in [
+                written, commit.half, written.prefix(written.count / 2) + commit.before.dropFirst(written.count / 2),
+            ] {
+                let folder = try folder(file, journal: commit.journal)
+                #expect(
+                    try recovered(folder) { try $0.value(String.self, Writer.content) } == commit.content, "\(script)")
+                #expect(try upgrade(folder) == .alreadyEncrypted, "\(script)")
+                #expect(try content(folder) == commit.content, "\(script)")
+            }
         }
     }
 
