@@ -102,42 +102,31 @@ package struct StructureFaults {
 
     private var beyondEnd: Set<DamagedPage> { damage.filter { $0.reason == .missing && $0.page > pageCount } }
 
-    /// Returns whether a file alone, with only its torn pages restored from a journal, has no fault, but would have one
-    /// after a rollback.
+    /// Returns whether a rollback would damage a database.
+    ///
+    /// It does so if the file alone, with only its torn pages restored, has no fault, but would have one. If the file
+    /// has a fault, as a killed transaction leaves it, the rollback damages it if a page that is sound, and not in the
+    /// journal, would not be sound any more: an honest transaction changes no such page. Nothing may lead to a page after
+    /// the last one.
     ///
     /// - Parameters:
     ///   - versions: The pages in the journal.
     ///   - pages: Returns the database with some of these pages; for `nil`, the file alone.
     /// - Throws: Any error thrown by the source.
-    package static func areFirst<Pages: PageSource>(
-        after versions: PageVersions, _ pages: (PageVersions?) throws -> Pages
+    package static func areAdded<Pages: PageSource>(
+        by versions: PageVersions, _ pages: (PageVersions?) throws -> Pages
     ) throws -> Bool {
+        let after = try StructureFaults(of: pages(versions))
         let file = try pages(nil)
         let torn = try versions.mending(file)
         let stated = try pages(torn).header()?.claimedPages.map { UInt32(clamping: $0) } ?? .max
         let alone = try StructureFaults(of: pages(torn.with(pageCount: min(file.pageCount, stated))))
-        return try alone.damage.isEmpty && !StructureFaults(of: pages(versions)).damage.isEmpty
-    }
-
-    /// Returns whether a page that is sound in the file alone, and not in the journal, would not be sound after a
-    /// rollback, or whether something would lead to a page after the last one.
-    ///
-    /// An interrupted transaction uses no page without adding it to the journal, except free ones.
-    ///
-    /// - Parameters:
-    ///   - versions: The pages in the journal.
-    ///   - pages: Returns the database with some of these pages; for `nil`, the file alone.
-    /// - Throws: Any error thrown by the source.
-    package static func areInOtherPages<Pages: PageSource>(
-        after versions: PageVersions, _ pages: (PageVersions?) throws -> Pages
-    ) throws -> Bool {
-        let after = try StructureFaults(of: pages(versions))
-        let file = try pages(nil)
-        // The first page may be torn, so it does not show how many pages the file has.
-        let alone = try StructureFaults(of: pages(versions.mending(file).with(pageCount: file.pageCount)))
-        for page in versions.offsets.keys { alone.sound.remove(page) }
-        return alone.sound.count(notIn: after.sound, upTo: after.pageCount) > 0
-            || !after.beyondEnd.isSubset(of: alone.damage)
+        if alone.damage.isEmpty { return !after.damage.isEmpty }
+        // A torn first page does not show how many pages the file has.
+        let whole = try StructureFaults(of: pages(torn.with(pageCount: file.pageCount)))
+        for page in versions.offsets.keys { whole.sound.remove(page) }
+        return whole.sound.count(notIn: after.sound, upTo: after.pageCount) > 0
+            || !after.beyondEnd.isSubset(of: whole.damage)
     }
 }
 

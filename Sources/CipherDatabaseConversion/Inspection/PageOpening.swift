@@ -132,11 +132,8 @@ struct SidecarEffect {
         return try bytes.size > Int64(all.pageCount) * Int64(geometry.pageSize) && StructureFaults(of: all).areBeyondEnd
     }
 
-    /// Whether the rollback would damage a file without a fault, or pages that the journal does not contain.
-    func damagesFile() throws -> Bool {
-        let inUse = try versionsInUse
-        return try StructureFaults.areFirst(after: inUse, pages) || StructureFaults.areInOtherPages(after: inUse, pages)
-    }
+    /// Whether the rollback would damage the file (``StructureFaults/areAdded(by:_:)``).
+    func damagesFile() throws -> Bool { try StructureFaults.areAdded(by: versionsInUse, pages) }
 }
 
 /// The part of page 1 that anyone can write, because neither encryption nor HMAC includes it.

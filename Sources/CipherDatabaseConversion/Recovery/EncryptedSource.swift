@@ -213,7 +213,7 @@ struct EncryptedSource {
             try authenticity == .none || match.isOther()
             || isJournal && Inspector(paths).isJournalOfOther(fileKey)
             || authenticity == .all
-                && StructureFaults.areInOtherPages(after: inUse) { try adopting(pages($0)) }
+                && StructureFaults.areAdded(by: inUse) { try adopting(pages($0)) }
         guard !isForeign else {
             return try source(alone, notes + [DamagedSource.foreignSidecar])
         }
