@@ -117,11 +117,12 @@ package struct StructureFaults {
         by versions: PageVersions, _ pages: (PageVersions?) throws -> Pages
     ) throws -> Bool {
         let after = try StructureFaults(of: pages(versions))
+        guard !after.damage.isEmpty else { return false }
         let file = try pages(nil)
         let torn = try versions.mending(file)
         let stated = try pages(torn).header()?.claimedPages.map { UInt32(clamping: $0) } ?? .max
         let alone = try StructureFaults(of: pages(torn.with(pageCount: min(file.pageCount, stated))))
-        if alone.damage.isEmpty { return !after.damage.isEmpty }
+        if alone.damage.isEmpty { return true }
         // A torn first page does not show how many pages the file has.
         let whole = try StructureFaults(of: pages(torn.with(pageCount: file.pageCount)))
         for page in versions.offsets.keys { whole.sound.remove(page) }
