@@ -45,23 +45,17 @@ enum HiddenRows {
         let missing = usage.freeList.map { Int(header.freePages) - $0.trunks.count - $0.leaves.count } ?? 0
         let mayBeLost = usage.freeList.map { $0.isCut || $0.isGarbled && !pages.areAuthenticated } ?? false
         guard unused.count > (mayBeLost ? missing : 0) else { return findings }
-        // The pages of a WITHOUT ROWID table are of the same kind as those of an index.
-        let hasKeyedTables =
-            try missing != 0 && !mayBeLost
-            || tables.contains { table in
-                guard let root = try pages.lend(table.rootPage, memory) else { return false }
-                return TreePage.Kind(rawValue: root.byte(0))?.isTable == false
-            }
         let hidden = try unused.filter { number in
             guard let bytes = try pages.lend(number, memory), PageShape(bytes).isTree,
                 let page = try? TreePage(bytes, number: number, pages.geometry)
             else { return false }
-            if usage.schema.isEmpty { return true }
-            return page.cellCount > 0 && (page.kind == .tableLeaf || hasKeyedTables && !page.kind.isTable)
+            // The pages of a WITHOUT ROWID table are of the same kind as those of an index.
+            return usage.schema.isEmpty || page.cellCount > 0 || !page.kind.isLeaf
         }
         guard let first = hidden.first else { return findings }
         let count = hidden.count == 1 ? "1 page looks" : "\(hidden.count) pages look"
-        let finding = "\(count) like part of a table, but no table contains \(hidden.count == 1 ? "it" : "them")"
+        let finding =
+            "\(count) like part of a table or an index, but none contains \(hidden.count == 1 ? "it" : "them")"
         guard !usage.schema.isEmpty else {
             throw StoreError.damaged(path, "the schema has no entries: \(finding) (page \(first))")
         }

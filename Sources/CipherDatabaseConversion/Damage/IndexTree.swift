@@ -35,29 +35,36 @@ struct IndexTree {
         }
     }
 
-    /// Refuses indexes whose trees hold records with a different number of values than their entries have.
+    /// Searches for an index whose tree holds records with a different number of values than its entries have.
     ///
     /// The rows of a table WITHOUT ROWID are stored in trees of the same kind as those of indexes. If such roots are
-    /// swapped in the schema table, a copy without the index's tree would lose the rows.
+    /// swapped in the schema table, or if page 1 is older than the tree, a copy without the index's tree would lose the
+    /// rows. If the schema has no such table, records that end with an integer count as entries: the integer may be a
+    /// rowid, and the index may have had another definition.
     ///
-    /// - Throws: ``StoreError`` with the code `corrupt`; any error from reading `pages`.
-    static func checkRecords(of trees: [IndexTree], _ pages: some PageSource, _ connection: Connection, _ path: String)
-        throws
-    {
-        guard trees.contains(where: { $0.key != nil }) else { return }
+    /// - Returns: The finding, as a sentence; `nil` if there is no such index.
+    /// - Throws: ``StoreError`` with the code `corrupt` if such an index was found and the schema has a table WITHOUT
+    ///   ROWID; any error from reading `pages`.
+    static func foreignRecords(_ pages: some PageSource, _ connection: Connection, _ path: String) throws -> String? {
+        let trees = try all(connection)
+        let hasKeys = trees.contains { $0.key != nil }
         for tree in trees {
             let width = try tree.state.parts(connection).count
-            guard let found = try tree.otherWidth(than: width, pages) else { continue }
-            throw StoreError.damaged(
-                path,
+            guard let found = try tree.otherWidth(than: width, pages, evenWithRowIDs: hasKeys) else { continue }
+            let finding =
                 "index \(tree.state.name) of table \(tree.table) contains records with \(found) "
-                    + "value\(found == 1 ? "" : "s") instead of \(width): these records may be rows of a table")
+                + "value\(found == 1 ? "" : "s") instead of \(width): these records may be rows of a table"
+            guard !hasKeys else { throw StoreError.damaged(path, finding) }
+            return finding
         }
+        return nil
     }
 
     /// Searches for a page whose records are all well-formed and have a different number of values, and returns that
     /// number; `nil` if there is no such page.
-    private func otherWidth(than width: Int, _ pages: some PageSource) throws -> Int? {
+    ///
+    /// - Parameter evenWithRowIDs: Whether records that end with an integer count.
+    private func otherWidth(than width: Int, _ pages: some PageSource, evenWithRowIDs: Bool) throws -> Int? {
         var cursor = TreeCursor(pages, root: UInt32(clamping: root))
         var others: [UInt32: Int] = [:]
         var mixed: Set<UInt32> = []
@@ -66,8 +73,12 @@ struct IndexTree {
                 guard let cell = try cursor.next() else { break }
                 guard cursor.isOfTable == false else { return nil }
                 do {
-                    let found = try Self.countValues(cursor.payload(of: cell), cell.page)
-                    if found == width { mixed.insert(cell.page) } else { others[cell.page] = found }
+                    let (found, endsWithInteger) = try Self.countValues(cursor.payload(of: cell), cell.page)
+                    if found == width || endsWithInteger && !evenWithRowIDs {
+                        mixed.insert(cell.page)
+                    } else {
+                        others[cell.page] = found
+                    }
                 } catch is DamagedPage {
                     mixed.insert(cell.page)
                 }
@@ -78,10 +89,15 @@ struct IndexTree {
         return others.filter { !mixed.contains($0.key) }.min { $0.key < $1.key }?.value
     }
 
-    private static func countValues(_ payload: UnsafeRawBufferPointer, _ page: UInt32) throws -> Int {
+    private static func countValues(
+        _ payload: UnsafeRawBufferPointer, _ page: UInt32
+    ) throws -> (count: Int, endsWithInteger: Bool) {
         var record = try RecordReader(payload, page: page)
-        var count = 0
-        while try record.next() != nil { count += 1 }
-        return count
+        var (count, endsWithInteger) = (0, false)
+        while let value = try record.next() {
+            count += 1
+            if case .integer = value { endsWithInteger = true } else { endsWithInteger = false }
+        }
+        return (count, endsWithInteger)
     }
 }

@@ -25,12 +25,11 @@ struct PossibleLosses {
     static func find(
         in connection: Connection, _ pages: (any PageSource)?, of path: String, onlyPartial: Bool
     ) throws -> PossibleLosses {
-        if !onlyPartial, let pages {
-            try IndexTree.checkRecords(of: IndexTree.all(connection), pages, connection, path)
-        }
+        let missing = try MissingRows.all(in: connection, onlyPartial: onlyPartial)
+        guard let pages else { return PossibleLosses(missing: missing) }
+        let records = try onlyPartial ? nil : IndexTree.foreignRecords(pages, connection, path)
         return PossibleLosses(
-            missing: try MissingRows.all(in: connection, onlyPartial: onlyPartial),
-            hidden: try pages.map { try HiddenRows.find(in: $0, of: path) } ?? [])
+            missing: missing, hidden: try [records].compactMap(\.self) + HiddenRows.find(in: pages, of: path))
     }
 
     /// Returns why the original must be recovered; `nil` if it need not be, or if the options do not request recovery.

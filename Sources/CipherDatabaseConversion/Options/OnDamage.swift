@@ -14,8 +14,9 @@ public enum OnDamage: String, Sendable, CaseIterable {
     /// If an index has entries for rows that are not in its table, the table may have lost those rows. In that case, an
     /// encryption keeps the plaintext original as a backup, whose name is in ``EncryptionReport/backup``, and warns; a
     /// conversion of an encrypted file is refused with `corrupt`. The same applies if an index leads to the rows of a
-    /// table, if pages that look like part of a table are in none, if a page belongs to two tables, if two rows share an
-    /// overflow page, or if a page of a table or the schema contains bytes that are neither rows nor free space.
+    /// table, or holds records that are not its entries, if pages that look like part of a table or an index are in
+    /// none, if a page belongs to two tables, if two rows share an overflow page, or if a page of a table or the schema
+    /// contains bytes that are neither rows nor free space.
     ///
     /// If a damaged `-wal` holds commits that SQLite does not read, copies of the database and its `-wal` are kept as
     /// `NAME-damaged` and `NAME-damaged-wal`, and each run reports them until they are deleted. Copies of a plaintext

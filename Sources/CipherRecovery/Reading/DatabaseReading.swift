@@ -74,6 +74,8 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
     /// The b-tree of each index, by the positions of the table and the index; `nil` if its root is not known.
     private(set) var indexes: [[TreeMap?]] = []
     let shapes: [RecordShape]
+    /// The tables in which modules keep the content of virtual tables.
+    let ofModules: Set<Int>
     /// An undamaged page with rows outside the range that its parent assigns to it.
     ///
     /// Either the page is in an earlier state, and its rows have since moved elsewhere, or the parent is damaged.
@@ -118,6 +120,11 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
             reading.encoding == .utf8 ? $0.name.bytes : reading.encoding.bytes($0.name.text)
         }
         shapes = reading.forms.tables.map { RecordShape($0, counted: Set(counted)) }
+        let modules = reading.forms.virtualTables.map { $0.name.folded + [UInt8(ascii: "_")] }
+        ofModules = Set(
+            reading.forms.tables.indices.filter { number in
+                modules.contains { reading.forms.tables[number].name.folded.starts(with: $0) }
+            })
         rows = reading.forms.tables.map { _ in 0 }
         expected = reading.forms.tables.map { $0.indexes.map { _ in EntryTally() } }
         entries = reading.forms.tables.map { $0.indexes.map { _ in nil } }
@@ -206,13 +213,18 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
     }
 
     /// Checks the order of the keys of the tables WITHOUT ROWID.
+    ///
+    /// If the order is not known, rows that may be entries of an index that lacks pages may be old.
     mutating func checkKeys() throws {
         // The rows have claimed their overflow pages in the other reader.
         var payloads = PayloadReader(source, PageOwners(source))
         for (number, table) in forms.tables.enumerated() where table.isWithoutRowID && tables[number].isWhole {
             guard let root = table.root,
                 var order = table.keyOrder(ignoresDescending: (reading.header?.schemaFormat ?? 4) < 4)
-            else { continue }
+            else {
+                try countPossibleEntries(number)
+                continue
+            }
             var cursor = TreeCursor(source, root: root)
             do {
                 while let cell = try cursor.next() {
@@ -229,6 +241,15 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
             } catch is DamagedPage, is PayloadReader<Source>.Loss {
                 // The rows have been counted as lost.
             }
+        }
+    }
+
+    private mutating func countPossibleEntries(_ table: Int) throws {
+        for place in hasAllIndexPages ? [] : tables[table].pages {
+            try reading.checkpoint()
+            guard let content = try content(place.page) else { continue }
+            defer { content.keep() }
+            if mayBeIndex(content) { findings.tables[table].oldRows += content.cells.count }
         }
     }
 

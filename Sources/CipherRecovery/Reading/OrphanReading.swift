@@ -10,6 +10,8 @@ extension ReadingRun {
         let isTable: Bool
         /// The tables whose columns all records of the page fit, and that the pointer map does not rule out.
         var tables: Set<Int>
+        /// The tables whose columns all records of the page fit.
+        let fitting: Set<Int>
         /// Those of ``tables`` whose b-trees lack pages at exactly the place where the page's rows belong.
         var placed: Set<Int> = []
         /// Whether the page may also belong to an index.
@@ -95,6 +97,7 @@ extension ReadingRun {
             }
         }
         try countFreed(orphans, survey)
+        try countUnknown(survey)
         // The first pass shows which values are usual in the columns of each table.
         for isLast in [false, true] {
             for orphan in orphans where owners.isUnclaimed(orphan.page) {
@@ -135,13 +138,13 @@ extension ReadingRun {
         guard records > 0 else { return nil }
         // The table names in its rows identify sqlite_sequence, although the rows could fit other tables, too.
         if let own = fits.keys.first(where: { forms.tables[$0].name == "sqlite_sequence" }) {
-            return Orphan(page: content.number, isTable: true, tables: [own])
+            return Orphan(page: content.number, isTable: true, tables: [own], fitting: [own])
         }
         // A short record of one table may look like a complete one of another, so both tables remain possible.
         let lacking = gapped.intersection(fits.keys)
         let tables = lacking.isEmpty ? Set(fits.keys) : lacking
         guard isTable || !tables.isEmpty else { return nil }
-        return Orphan(page: content.number, isTable: isTable, tables: tables)
+        return Orphan(page: content.number, isTable: isTable, tables: tables, fitting: Set(fits.keys))
     }
 
     /// Removes the tables that fit only some pages of a b-tree, because all pages of a b-tree belong to one table.
@@ -321,16 +324,24 @@ extension ReadingRun {
         if named.count == 1 { return named.first }
         if orphan.mayBeIndex || orphan.mayBeGiven { return nil }
         if possible.count > 1, byValues {
-            let observed = observed
-            let usual = possible.filter { table in
-                content.cells.allSatisfy { cell in
-                    (try? payloads.peek(cell) { observed[table].contains(try RecordReader.values($0, page: cell.page)) })
-                        ?? true
-                }
-            }
+            let usual = usual(possible, content)
             if !usual.isEmpty { possible = usual }
         }
-        return possible.count == 1 ? possible.first : nil
+        guard possible.count == 1, let table = possible.first else { return nil }
+        // What a module's table contains may be recomputed, and then no row that is in it by mistake is kept.
+        let others = ofModules.contains(table) ? orphan.fitting.subtracting(ofModules) : []
+        return usual(others, content).isEmpty ? table : nil
+    }
+
+    /// Returns those of the tables whose other rows hold values of the same storage classes as a page's rows.
+    private mutating func usual(_ tables: Set<Int>, _ content: borrowing PageContent) -> Set<Int> {
+        let observed = observed
+        return tables.filter { table in
+            content.cells.allSatisfy { cell in
+                (try? payloads.peek(cell) { observed[table].contains(try RecordReader.values($0, page: cell.page)) })
+                    ?? true
+            }
+        }
     }
 
     /// Returns whether a b-tree lacks pages at a place where all rows of a page belong.
@@ -385,6 +396,16 @@ extension ReadingRun {
             content.keep()
         }
         if freed.count == unknown { (freePages.unknown, freePages.freed) = (0, freed) }
+    }
+
+    /// Counts the pages in use that fit no table and no index that lacks pages: their table or index is not known.
+    private mutating func countUnknown(_ survey: OrphanSurvey) throws {
+        guard findings.hiddenPages == 0, !reading.mayLackTables else { return }
+        for page in survey.indexPages where freePages.showInUse(page) {
+            guard let content = try content(page) else { continue }
+            if !mayBeIndex(content) { findings.hiddenPages += 1 }
+            content.keep()
+        }
     }
 
     var hasAllIndexPages: Bool {
@@ -453,7 +474,7 @@ extension ReadingRun {
     }
 
     /// Returns whether an index page may also belong to an index with gaps.
-    private mutating func mayBeIndex(_ content: borrowing PageContent) -> Bool {
+    mutating func mayBeIndex(_ content: borrowing PageContent) -> Bool {
         for table in forms.tables.indices {
             for (number, index) in forms.tables[table].indexes.enumerated() {
                 guard !(indexes[table][number]?.missing.isEmpty ?? false) else { continue }

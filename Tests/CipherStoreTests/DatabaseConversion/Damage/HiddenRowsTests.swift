@@ -159,6 +159,114 @@ struct HiddenRowsTests {
         #expect(try file.folder.names.contains("app.db-plaintext"))
     }
 
+    /// How a new table took its pages.
+    enum Taking: CaseIterable {
+        /// A table WITHOUT ROWID took the pages of deleted rows.
+        case deletedRows
+        /// Only the root of a table is on a page that the old page 1 counts.
+        case onePage
+        /// A table WITHOUT ROWID took the pages of a dropped index.
+        case droppedIndex
+    }
+
+    @Test(
+        "A new table whose entry was lost with page 1 is reported, whatever its pages were before",
+        arguments: Taking.allCases)
+    func lostTableWithOldPages(taking: Taking) throws {
+        let file = try LegacyFile { connection in
+            try connection.executeScript(
+                text: """
+                    CREATE TABLE t(a INTEGER PRIMARY KEY, v TEXT, c BLOB); CREATE INDEX ui ON t(v);
+                    WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 600)
+                        INSERT INTO t SELECT i, 'value ' || i || hex(zeroblob(25)), zeroblob(20) FROM c;
+                    """)
+            if taking != .droppedIndex { try connection.execute("DROP INDEX ui") }
+            try connection.execute("VACUUM")
+        }
+        let before = try Data(contentsOf: URL(filePath: file.path))
+        let connection = try Connection(path: file.path, mode: .readWrite)
+        try connection.execute("BEGIN")
+        switch taking {
+        case .deletedRows: try connection.execute("DELETE FROM t WHERE a > 200")
+        case .onePage:
+            while try connection.value(Int.self, "PRAGMA freelist_count") == 0 {
+                try connection.execute("DELETE FROM t WHERE a = (SELECT max(a) FROM t)")
+            }
+        case .droppedIndex: try connection.execute("DROP INDEX ui")
+        }
+        try connection.executeScript(
+            text: """
+                CREATE TABLE \(taking == .onePage ? "n(k, a, b, c, d)" : "n(k PRIMARY KEY, a, b, c, d) WITHOUT ROWID");
+                WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 900)
+                    INSERT INTO n SELECT 'key ' || i, 'new ' || i, i, hex(zeroblob(30)), 'end' FROM c;
+                COMMIT;
+                """)
+        connection.close()
+        let after = try Data(contentsOf: URL(filePath: file.path))
+        try (before.prefix(4_096) + after.dropFirst(4_096)).write(to: URL(filePath: file.path))
+        let digest = try file.digest()
+        #expect(try storeError { try file.upgrade(.refuse).run() }?.code == .corrupt)
+        #expect(try file.digest() == digest)
+        let report = try file.upgrade(.rebuildIndexes).run()
+        #expect(report.warnings.contains { $0.contains("part of a table") || $0.contains("rows of a table") })
+        #expect(report.backup != nil, "\(report.warnings)")
+    }
+
+    @Test(
+        "A new table whose entry was lost with page 1 is reported if the old list's first page is empty or reused by now",
+        arguments: [true, false])
+    func lostTableInEncrypted(isEmpty: Bool) throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path("app.db")
+        func connecting(_ mode: Connection.Mode, _ body: (Connection) throws -> Void) throws {
+            let connection = try Connection(path: path, mode: mode, key: TestKeys.raw(), settings: CipherSettings())
+            defer { connection.close() }
+            try body(connection)
+        }
+        try connecting(.create) { connection in
+            try connection.executeScript(
+                text: """
+                    PRAGMA secure_delete = ON; CREATE TABLE t(a); INSERT INTO t VALUES (1); CREATE TABLE z(a);
+                    INSERT INTO z VALUES (zeroblob(20000)); DROP TABLE z;
+                    """)
+        }
+        let before = try Data(contentsOf: URL(filePath: path))
+        try connecting(.readWrite) { connection in
+            try connection.executeScript(text: "PRAGMA secure_delete = ON; BEGIN; CREATE TABLE n(a)")
+            let free: SQL = "PRAGMA freelist_count"
+            if isEmpty {
+                while try connection.value(Int.self, free) ?? 0 > 1 {
+                    try connection.execute("INSERT INTO n VALUES (hex(zeroblob(100)))")
+                }
+                #expect(try connection.value(Int.self, free) == 1)
+                try connection.executeScript(text: "CREATE TABLE q(a); DROP TABLE q")
+            } else {
+                try connection.execute("INSERT INTO n VALUES (randomblob(50000))")
+                #expect(try connection.value(Int.self, free) == 0)
+            }
+            try connection.execute("COMMIT")
+        }
+        let after = try Data(contentsOf: URL(filePath: path))
+        let size = CipherSettings().pageSize
+        try (before.prefix(size) + after.dropFirst(size)).write(to: URL(filePath: path))
+        let digest = try FolderDigest(folder.url)
+        let paths = try DatabasePaths(path)
+        let error = try storeError {
+            try Rekeying(
+                at: paths, oldKey: TestKeys.provider(), newKey: TestKeys.provider { try TestKeys.raw(8) },
+                formats: [CipherSettings()], newSettings: CipherSettings(), options: ConversionOptions()
+            ).run()
+        }
+        #expect(error?.code == .corrupt)
+        let output = try TemporaryFolder()
+        let report = try DatabaseRecovery(
+            of: paths, provider: TestKeys.provider(), formats: [CipherSettings()], to: output.path("new.db"),
+            targetProvider: nil, template: nil, options: ConversionOptions()
+        ).run()
+        #expect(!report.complete, "\(report)")
+        #expect(try FolderDigest(folder.url) == digest)
+    }
+
     private static let emptySchema = Damage(testDescription: "a page of the schema whose header counts no entry") {
         bytes, _ in bytes.replaceSubrange(103..<105, with: [0, 0])
     }

@@ -204,4 +204,63 @@ import Testing
         }
         try expectIncomplete(fixture)
     }
+
+    // MARK: Beside other damage
+
+    private static let indexed =
+        "CREATE TABLE t(a INTEGER PRIMARY KEY, v TEXT, c BLOB); CREATE INDEX ui ON t(v);"
+        + fill("t", 600, "i, 'value ' || i || hex(zeroblob(25)), zeroblob(20)")
+
+    private static func keyed(_ rows: Int) -> String {
+        "CREATE TABLE n(k TEXT PRIMARY KEY, a, b, c, d) WITHOUT ROWID;"
+            + fill("n", rows, "'key ' || i, 'new ' || i, i, hex(zeroblob(30)), 'end'")
+    }
+
+    @Test(
+        "If a new table WITHOUT ROWID has the pages of an index that page 1 still names, the recovery is not complete",
+        arguments: [0, 2], [400, 900])
+    func droppedIndex(autoVacuum: Int, rows: Int) throws {
+        try expectIncomplete(
+            oldPage(Self.indexed, change: "DROP INDEX ui; " + Self.keyed(rows), autoVacuum: autoVacuum) { _, _ in 1 })
+    }
+
+    @Test("A damaged index does not hide that page 1 names no table for pages in use", arguments: [0, 2])
+    func damagedIndex(autoVacuum: Int) throws {
+        let fixture = try oldPage(
+            Self.indexed, change: "DELETE FROM t WHERE a > 200; " + Self.keyed(900), autoVacuum: autoVacuum
+        ) { _, _ in 1 }
+        try fixture.damage([#require(fixture.places.roots["ui"])])
+        try expectIncomplete(fixture)
+    }
+
+    @Test(
+        "Rows to which nothing leads are not given to a damaged table of a full-text index, which is recomputed",
+        arguments: [("fts4", "f_segments")]
+            + (Engine.current.wasBuilt(with: "ENABLE_FTS5") ? [("fts5", "f_data")] : []), [0, 2])
+    func damagedFullText(module: (name: String, table: String), autoVacuum: Int) throws {
+        let fixture = try oldRoot(
+            of: "t",
+            "CREATE TABLE t(a INTEGER PRIMARY KEY, b); CREATE VIRTUAL TABLE f USING \(module.name)(x);"
+                + "INSERT INTO f VALUES ('one');" + Self.fill("t", 300, "i, zeroblob(200)"),
+            change: Self.fill("t", 600, "i + 300, zeroblob(200)"), autoVacuum: autoVacuum)
+        try fixture.damage([#require(fixture.places.roots[module.table])], .ones)
+        let report = try fixture.recover()
+        #expect(!report.complete, "\(report)")
+        #expect(report.lostAndFound?.orphanedRows ?? 0 > 500, "\(report)")
+    }
+
+    @Test(
+        "If the order of a table's keys is not known, entries of an index that lacks pages do not count as current rows",
+        arguments: [0, 2], [130, 140, 150, 160])
+    func unknownOrder(autoVacuum: Int, rows: Int) throws {
+        let fixture = try oldRoot(
+            of: "w",
+            "CREATE TABLE w(k TEXT COLLATE NOCASE, n INTEGER, PRIMARY KEY(k, n)) WITHOUT ROWID;"
+                + "CREATE TABLE u(s TEXT, f); CREATE INDEX ui ON u(s) WHERE f;"
+                + Self.fill("u", rows + 10, "printf('value %06d', i) || hex(zeroblob(10)), 0")
+                + Self.fill("w", rows, "printf('w key %06d', i) || hex(zeroblob(10)), i"),
+            change: "DELETE FROM w; UPDATE u SET f = 1", autoVacuum: autoVacuum)
+        try fixture.damage([#require(fixture.places.roots["ui"])])
+        try expectIncomplete(fixture)
+    }
 }

@@ -166,8 +166,7 @@ import Testing
         let file = try Self.file(journal: journal, extra: Self.lostIndex)
         let store = try await EncryptedStore.open(
             Self.configuration(), directory: file.folder.url, keyProvider: TestKeys.provider())
-        // Old engines consider only an index damaged.
-        #expect(store.report.outcome == (Engine.current.checksTables ? .recovered : .encrypted))
+        #expect(store.report.outcome == .recovered)
         #expect(try await store.bodies() == ["one", "two", "three"])
         await store.close()
         try await expectOpens(file)
