@@ -20,6 +20,7 @@ struct SchemaScratch {
     /// Tables that SQLite creates itself, under names that no statement may use.
     private static let own: [String: String] = [
         "sqlite_sequence": "(name,seq)", "sqlite_stat1": "(tbl,idx,stat)",
+        "sqlite_stat2": "(tbl,idx,sampleno,sample)",
         "sqlite_stat4": "(tbl,idx,neq,nlt,ndlt,sample)", "sqlite_stat3": "(tbl,idx,neq,nlt,ndlt,sample)",
     ]
 

@@ -56,6 +56,35 @@ import Testing
         #expect(try connection.value(String.self, "PRAGMA integrity_check") == "ok")
     }
 
+    @Test(
+        "Statistics are recovered, also those that the linked SQLite does not use",
+        arguments: [
+            ("sqlite_stat1", "(tbl,idx,stat)"), ("sqlite_stat2", "(tbl,idx,sampleno,sample)"),
+            ("sqlite_stat3", "(tbl,idx,neq,nlt,ndlt,sample)"), ("sqlite_stat4", "(tbl,idx,neq,nlt,ndlt,sample)"),
+        ])
+    func statistics(name: String, columns: String) throws {
+        let folder = try TemporaryFolder(inMemory: true)
+        let (path, output) = (folder.path("app.db"), folder.path("new.db"))
+        try LegacyFile.write(path) { connection in
+            try connection.executeScript(
+                text: "CREATE TABLE t(a); CREATE TABLE s\(columns); INSERT INTO s(rowid, tbl, idx) VALUES (4, 't', 'i')"
+            )
+            try connection.editSchema(
+                "UPDATE sqlite_master SET name = '\(name)', tbl_name = '\(name)', "
+                    + "sql = 'CREATE TABLE \(name)\(columns)' WHERE name = 's'")
+        }
+        let report = try DatabaseRecovery(
+            of: DatabasePaths(path), provider: TestKeys.provider(), formats: [CipherSettings()], to: output,
+            targetProvider: nil, template: nil, options: ConversionOptions()
+        ).run()
+        #expect(report.complete, "\(report)")
+        let connection = try Connection(
+            path: output, mode: .readOnly, key: TestKeys.raw(), settings: CipherSettings())
+        defer { connection.close() }
+        let row = try connection.value(String.self, SQL(text: "SELECT rowid || tbl || idx FROM \(name)"))
+        #expect(row == "4ti")
+    }
+
     @Test("Definitions that SQLite reads, but no longer creates, are recovered as they are")
     func oldDefinitions() throws {
         let folder = try TemporaryFolder(inMemory: true)
