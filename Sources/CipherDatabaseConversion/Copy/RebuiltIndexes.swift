@@ -24,7 +24,9 @@ extension EncryptionReport {
     mutating func add(_ proven: CopyProof.Outcome, _ losses: PossibleLosses, _ rebuilt: RebuiltIndexes?) {
         tables = proven.tables
         rows = proven.rows
-        warnings += (rebuilt?.warnings ?? []) + proven.warnings + losses.descriptions
+        // Both the first attempt and the proof of the second one may have found the same damage.
+        let known = rebuilt?.warnings ?? []
+        warnings += known + proven.warnings.filter { !known.contains($0) } + losses.descriptions
         let hasRebuilt = rebuilt != nil || !proven.healedIndexes.isEmpty
         if hasRebuilt, proven.usesOwnCase { warnings.append(SQLExtensions.rebuiltWithOwnCase) }
         rebuiltIndexes = (rebuilt?.names ?? []).union(proven.healedIndexes)

@@ -57,6 +57,10 @@ struct DamagedIndexTests {
             schema: "CREATE TABLE t(a TEXT, b); CREATE INDEX i ON t(a) WHERE b > 5", index: "i",
             entries: "(a, r, PRIMARY KEY(a, r))", damage: "DELETE FROM entries WHERE r = 9"),
         Case(
+            testDescription: "missing from an index beside one on an expression",
+            schema: "CREATE TABLE t(a TEXT, b); CREATE INDEX i ON t(b, a); CREATE INDEX e ON t(lower(a))", index: "i",
+            entries: "(b, a, r, PRIMARY KEY(b, a, r))", damage: "DELETE FROM entries WHERE a = 'k2000'"),
+        Case(
             testDescription: "missing from an index on an expression",
             schema: "CREATE TABLE t(a TEXT, b); CREATE INDEX i ON t(length(a))", index: "i",
             entries: "(a, r, PRIMARY KEY(a, r))", damage: "DELETE FROM entries WHERE r = 9"),
@@ -240,6 +244,7 @@ struct DamagedIndexTests {
         #expect(report.rows == 2_500)
         #expect(report.backup == nil)
         #expect(report.warnings.contains { $0.contains("rebuilt from the rows") }, "\(report.warnings)")
+        #expect(Set(report.warnings).count == report.warnings.count, "\(report.warnings)")
         let result = try file.dump(key: TestKeys.raw())
         #expect(result == before, "\(result.differences(from: before))")
         #expect(try file.read(key: TestKeys.raw()) { try $0.value(String.self, "PRAGMA integrity_check") } == "ok")
