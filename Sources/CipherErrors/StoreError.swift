@@ -160,6 +160,7 @@ extension StoreError {
         case noRow = "no rows were changed"
         case nothingRemoved = "nothing was removed"
         case mergedLog = "the database's -wal has been merged into the file"
+        case rolledBack = "the database's -journal has been rolled back"
         case lostDatabase = "the database is lost; another program's file has replaced it"
     }
 

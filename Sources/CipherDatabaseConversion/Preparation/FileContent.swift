@@ -27,10 +27,16 @@ extension ConversionOptions {
     ///   not be taken in time.
     func withLock<Result>(_ paths: DatabasePaths, _ body: () throws -> Result) throws -> Result {
         try UpgradeLock.withLock(paths, timeout: upgradeTimeout, cancellation: cancellation) {
+            let hadJournal = (try? HotJournal(paths)) != nil
             do {
-                return try body()
-            } catch let error as DatabaseError {
-                throw Inspector(paths).readFailure(error, during: .conversion)
+                do {
+                    return try body()
+                } catch let error as DatabaseError {
+                    throw Inspector(paths).readFailure(error, during: .conversion)
+                }
+            } catch var error as StoreError where hadJournal && error.change == .nothing {
+                if (try? HotJournal(paths)) == nil { error.change = .rolledBack }
+                throw error
             }
         }
     }

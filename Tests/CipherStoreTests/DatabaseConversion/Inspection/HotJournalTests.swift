@@ -449,6 +449,29 @@ struct HotJournalTests {
         #expect(try FolderDigest(folder.url) == before)
     }
 
+    @Test("An error after a rollback says that the journal was rolled back", arguments: [false, true])
+    func errorAfterRollback(isEncrypted: Bool) throws {
+        let commit = try committed(isEncrypted: isEncrypted)
+        let folder = try folder(commit.half, journal: commit.journal)
+        let cancellation = UpgradeCancellation()
+        var options = ConversionOptions()
+        options.progress = { if $0.stage == .proving { cancellation.cancel() } }
+        options.cancellation = cancellation
+        let path = folder.path("app.db")
+        let error = try storeError {
+            if isEncrypted {
+                _ = try Decryption(
+                    path: path, provider: TestKeys.provider(), formats: [CipherSettings()], options: options
+                ).run()
+            } else {
+                _ = try EncryptionUpgrade(path: path, provider: TestKeys.provider(), options: options).run()
+            }
+        }
+        #expect(error?.code == .cancelled && error?.change == .rolledBack, "\(String(describing: error))")
+        #expect(!FileManager.default.fileExists(atPath: folder.path("app.db-journal")))
+        if isEncrypted { #expect(try content(folder) == commit.content) }
+    }
+
     @Test(
         "An encryption that may recover a damaged database recovers one with a damaged journal or a moved super-journal"
     )
