@@ -113,6 +113,14 @@ package struct ConnectionProfile {
         Self(.readWrite, .schemaIsForeign, .inStatements, isDefensive: true)
     }
 
+    /// The profile for checking an app's database, whose constraints and indexes may still be those of a legacy file
+    /// from elsewhere.
+    package static var checking: Self {
+        var profile = storing
+        profile.runsForeignExpressions = true
+        return profile
+    }
+
     /// The profile for a database of this process's own, such as a scratch database.
     package static var scratch: Self { Self(.create, .own, .everywhere, isDefensive: false) }
 

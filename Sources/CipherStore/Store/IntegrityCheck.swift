@@ -103,7 +103,7 @@ extension EncryptedStore {
         return try await (holdingWriters ? writer : readers).run(.outside) { idle in
             if holdingWriters { try idle.execute("BEGIN IMMEDIATE") }
             defer { if holdingWriters { try? idle.execute("ROLLBACK") } }
-            let connection = try connections.reader()
+            let connection = try connections.reader(.checking)
             defer { connection.close() }
             connection.setProgressHandler(every: 1_000) { !idle.isCancelled() }
             do {

@@ -67,8 +67,8 @@ package struct StoreConnections: Sendable {
     }
 
     /// Opens a read-only connection.
-    package func reader() throws -> Connection {
-        let connection = try open()
+    package func reader(_ profile: ConnectionProfile = .storing) throws -> Connection {
+        let connection = try open(profile)
         try StoreError.typing(path) {
             try connection.execute("PRAGMA query_only = ON")
             connection.refuseBlankPages()
@@ -76,8 +76,8 @@ package struct StoreConnections: Sendable {
         return connection
     }
 
-    private func open() throws -> Connection {
-        let connection = try connect()
+    private func open(_ profile: ConnectionProfile = .storing) throws -> Connection {
+        let connection = try connect(profile)
         connection.columnForms = columnForms
         try StoreError.typing(path) {
             try connection.proveReadable()
@@ -94,11 +94,11 @@ package struct StoreConnections: Sendable {
         return connection
     }
 
-    private func connect() throws -> Connection {
+    private func connect(_ profile: ConnectionProfile = .storing) throws -> Connection {
         try StoreError.typing(path) {
-            if let memory { return try memory.connect(.storing.with(extensions: extensions)) }
+            if let memory { return try memory.connect(profile.with(extensions: extensions)) }
             let fileKey = try file.key(busyTimeout: busyTimeout)
-            return try ConnectionProfile.storing.with(fileKey, extensions).open(path, busyTimeout: busyTimeout)
+            return try profile.with(fileKey, extensions).open(path, busyTimeout: busyTimeout)
         }
     }
 

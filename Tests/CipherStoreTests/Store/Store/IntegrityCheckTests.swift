@@ -105,6 +105,24 @@ struct IntegrityCheckTests {
         await again.close()
     }
 
+    @Test("An index that would be computed for hours is not computed, and the slice says so")
+    func hostileIndex() async throws {
+        try await openFilled(isEncrypted: false).close()
+        let connection = try Connection(path: folder.path("app.db"), mode: .readWrite)
+        try connection.editSchema(
+            """
+            UPDATE sqlite_master SET sql = 'CREATE INDEX body ON chat(instr(hex(zeroblob(7000000)), hex(zeroblob(3500000))
+            || ''1''))' WHERE name = 'body'
+            """)
+        connection.close()
+        let store = try await StoreFixture(folder, isEncrypted: false).open()
+        var unchecked: [String] = []
+        for try await slice in store.integrityCheck() { unchecked += slice.unchecked.map { [$0] } ?? [] }
+        #expect(unchecked.count == 1 && unchecked.first?.contains("instr()") == true, "\(unchecked)")
+        #expect(try await store.bodies().count == 200)
+        await store.close()
+    }
+
     @Test("A canceled check ends, even within a slice")
     func cancelled() async throws {
         let store = try await openFilled()
