@@ -4,8 +4,8 @@ extension FileLayer {
     /// Returns whether the running engine and the settings allow a layer that seals pages.
     package static func canSeal(_ settings: CipherSettings, engine: Engine = .current) -> Bool {
         // SQLite 3.33 introduced the setting for reserved bytes at the end of each page.
-        engine.sqliteVersionNumber >= 3_033_000 && engine.defaultCompatibility == 4
-            && settings == CipherSettings(compatibility: 4)
+        engine.sqliteVersionNumber >= 3_033_000
+            && engine.defaultCompatibility >= CipherSettings.ownCode.compatibility && settings == .ownCode
     }
 
     /// Creates a layer through which a connection without a key writes a database that SQLCipher 4 reads.

@@ -38,12 +38,12 @@ public struct CipherSettings: Sendable, Equatable {
         compatibility: Int = Engine.current.defaultCompatibility, pageSize: Int? = nil, kdfIterations: Int? = nil,
         hmacAlgorithm: Digest? = nil, kdfAlgorithm: Digest? = nil, plaintextHeaderSize: Int = 0
     ) {
-        let digest: Digest = compatibility >= 4 ? .sha512 : .sha1
+        let format = CipherFormat.numbered(compatibility)
         self.compatibility = compatibility
-        self.pageSize = pageSize ?? (compatibility >= 4 ? 4096 : 1024)
-        self.kdfIterations = kdfIterations ?? (compatibility >= 4 ? 256_000 : compatibility == 3 ? 64_000 : 4_000)
-        self.hmacAlgorithm = hmacAlgorithm ?? digest
-        self.kdfAlgorithm = kdfAlgorithm ?? digest
+        self.pageSize = pageSize ?? format.pageSize
+        self.kdfIterations = kdfIterations ?? format.kdfIterations
+        self.hmacAlgorithm = hmacAlgorithm ?? format.hmac ?? .sha1
+        self.kdfAlgorithm = kdfAlgorithm ?? format.kdf
         self.plaintextHeaderSize = plaintextHeaderSize
     }
 
@@ -51,8 +51,15 @@ public struct CipherSettings: Sendable, Equatable {
     ///
     /// A file in format 1 can be forged without its key, so that format is used only if the caller names it.
     package static func authenticated(by engine: Engine = .current) -> [CipherSettings] {
-        (2...engine.defaultCompatibility).reversed().map { CipherSettings(compatibility: $0) }
+        CipherFormat.all.reversed().filter { $0.hmac != nil && $0.number <= engine.defaultCompatibility }
+            .map { CipherSettings(compatibility: $0.number) }
     }
+
+    /// The format that CipherStore's own code for pages reads and writes.
+    package static let ownCode = CipherSettings(compatibility: 4)
+
+    /// What the format has.
+    package var traits: CipherFormat { .numbered(compatibility) }
 
     /// Whether anyone can read and change a part of the header.
     package var hasReadableHeader: Bool { plaintextHeaderSize > 0 }
@@ -60,7 +67,7 @@ public struct CipherSettings: Sendable, Equatable {
     /// Whether each page has an HMAC; format 1 has none.
     ///
     /// Source: SQLCipher Design, "Per-Page MAC".
-    package var isAuthenticated: Bool { compatibility >= 2 }
+    package var isAuthenticated: Bool { traits.hmac != nil }
 
     /// The number of bytes at the end of each page for the initialization vector and the HMAC, in whole AES blocks.
     package var reservedBytes: Int {
@@ -90,7 +97,7 @@ public struct CipherSettings: Sendable, Equatable {
 
 extension CipherSettings {
     /// Whether the running engine writes files with these settings.
-    package var canBeWritten: Bool { compatibility >= 3 && fault() == nil }
+    package var canBeWritten: Bool { traits.isWritten && fault() == nil }
 
     /// Returns the reason that no file can have these settings; `nil` if a file can have them.
     ///
@@ -109,10 +116,10 @@ extension CipherSettings {
         guard (1...Int(Int32.max)).contains(kdfIterations) else {
             return "the number of PBKDF2 rounds must be at least 1"
         }
-        guard compatibility >= 4 || (hmacAlgorithm == .sha1 && kdfAlgorithm == .sha1) else {
+        guard traits.choosesDigests || (hmacAlgorithm == .sha1 && kdfAlgorithm == .sha1) else {
             return "cipher formats before 4 support only SHA-1"
         }
-        guard plaintextHeaderSize == 0 || (plaintextHeaderSize == 32 && compatibility >= 4) else {
+        guard plaintextHeaderSize == 0 || (plaintextHeaderSize == 32 && traits.canHaveReadableHeader) else {
             return "the plaintext header size must be 0, or 32 with cipher format 4"
         }
         return nil

@@ -18,7 +18,7 @@ public struct Engine: Sendable {
     /// SQLCipher's major version; 0 for plain SQLite.
     package var cipherMajor: Int { Int(cipherVersion.prefix { $0.isNumber }) ?? 0 }
     /// The newest file format that the engine writes.
-    public var defaultCompatibility: Int { cipherMajor >= 4 ? 4 : 3 }
+    public var defaultCompatibility: Int { CipherFormat.numbered(max(3, cipherMajor)).number }
     package var hasCompatibilityPragma: Bool { cipherMajor >= 4 }
     package var hasCipherIntegrityCheck: Bool { cipherMajor >= 4 }
     /// Whether `PRAGMA table_xinfo` exists; in older engines, no ordinary table can have a column that `table_info`

@@ -203,8 +203,8 @@ extension CipherSettings {
     static func nearest(
         to seal: PageSeal, rounds: Int?, headerSize: Int, given: CipherSettings
     ) -> CipherSettings? {
-        let formats = seal.hmac == nil ? [1] : [given.compatibility, 4, 3, 2].filter { $0 >= 2 }
-        let settings = formats.map { compatibility in
+        let formats = ([given.traits] + CipherFormat.all.reversed()).filter { ($0.hmac == nil) == (seal.hmac == nil) }
+        let settings = formats.map(\.number).map { compatibility in
             let usual = CipherSettings(compatibility: compatibility)
             return CipherSettings(
                 compatibility: compatibility, pageSize: seal.pageSize,
@@ -214,7 +214,7 @@ extension CipherSettings {
                 hmacAlgorithm: seal.hmac ?? usual.hmacAlgorithm,
                 kdfAlgorithm: seal.hmac == nil && rounds == nil ? usual.kdfAlgorithm : seal.kdf,
                 plaintextHeaderSize: headerSize)
-        }.filter { $0.fault(newest: 4) == nil }
+        }.filter { $0.fault(newest: CipherFormat.newest.number) == nil }
         if let same = settings.first(where: { $0.isEqual(to: given) }) { return same }
         return settings.min { $0.differences < $1.differences }
     }

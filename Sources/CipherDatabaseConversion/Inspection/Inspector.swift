@@ -298,7 +298,7 @@ package struct Inspector {
         _ body: (Connection, FileKey) throws -> Result
     ) throws -> Result? {
         // Older formats do not support a readable header.
-        guard !hasPlaintextHeader || settings.compatibility >= 4 else { return nil }
+        guard !hasPlaintextHeader || settings.traits.canHaveReadableHeader else { return nil }
         let unlocked = try fileKey(key, settings, hasPlaintextHeader: hasPlaintextHeader)
         do {
             return try ReadOnlyAccess.withConnection(

@@ -74,7 +74,7 @@ public enum DatabaseConverter {
         _ cancellation: UpgradeCancellation?
     ) throws -> ConversionOptions {
         try checkFormats([options.format], database)
-        guard options.format.compatibility >= 3 else {
+        guard options.format.traits.isWritten else {
             throw StoreError.cipherFormat(
                 "files can be written only in formats 3 and 4, not in format \(options.format.compatibility)",
                 path: try database.requiredPath())

@@ -7,7 +7,7 @@ package typealias CopyPages = EncryptedPages<FilePages<ReadBytes>>
 
 extension EncryptedPages where Sealed == FilePages<ReadBytes> {
     /// Returns whether copies with these settings can be read.
-    static func canOpen(_ settings: CipherSettings) -> Bool { settings == CipherSettings(compatibility: 4) }
+    static func canOpen(_ settings: CipherSettings) -> Bool { settings == .ownCode }
 
     /// Opens a copy for reading by one thread.
     ///
@@ -15,7 +15,7 @@ extension EncryptedPages where Sealed == FilePages<ReadBytes> {
     /// - Throws: ``DamagedPage`` if the file does not end with a whole page; ``KeyError`` if the key lacks its salt or
     ///   the cryptographic library fails; ``DatabaseError`` if the file cannot be read.
     package convenience init(of file: DescriptorFile, key: CipherKey) throws {
-        let settings = CipherSettings(compatibility: 4)
+        let settings = CipherSettings.ownCode
         let size = try file.size()
         let pageCount = UInt32(clamping: size / Int64(settings.pageSize))
         guard size % Int64(settings.pageSize) == 0,

@@ -92,7 +92,8 @@ struct EncryptedSource {
                 }
             }
         }
-        for format in formats where format.isAuthenticated && (!hasPlaintextHeader || format.compatibility >= 4) {
+        for format in formats
+        where format.isAuthenticated && (!hasPlaintextHeader || format.traits.canHaveReadableHeader) {
             var settings = format
             settings.plaintextHeaderSize = hasPlaintextHeader ? 32 : 0
             for salt in salts {

@@ -39,7 +39,9 @@ extension Configuration.Encryption {
     }
 
     private static func format(_ section: ConfigurationSection, newest: Int) throws -> CipherSettings {
-        let compatibility = try section["cipherCompatibility"]?.wholeNumber(in: 3...4) ?? newest
+        let compatibility =
+            try section["cipherCompatibility"]?.wholeNumber(
+                in: CipherFormat.written[0].number...CipherFormat.newest.number) ?? newest
         if let value = section["cipherCompatibility"], compatibility > newest {
             throw value.failure(
                 "this SQLCipher library supports cipher formats up to \(newest)",
@@ -71,7 +73,7 @@ extension Configuration.Encryption {
     private static func headerSize(_ node: ConfigurationNode, format: Int) throws -> Int {
         let size = try node.wholeNumber(in: 0...32)
         guard size == 0 || size == 32 else { throw node.failure(sentence: "\(node.subject) must be 0 or 32") }
-        guard size == 0 || format >= 4 else {
+        guard size == 0 || CipherFormat.numbered(format).canHaveReadableHeader else {
             throw node.failure(
                 "a plaintext header requires cipher format 4, but new files have format \(format)",
                 advice: "omit plaintextHeaderSize, or set cipherCompatibility to 4")

@@ -8,14 +8,14 @@ enum CipherOptions {
         + "values of hmac and kdf can be sha1, sha256 or sha512."
 
     static let compatibility = Option(
-        "cipher-compatibility", value: "N", kind: .words(["4", "3", "2", "1"]),
+        "cipher-compatibility", value: "N", kind: .words(numbers(CipherFormat.all)),
         "The SQLCipher format: 4, 3, 2 or 1 (default: the newest that the installed SQLCipher supports). \(form)")
     static let newCompatibility = Option(
-        "cipher-compatibility", value: "N", kind: .words(["4", "3"]),
+        "cipher-compatibility", value: "N", kind: .words(numbers(CipherFormat.written)),
         "The SQLCipher format of the new file: 4 or 3 (default: the newest that the installed SQLCipher supports). "
             + form)
     static let oldCompatibility = Option(
-        "old-cipher-compatibility", value: "N", kind: .words(["4", "3", "2", "1"]),
+        "old-cipher-compatibility", value: "N", kind: .words(numbers(CipherFormat.all)),
         "The current SQLCipher format of the file, in the same form as for --cipher-compatibility. By default, "
             + "formats 4, 3 and 2 are tried. Format 1 must be named, because its pages are not authenticated.")
     static let detect = Option(
@@ -23,6 +23,8 @@ enum CipherOptions {
         "Try SQLCipher formats 4, 3 and 2 in turn. With a passphrase, each attempt takes time, because it "
             + "derives a key. Format 1 is not tried, because its pages are not authenticated: to open such a file, use "
             + "--cipher-compatibility 1.")
+
+    private static func numbers(_ formats: [CipherFormat]) -> [String] { formats.reversed().map { "\($0.number)" } }
 
     static let plaintextHeader = Option(
         "plaintext-header", value: "BYTES", kind: .words(["0", "32"]),
@@ -53,12 +55,14 @@ enum CipherOptions {
 
     /// Returns the requested format, or the engine's newest.
     static func settings(
-        _ invocation: Invocation, _ option: Option = compatibility, oldest: Int = 1
+        _ invocation: Invocation, _ option: Option = compatibility, among formats: [CipherFormat] = CipherFormat.all
     ) throws -> CipherSettings {
         guard let text = invocation[option] else { return CipherSettings() }
         let parts = text.split(separator: ",", omittingEmptySubsequences: false)
-        guard let format = Int(parts[0]), (oldest...4).contains(format) else {
-            throw CommandFailure.usage("--\(option.name) must be a number from \(oldest) to 4")
+        guard let format = Int(parts[0]), formats.contains(where: { $0.number == format }) else {
+            let numbers = formats.map(\.number)
+            throw CommandFailure.usage(
+                "--\(option.name) must be a number from \(numbers.min() ?? 0) to \(numbers.max() ?? 0)")
         }
         guard format <= Engine.current.defaultCompatibility else {
             throw StoreError(
@@ -123,10 +127,10 @@ enum CipherOptions {
 
     /// Returns the format of the new file.
     static func newSettings(_ invocation: Invocation) throws -> CipherSettings {
-        var settings = try settings(invocation, newCompatibility, oldest: 3)
+        var settings = try settings(invocation, newCompatibility, among: CipherFormat.written)
         switch invocation[plaintextHeader] {
         case nil, "0": break
-        case "32" where settings.compatibility >= 4: settings.plaintextHeaderSize = 32
+        case "32" where settings.traits.canHaveReadableHeader: settings.plaintextHeaderSize = 32
         default: throw CommandFailure.usage("--\(plaintextHeader.name) must be 0 or 32, and 32 requires format 4")
         }
         return settings

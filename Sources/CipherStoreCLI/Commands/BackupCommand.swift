@@ -38,7 +38,7 @@ enum BackupCommand {
                 "--\(CipherOptions.newCompatibility.name) requires a new key for the backup",
                 advice: "specify one of the --new-key options")
         }
-        let settings = try CipherOptions.settings(invocation, oldest: 3)
+        let settings = try CipherOptions.settings(invocation, among: CipherFormat.written)
         let report = try UpgradeOptions.run(invocation) { options in
             var options = options
             options.format = settings

@@ -38,7 +38,7 @@ enum RestoreCommand {
         let provider = try KeyOptions.key.requiredProvider(invocation)
         let backupProvider = try KeyOptions.backupKey.provider(invocation)
         let formats = try CipherOptions.oldFormats(invocation)
-        let settings = try CipherOptions.settings(invocation, oldest: 3)
+        let settings = try CipherOptions.settings(invocation, among: CipherFormat.written)
         let report = try UpgradeOptions.run(invocation) { options in
             var options = options
             options.format = settings
