@@ -96,6 +96,9 @@ struct HostileFolder: Sendable {
         if try RootFiles(of: root) != before {
             losses.append("root's files were changed: \(ending.output.replacing("\n", with: " "))")
         }
+        if try RootFiles.wereCopied(to: worker.folder) {
+            losses.append("root's file was copied into the user's folder")
+        }
         return losses
     }
 

@@ -7,6 +7,9 @@ struct RootFiles: Equatable {
     /// The file to which links point.
     static let secret = "secret"
 
+    /// The application ID of root's plaintext files, at this offset; the user's own files have another one.
+    private static let mark = (offset: 68, bytes: Array("Root".utf8))
+
     private struct File: Equatable {
         let mode: mode_t
         let owner: uid_t
@@ -20,7 +23,11 @@ struct RootFiles: Equatable {
 
     /// Creates the files, and a folder that others can enter but not list.
     static func lay(at folder: String, _ database: FileImage) throws {
-        let image = FileImage(bytes: database.bytes, mode: 0o600)
+        var bytes = database.bytes
+        if bytes.starts(with: "SQLite format 3".utf8) {
+            bytes.replaceSubrange(mark.offset..<mark.offset + mark.bytes.count, with: mark.bytes)
+        }
+        let image = FileImage(bytes: bytes, mode: 0o600)
         let state = FolderState(
             files: [FolderState.database: image, secret: image], numbers: [FolderState.database: 0, secret: 1])
         try state.lay(at: folder, Inodes())
@@ -38,6 +45,18 @@ struct RootFiles: Equatable {
                 bytes: image.bytes, attributes: try Self.attributes(path))
         }
         self.files = files
+    }
+
+    /// Returns whether a file in a folder is a plaintext copy of one of root's files.
+    ///
+    /// Links are not followed.
+    static func wereCopied(to folder: String) throws -> Bool {
+        try FileManager.default.contentsOfDirectory(atPath: folder).contains { name in
+            let path = folder + "/" + name
+            var status = stat()
+            guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return false }
+            return try Data(contentsOf: URL(filePath: path)).dropFirst(mark.offset).starts(with: mark.bytes)
+        }
     }
 
     private static func attributes(_ path: String) throws -> [String: [UInt8]] {
