@@ -49,7 +49,24 @@ enum Subject {
     static func compare(_ first: String, _ second: String, isEncrypted: Bool) throws {
         let left = try dump(first, nil)
         let right = try dump(second, isEncrypted ? TestKeys.raw() : nil)
-        if left != right { print(left.differences(from: right).joined(separator: "\n")) }
+        guard left != right else { return }
+        // On a damaged page, SQLite may read beyond the page's end, and two readings of the same file differ.
+        if try !isEncrypted && areEqual(first, second) { return }
+        print(left.differences(from: right).joined(separator: "\n"))
+    }
+
+    /// Returns whether two plaintext files are equal except for the journal mode and the counters on page 1.
+    ///
+    /// They have no log any more, because the last connection that closes a file merges its log.
+    private static func areEqual(_ first: String, _ second: String) throws -> Bool {
+        let files = try [first, second].map { path in
+            var bytes = try Data(contentsOf: URL(filePath: path))
+            for fields in [18..<20, 24..<28, 92..<100] where fields.upperBound <= bytes.count {
+                bytes.resetBytes(in: fields)
+            }
+            return bytes
+        }
+        return files[0] == files[1]
     }
 
     private static func dump(_ path: String, _ key: CipherKey?) throws -> DatabaseDump {

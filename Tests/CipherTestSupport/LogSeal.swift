@@ -5,7 +5,9 @@ extension [UInt8] {
     ///
     /// Source: SQLite, "WAL-mode File Format".
     public mutating func sealLog() {
-        guard count > 32, case let pageSize = Int(big32(8)), (512...65536).contains(pageSize) else { return }
+        guard count > 32, case let pageSize = Int(big32(8)), (512...65536).contains(pageSize),
+            pageSize & (pageSize - 1) == 0
+        else { return }
         let salt = self[16..<24]
         var sum = LogSum(isBigEndian: self[3] & 1 == 1)
         sum.add(self[0..<24])
