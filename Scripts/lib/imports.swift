@@ -1,5 +1,6 @@
 // Prints the imports of each target, and which folders of a target use types of its other folders. Fails if an import
-// is not declared in the manifest, if a declared dependency is not imported, or if folders of a target use each other.
+// is not declared in the manifest, if a declared dependency is not imported, if folders of a target use each other, or
+// if a folder imports a module whose work it checks.
 // The folders of tests mirror those of the tested targets, and are not checked.
 //
 //   swift package dump-package | swift Scripts/lib/imports.swift
@@ -60,10 +61,26 @@ func swiftFiles(in folder: String) -> [String] {
     return all.filter { $0.hasSuffix(".swift") }.sorted()
 }
 
-let imported = #"^ *(?:@\w+ +)*(?:public +|package +|internal +)?import (?:\w+ )?(\w+)"#
+let imported = #"^ *(?:@\w+ +)*(?:(?:public|package|internal|fileprivate|private) +)?import (?:\w+ )?(\w+)"#
 let declared =
     #"^(?:@\w+(?:\([^)]*\))? +)*(?:(?:public|package|internal|final|indirect) +)*(?:struct|class|enum|protocol|actor|typealias) (\w+)"#
 var faults: [String] = []
+
+/// The modules that a folder of a target must not import, because it checks what they do with separate code.
+let barred = ["CipherDatabaseConversion": ["Proof": ["CipherPageSealing"]]]
+
+/// Records a fault for each file of a folder that imports a barred module, and for a folder without files.
+func checkBarred(_ target: String, _ root: String, _ files: [String]) throws {
+    for (folder, modules) in barred[target] ?? [:] {
+        let checked = files.filter { $0.hasPrefix(folder + "/") }
+        if checked.isEmpty { faults.append("\(root)/\(folder) does not exist, but some imports are barred there") }
+        for file in checked {
+            for name in try names(imported, in: try code(root + "/" + file)).intersection(modules).sorted() {
+                faults.append("\(root)/\(file) imports \(name), whose work this folder must check with separate code")
+            }
+        }
+    }
+}
 
 /// Prints which folders of a target use types of its other folders.
 ///
@@ -124,7 +141,10 @@ for target in manifest.targets where target.type != "system" {
             faults.append("\(target.name) declares a dependency on \(name) but does not import it")
         }
     }
-    if target.type != "test" { try checkFolders(of: target.name, root, files) }
+    if target.type != "test" {
+        try checkFolders(of: target.name, root, files)
+        try checkBarred(target.name, root, files)
+    }
 }
 for fault in faults.sorted() { FileHandle.standardError.write(Data("\(fault)\n".utf8)) }
 exit(faults.isEmpty ? 0 : 1)

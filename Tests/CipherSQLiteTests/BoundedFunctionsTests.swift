@@ -161,6 +161,24 @@ struct BoundedFunctionsTests {
         #expect(try databaseError { try connection.value(Int.self, "SELECT length(zeroblob(200000))") }.isTooBig)
     }
 
+    @Test(
+        "A caller's own query may make values of eight times the file's size, or of 4 MB if that is more",
+        arguments: [0, 1 << 20])
+    func ownQueries(content: Int) throws {
+        let maker = try fixture.open()
+        try maker.executeScript(text: "CREATE TABLE t(a); INSERT INTO t VALUES (zeroblob(\(content)))")
+        maker.close()
+        let size = try Connection.size(fixture.path)
+        let connection = try ConnectionProfile.inspecting(size).open(fixture.path)
+        try connection.allowLongResults()
+        func length(_ count: Int64) throws -> Int64? {
+            try connection.value(Int64.self, "SELECT length(zeroblob(\(count)))")
+        }
+        let longest = content == 0 ? 4_194_304 : 8 * size
+        #expect(try length(longest) == longest)
+        #expect(try databaseError { try length(longest + 1) }.isTooBig)
+    }
+
     @Test("A statement that calls a function is ended by the progress handler, however few steps it takes")
     func cancellation() throws {
         let connection = try bounded()

@@ -1,15 +1,21 @@
 internal import CipherErrors
 internal import CipherSQLite
 import CipherTestSupport
+import Foundation
 import Testing
 
 /// What the connections of each profile let a file and a statement do.
 struct ConnectionProfileTests {
-    /// A profile, whether its connections refuse SQL that can damage the file, and whether they trust the schema.
+    /// A profile, whether its connections refuse SQL that can damage the file, whether they trust the schema, and what
+    /// they let a statement compute.
     struct Promise: CustomTestStringConvertible, Sendable {
         let name: String
         let isDefensive: Bool
         let trusts: Bool
+        /// Whether calls of functions that could take long are refused.
+        let bounds: Bool
+        /// Returns the length in bytes that a value may have beside a file of a size; `nil` if only SQLite limits it.
+        var longest: (@Sendable (Int64) -> Int64)?
         let profile: @Sendable (Int64) -> ConnectionProfile
 
         var testDescription: String { name }
@@ -17,15 +23,29 @@ struct ConnectionProfileTests {
 
     /// The table of the promises, which repeats nothing of the profiles' own definitions.
     private static let promises = [
-        Promise(name: "inspecting", isDefensive: true, trusts: false) { .inspecting($0) },
-        Promise(name: "settling", isDefensive: true, trusts: false) { .settling($0) },
-        Promise(name: "following", isDefensive: true, trusts: false) { .following($0) },
-        Promise(name: "building", isDefensive: false, trusts: false) { .building($0) },
-        Promise(name: "recovering", isDefensive: false, trusts: false) { .recovering($0) },
-        Promise(name: "proving", isDefensive: true, trusts: false) { .proving($0) },
-        Promise(name: "migrating", isDefensive: false, trusts: false) { _ in .migrating },
-        Promise(name: "storing", isDefensive: true, trusts: false) { _ in .storing },
-        Promise(name: "scratch", isDefensive: false, trusts: true) { _ in .scratch },
+        Promise(name: "inspecting", isDefensive: true, trusts: false, bounds: true, longest: { $0 + 65_536 }) {
+            .inspecting($0)
+        },
+        Promise(name: "settling", isDefensive: true, trusts: false, bounds: true, longest: { $0 + 65_536 }) {
+            .settling($0)
+        },
+        Promise(
+            name: "following", isDefensive: true, trusts: false, bounds: true,
+            longest: { max($0, 2_097_152) * 8 + 65_536 }
+        ) { .following($0) },
+        Promise(name: "building", isDefensive: false, trusts: false, bounds: true, longest: { $0 + 196_608 }) {
+            .building($0)
+        },
+        Promise(name: "recovering", isDefensive: false, trusts: false, bounds: true, longest: { $0 + 65_536 }) {
+            .recovering($0)
+        },
+        Promise(name: "proving", isDefensive: true, trusts: false, bounds: true, longest: { $0 + 65_536 }) {
+            .proving($0)
+        },
+        Promise(name: "migrating", isDefensive: false, trusts: false, bounds: true) { _ in .migrating },
+        Promise(name: "storing", isDefensive: true, trusts: false, bounds: false) { _ in .storing },
+        Promise(name: "checking", isDefensive: true, trusts: false, bounds: true) { _ in .checking },
+        Promise(name: "scratch", isDefensive: false, trusts: true, bounds: false) { _ in .scratch },
     ]
 
     private let fixture: EngineFixture
@@ -84,5 +104,73 @@ struct ConnectionProfileTests {
             try connection.execute(harm)
         }
         #expect(try connection.value(Int.self, "SELECT count(*) FROM sqlite_master") == (promise.isDefensive ? 3 : 2))
+    }
+
+    @Test("A call that could take long is refused only on connections with bounded functions", arguments: promises)
+    func functions(promise: Promise) throws {
+        let connection = try open(promise)
+        try connection.allowLongResults()
+        // Only the lengths are those of a long search: the first character is found nowhere.
+        let call: SQL = "SELECT instr(hex(zeroblob(1900000)), '1' || hex(zeroblob(900000)))"
+        if promise.bounds {
+            let error = try databaseError { try connection.value(Int.self, call) }
+            #expect(error.code == DatabaseError.generic)
+            #expect(error.message.contains("instr() was refused"), "\(error.message)")
+        } else {
+            #expect(try connection.value(Int.self, call) == 0)
+        }
+    }
+
+    @Test("A value may be as long as the profile allows beside a file of a size, and no longer", arguments: promises)
+    func lengths(promise: Promise) throws {
+        try open(promise).close()
+        for size in [try Connection.size(fixture.path), 3 << 20] {
+            let connection = try promise.profile(size).open(fixture.path)
+            defer { connection.close() }
+            func length(_ count: Int64) throws -> Int64? {
+                try connection.value(Int64.self, "SELECT length(zeroblob(\(count)))")
+            }
+            let longest = promise.longest?(size) ?? 100 << 20
+            #expect(try length(longest) == longest, "\(size)")
+            guard promise.longest != nil else { continue }
+            #expect(try databaseError { try length(longest + 1) }.isTooBig, "\(size)")
+        }
+    }
+
+    // While an open store is encrypted, the limit is that of a file of at least 16 MB. Engines before SQLite 3.20 do
+    // not enforce the limit.
+    @Test(
+        "A statement of 720,000 instructions runs beside a file of 8 MB, and not beside a small file from elsewhere",
+        .enabled(if: Engine.current.sqliteVersionNumber >= 3_020_000),
+        arguments: promises.filter { $0.name != "following" })
+    func instructions(promise: Promise) throws {
+        try open(promise).close()
+        let maker = try fixture.open()
+        // Each number takes three instructions. The statement itself may be no longer than a value.
+        let numbers = String(repeating: ",1", count: 1_999)
+        try maker.execute(SQL(text: "CREATE VIEW many AS SELECT 1 IN (1\(numbers)) AS x"))
+        maker.close()
+        let all = Array(repeating: "SELECT x FROM many", count: 120).joined(separator: " UNION ALL ")
+        let statement = SQL(text: "SELECT sum(x) FROM (\(all))")
+        let large = try promise.profile(8 << 20).open(fixture.path)
+        #expect(try large.value(Int.self, statement) == 120)
+        large.close()
+        let small = try promise.profile(Connection.size(fixture.path)).open(fixture.path)
+        defer { small.close() }
+        if promise.longest != nil {
+            #expect(try databaseError { try small.value(Int.self, statement) }.isOutOfMemory)
+        } else {
+            #expect(try small.value(Int.self, statement) == 120)
+        }
+    }
+
+    @Test(
+        "A symbolic link at the end of the path is not opened",
+        .enabled(if: Engine.current.sqliteVersionNumber >= 3_031_000), arguments: promises)
+    func links(promise: Promise) throws {
+        try open(promise).close()
+        let link = fixture.path + "-link"
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: fixture.path)
+        #expect(try databaseError { try promise.profile(Connection.size(fixture.path)).open(link) }.isCannotOpen)
     }
 }

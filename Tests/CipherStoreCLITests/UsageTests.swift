@@ -157,6 +157,21 @@ import Testing
         for fault in Engine.current.faults { #expect(json.output.contains(fault.id), "\(fault.id)") }
     }
 
+    @Test("The version output states what fences each fault, or that nothing does and what to avoid")
+    func faults() throws {
+        let words = try ToolFixture().run("version").output.split { $0 == " " || $0 == "\n" }
+        let text = words.joined(separator: " ")
+        let json = try ToolFixture().run("version", "--json").object()
+        let entries = try #require(json["faults"] as? [[String: Any]])
+        #expect(entries.map { $0["id"] as? String } == Engine.current.faults.map(\.id))
+        for (fault, entry) in zip(Engine.current.faults, entries) {
+            let fence = fault.fence.map { "fenced: \($0)" } ?? "not fenced: \(fault.advice ?? "")"
+            #expect(text.contains("\(fault.id) \(fault.cause); \(fence); fixed in \(fault.fixedIn)"), "\(text)")
+            #expect(entry["fence"] as? String == fault.fence, "\(fault.id)")
+            #expect(entry["advice"] as? String == fault.advice, "\(fault.id)")
+        }
+    }
+
     @Test(
         "A name like an option, a URI or a control sequence is accepted as a file name",
         arguments: ["-odd.db", "--json", "a b'c\"d%20?mode=x#y.db", "line\nend.db", "\u{1b}[31mred.db"])

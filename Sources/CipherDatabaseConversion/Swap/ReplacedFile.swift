@@ -94,7 +94,7 @@ package final class ReplacedFile {
     package func end(overwriting isOverwritten: Bool) -> [String] {
         var warnings: [String] = []
         do {
-            if isOverwritten { try overwriteFirstPage() }
+            if isOverwritten { try overwriteStart() }
         } catch {
             warnings.append(
                 "connections that have the old file open may continue to write to it, because its first page could not "
@@ -137,10 +137,10 @@ package final class ReplacedFile {
         }
     }
 
-    /// Overwrites page 1, which contains the text of the schema, whatever its size is.
+    /// Overwrites the start of the file with page 1, which contains the text of the schema, whatever its size is.
     ///
     /// In an empty file, which an idle connection could fill, the smallest page is written.
-    private func overwriteFirstPage() throws {
+    private func overwriteStart() throws {
         let zeros = [UInt8](repeating: 0, count: max(512, state.startLength))
         switch hold {
         case .lease(let file): try file.overwrite(zeros)

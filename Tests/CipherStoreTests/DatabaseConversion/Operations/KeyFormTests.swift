@@ -100,6 +100,79 @@ struct KeyFormTests {
         #expect(error?.code == .keyDoesNotFit)
     }
 
+    @Test("Under a key with its salt, a change to the file's own salt is not noticed, and the key alone does not fit")
+    func changedSalt() throws {
+        let file = try Fixture.file(version: 23)
+        let original = try file.originalDump()
+        let provider = TestKeys.provider(TestKeys.rawWithSalt)
+        #expect(try upgrade(file, CipherSettings(), provider).outcome == .encrypted)
+        let alone = try TestKeys.raw(9)
+        #expect(try file.dump(key: alone) == original)
+        var bytes = try Data(contentsOf: URL(filePath: file.path))
+        for index in 0..<16 { bytes[index] ^= 0xff }
+        try bytes.write(to: URL(filePath: file.path))
+
+        #expect(try file.dump(key: TestKeys.rawWithSalt()) == original)
+        let found = try Verification.run(
+            at: DatabasePaths(file.path), provider: provider, formats: [CipherSettings()])
+        #expect(found.complaints == [] && found.warnings == [])
+        #expect(found.authentication == (Engine.current.cipherMajor >= 4 ? .everyPage : .everyPageInUse))
+        #expect(throws: DatabaseError.self) { try file.dump(key: alone) }
+    }
+
+    /// What was seen of the copy.
+    private struct Sight: Sendable {
+        /// Every mode that it had.
+        var modes: Set<Int?> = []
+        /// Its latest content while it was built, and its content before it was proven.
+        var contents: [UpgradeStage: Data] = [:]
+    }
+
+    @Test(
+        "While a copy is built and proven, only its owner may read it, and it has no text of a row or of the schema",
+        arguments: CipherSettings.authenticated().filter(\.canBeWritten) + [CipherSettings(pageSize: 2048)])
+    func copyUnreadable(format: CipherSettings) throws {
+        // More than the cache of the connection that builds the copy, so that pages are written before it is closed.
+        let file = try LegacyFile { connection in
+            try connection.executeScript(
+                """
+                CREATE TABLE t(a TEXT);
+                WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+                INSERT INTO t SELECT 'the text of a row' || printf('%0900d', i) FROM n
+                """)
+        }
+        let texts = ["CREATE TABLE", "the text of a row"]
+        func found(_ data: Data) -> [String] { texts.filter { data.range(of: Data($0.utf8)) != nil } }
+        #expect(try found(Data(contentsOf: URL(filePath: file.path))) == texts)
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: file.path)
+
+        let (folder, seen) = (file.folder, SharedValue(Sight()))
+        var options = ConversionOptions()
+        options.format = format
+        options.progress = { progress in
+            let stage = progress.stage
+            guard stage == .building || stage == .proving && seen.value.contents[stage] == nil else { return }
+            do {
+                let copies = try folder.names.filter { $0.hasPrefix("app.db-upgrade-") }
+                let copy = try #require(copies.count == 1 ? folder.path(copies[0]) : nil)
+                let mode = try FileManager.default.attributesOfItem(atPath: copy)[.posixPermissions] as? NSNumber
+                let content = try Data(contentsOf: URL(filePath: copy))
+                seen.change {
+                    $0.modes.insert(mode?.intValue)
+                    if !content.isEmpty { $0.contents[stage] = content }
+                }
+            } catch {
+                Issue.record(error)
+            }
+        }
+        let report = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(), options: options).run()
+        #expect(report.outcome == .encrypted)
+        #expect(seen.value.modes == [0o600])
+        #expect(Set(seen.value.contents.keys) == [.building, .proving])
+        for (stage, content) in seen.value.contents { #expect(found(content) == [], "\(stage)") }
+        #expect(Int64(seen.value.contents[.proving]?.count ?? 0) == report.bytesAfter)
+    }
+
     @Test("No readable byte of the rows is left in the folder")
     func nothingReadable() throws {
         let file = try Fixture.file(version: 23)

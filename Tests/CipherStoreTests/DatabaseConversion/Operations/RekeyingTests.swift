@@ -83,6 +83,31 @@ struct RekeyingTests {
     }
 
     @Test(
+        "A report on adding, keeping or removing a readable header says that the header is not authenticated",
+        .enabled(if: Engine.current.hasCompatibilityPragma))
+    func reportsHeader() throws {
+        let readable = CipherSettings(plaintextHeaderSize: 32)
+        let (first, second): (@Sendable () throws -> CipherKey, @Sendable () throws -> CipherKey) = (
+            { try TestKeys.rawWithSalt(3) }, { try TestKeys.rawWithSalt(4) }
+        )
+        let file = try Fixture.file(version: 24)
+        var options = ConversionOptions()
+        options.format = readable
+        let encrypted = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(first), options: options)
+            .run()
+        #expect(encrypted.outcome == .encrypted)
+        #expect(encrypted.authentication == .everyPageInUseExceptHeader)
+        let kept = try rekey(file, old: first, new: TestKeys.provider(second), to: readable)
+        #expect(kept.authentication == .everyPageInUseExceptHeader)
+        // What was readable may have been changed before the conversion.
+        let removed = try rekey(file, old: second, new: TestKeys.provider(first))
+        #expect(removed.authentication == .everyPageInUseExceptHeader)
+        #expect(try rekey(file, old: first, new: TestKeys.provider(second)).authentication == .everyPage)
+        let added = try rekey(file, old: second, new: TestKeys.provider(first), to: readable)
+        #expect(added.authentication == .everyPageInUseExceptHeader)
+    }
+
+    @Test(
         "Another key is distinguished from damage if the header is readable",
         .enabled(if: Engine.current.hasCompatibilityPragma))
     func keepsHeader() throws {

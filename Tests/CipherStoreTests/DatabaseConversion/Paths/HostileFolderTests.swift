@@ -25,6 +25,13 @@ struct HostileFolderTests {
         _ file: LegacyFile, at stage: UpgradeStage, keepBackup: Bool = false,
         _ meanwhile: @escaping @Sendable () throws -> Void
     ) throws -> EncryptionReport {
+        try upgrade(path: file.path, at: stage, keepBackup: keepBackup, meanwhile)
+    }
+
+    private func upgrade(
+        path: String, at stage: UpgradeStage, keepBackup: Bool = false,
+        _ meanwhile: @escaping @Sendable () throws -> Void
+    ) throws -> EncryptionReport {
         var options = ConversionOptions()
         options.keepBackup = keepBackup
         options.busyTimeout = .zero
@@ -33,7 +40,7 @@ struct HostileFolderTests {
             guard progress.stage == stage, once.isFirst() else { return }
             do { try meanwhile() } catch { Issue.record(error) }
         }
-        return try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(), options: options).run()
+        return try EncryptionUpgrade(path: path, provider: TestKeys.provider(), options: options).run()
     }
 
     private func mode(_ path: String) throws -> Int? {
@@ -90,7 +97,77 @@ struct HostileFolderTests {
         }
     }
 
+    /// Two databases, the second of which would not be an acceptable copy of the first.
+    private func files() throws -> (LegacyFile, LegacyFile) {
+        (
+            try Fixture.file(version: 23, journal: "DELETE"),
+            try Fixture.file(version: 23, journal: "DELETE", extra: "INSERT INTO t(a) VALUES ('second folder');")
+        )
+    }
+
+    @Test(
+        "If a link to the folder is set to another folder during the upgrade, the first folder's database is upgraded")
+    func folderLink() throws {
+        let (first, second) = try files()
+        let original = try first.originalDump()
+        let before = try second.digest()
+        let (link, other) = (elsewhere.path("folder"), second.folder.path(""))
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: first.folder.path(""))
+        let report = try upgrade(path: link + "/app.db", at: .proving) {
+            try FileManager.default.removeItem(atPath: link)
+            try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: other)
+        }
+        #expect(report.outcome == .encrypted)
+        #expect(try first.dump(key: TestKeys.raw()) == original)
+        #expect(try first.folder.names == ["app.db"])
+        #expect(try second.digest() == before)
+    }
+
+    @Test("If another folder gets the folder's name during the upgrade, neither folder's database is changed")
+    func folderReplaced() throws {
+        let (first, second) = try files()
+        let original = try first.originalDump()
+        let before = try second.digest()
+        let (place, other, aside) = (first.folder.path(""), second.folder.path(""), elsewhere.path("aside"))
+        let error = try storeError {
+            try upgrade(first, at: .proving) {
+                try FileManager.default.moveItem(atPath: place, toPath: aside)
+                try FileManager.default.moveItem(atPath: other, toPath: place)
+            }
+        }
+        #expect(error?.code == .busy)
+        #expect(try first.digest() == before)
+        #expect(try LegacyFile(copying: aside + "/app.db").dump(key: nil) == original)
+    }
+
     #if os(Linux)
+        @Test("A change of the original's extended attributes during the upgrade is kept")
+        func attributesChanged() throws {
+            let file = try Fixture.file(version: 23, journal: "DELETE")
+            let path = file.path
+            let handle = try FileHandle(forUpdating: URL(filePath: path))
+            // Not every file system of a test machine supports them.
+            for name in ["user.changed", "user.removed"] {
+                guard cs_fsetxattr(handle.fileDescriptor, name, [1] as [UInt8], 1) == 0 else { return }
+            }
+            try handle.close()
+            let report = try upgrade(file, at: .proving) {
+                // The file is not opened, because closing it would end this process's locks on it.
+                for (name, value) in [("user.changed", 2), ("user.added", 3)] as [(String, UInt8)] {
+                    try #require(setxattr(path, name, [value], 1, 0) == 0)
+                }
+                try #require(removexattr(path, "user.removed") == 0)
+            }
+            #expect(report.outcome == .encrypted && report.warnings.besidesLeases == [])
+            func value(_ name: String) -> UInt8? {
+                var value: [UInt8] = [0]
+                return cs_getxattr(path, name, &value, 1) == 1 ? value[0] : nil
+            }
+            #expect(value("user.changed") == 2)
+            #expect(value("user.added") == 3)
+            #expect(value("user.removed") == nil)
+        }
+
         /// An access control list that lets the user 4242 read, in the kernel's format.
         ///
         /// Source: linux/posix_acl_xattr.h.

@@ -10,11 +10,12 @@ import Testing
 
 /// A database and its encrypted copy, which SQLCipher wrote.
 ///
-/// The copy's pages can be decrypted, changed and sealed again.
+/// In the default format, the copy's pages can be decrypted, changed and sealed again.
 struct EncryptedCopy {
     let original: LegacyFile
     let file: NewFile
     let key: CipherKey
+    let settings: CipherSettings
     private let folder: TemporaryFolder
 
     /// How a page is sealed: correctly, or with one mistake.
@@ -34,14 +35,16 @@ struct EncryptedCopy {
 
     /// - Parameters:
     ///   - script: Makes both databases.
+    ///   - settings: The format of the copy.
     ///   - change: An additional change to the copy.
-    init(_ script: String, change: String = "") throws {
+    init(_ script: String, settings: CipherSettings = CipherSettings(), change: String = "") throws {
+        self.settings = settings
         original = try LegacyFile { try $0.executeScript(text: script) }
         folder = try TemporaryFolder()
         file = try NewFile("copy.db", in: Folder(folder.url.path(percentEncoded: false)))
         key = try TestKeys.rawWithSalt()
         let connection = try Connection(
-            path: file.path, mode: .readWrite, key: key, settings: CipherSettings(), busyTimeout: .zero)
+            path: file.path, mode: .readWrite, key: key, settings: settings, busyTimeout: .zero)
         defer { connection.close() }
         try connection.executeScript(text: script + change)
     }
@@ -58,7 +61,7 @@ struct EncryptedCopy {
     ) throws -> CopyProof.Outcome {
         func copy(_ key: CipherKey, of subject: EncryptedCopy? = nil) -> ProofConnection {
             ProofConnection(
-                path: original.path, key: key, settings: CipherSettings(), extensions: SQLExtensions(),
+                path: original.path, key: key, settings: settings, extensions: SQLExtensions(),
                 copy: (subject ?? self).file)
         }
         return try CopyProof(
@@ -153,10 +156,12 @@ struct EncryptedCopy {
     }
 
     /// Returns the bytes of a page as they are on the disk.
-    func sealed(_ number: UInt32) throws -> [UInt8] { try content.read(at: Int64(number - 1) * 4_096, count: 4_096) }
+    func sealed(_ number: UInt32) throws -> [UInt8] {
+        try content.read(at: Int64(number - 1) * Int64(settings.pageSize), count: settings.pageSize)
+    }
 
     func writeSealed(_ bytes: [UInt8], at number: UInt32) throws {
-        #expect(content.write(bytes, count: bytes.count, offset: Int64(number - 1) * 4_096) == 0)
+        #expect(content.write(bytes, count: bytes.count, offset: Int64(number - 1) * Int64(settings.pageSize)) == 0)
     }
 
     func truncate(to size: Int64) { #expect(content.truncate(to: size) == 0) }

@@ -237,6 +237,24 @@ struct FormatRecoveryTests {
         #expect(reader.report.warnings.contains { $0.contains("not authenticated") }, "\(reader.report.warnings)")
     }
 
+    @Test("A plan notes that a file in format 1 is not authenticated, and notes nothing for format 2")
+    func plan() throws {
+        for format in [1, 2] {
+            let settings = CipherSettings(compatibility: format)
+            let seal = Seal(settings: settings)
+            let file = try seal.file()
+            let key = try seal.cipherKey
+            let configuration = Configuration(
+                databaseName: "app.db", version: 1, encryption: .init(formerFormats: [settings]))
+            let plan = try StoreOpening(
+                configuration: configuration, directory: file.folder.path(""), provider: TestKeys.provider { key }
+            ).plan()
+            #expect(plan.step == .open)
+            #expect(plan.schema.notes == [settings.authenticationWarning].compactMap(\.self))
+            #expect((settings.authenticationWarning == nil) == (format > 1))
+        }
+    }
+
     @Test("A healthy file in format 1 is not replaced, even if its format is named")
     func soundFormat1() throws {
         let file = try Self.forged()
