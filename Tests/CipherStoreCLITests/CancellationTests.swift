@@ -44,7 +44,11 @@ import Testing
             func limits() throws -> String {
                 try String(contentsOfFile: "/proc/\(tool.identifier)/limits", encoding: .utf8)
             }
-            while try !limits().contains(#/\nMax core file size +0 /#) { try #require(tool.isRunning) }
+            func isTool() throws -> Bool {
+                try String(contentsOfFile: "/proc/\(tool.identifier)/comm", encoding: .utf8) == "cipherstore\n"
+            }
+            // The shell may have the same limit before it sets its own.
+            while try !isTool() || !limits().contains(#/\nMax core file size +0 /#) { try #require(tool.isRunning) }
             try waitUntilWatched(SIGTERM, by: tool)
             #expect(kill(tool.identifier, signal) == 0)
             let run = try fixture.checked(tool.finish())
@@ -78,7 +82,9 @@ import Testing
             let run = try fixture.checked(tool.finish())
             #expect(run.status == 130, "\(run.errors)")
             #expect(run.errors.contains("nothing was changed"))
-            #expect(try fixture.folder.names == ["app.db"])
+            // If two connections close at the same time, neither of them removes the log and its index.
+            let logs: Set = mode == "WAL" ? ["app.db-wal", "app.db-shm"] : []
+            #expect(try fixture.folder.names.filter { !logs.contains($0) } == ["app.db"])
             // Leaving WAL mode and returning to it counts as a change of the header, and changes nothing else.
             if mode == "DELETE" { #expect(try fixture.snapshot() == before) }
             let inspection = try fixture.run("inspect", fixture.database, "--json").object()
