@@ -12,6 +12,8 @@ package final class PageUsage: PageClaims {
     package private(set) var repeatedUses: [(page: UInt32, use: PageUse)] = []
     /// The b-tree pages that do not fill their cell content areas.
     package private(set) var unfilledPages: [UInt32] = []
+    /// The leaves with rowids outside of the bounds that the pages above specify.
+    package private(set) var misplacedLeaves: [UInt32] = []
 
     /// The use and the root of each page, from page 1; 0 if nothing leads to the page.
     private var uses: [UInt64]
@@ -36,9 +38,16 @@ package final class PageUsage: PageClaims {
 
     private func walk(_ root: UInt32, _ source: some PageSource) throws {
         var cursor = TreeCursor(source, root: root, claims: self)
+        var leaf: (page: UInt32, bounds: RowIDBounds)?
         while true {
             do {
                 guard let cell = try cursor.next() else { return }
+                if cursor.isOfTable == true {
+                    if leaf?.page != cell.page { leaf = (cell.page, try cursor.leafBounds()) }
+                    if leaf?.bounds.contains(cell.rowid) == false, misplacedLeaves.last != cell.page {
+                        misplacedLeaves.append(cell.page)
+                    }
+                }
                 try cursor.forEachPiece(of: cell) { _ in }
             } catch let error as DamagedPage {
                 note(error)

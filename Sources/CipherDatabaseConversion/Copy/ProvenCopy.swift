@@ -150,8 +150,8 @@ struct ProvenCopy {
             return PossibleLosses(hidden: try originalPages().map { try HiddenRows.find(in: $0, of: source) } ?? [])
         }
         return try readingOriginal(observer) { connection in
-            let pages = searchesPages ? try originalPages() : nil
-            return try PossibleLosses.find(in: connection, pages, of: target, onlyPartial: onlyPartial)
+            try PossibleLosses.find(
+                in: connection, searchesPages: searchesPages, of: target, onlyPartial: onlyPartial, originalPages)
         } ?? PossibleLosses()
     }
 

@@ -8,7 +8,8 @@ internal import CipherSQLiteFormat
 /// integrity_check".
 enum HiddenRows {
     /// Searches for a page that two tables or two rows use, for pages of tables or the schema that hold more or less
-    /// than the cells that SQLite finds, and for pages with rows that nothing leads to.
+    /// than the cells that SQLite finds, for leaves of tables that are in the wrong place, and for pages with rows that
+    /// nothing leads to.
     ///
     /// A table's b-tree page that an index or the free list also contains still holds its rows. If a page of the free
     /// list cannot be read, unreferenced pages may be free ones, so they count only if there are more of them than the
@@ -40,7 +41,7 @@ enum HiddenRows {
             "page \($0.rootPage), the root of index \(SchemaText($0, encoding).name), is a page of a table: rows may be "
                 + "missing"
         }
-        let findings = indexes + unfilledPages(usage, tables, encoding)
+        let findings = indexes + pagesInDoubt(usage, tables, encoding)
         let unused = usage.lostPages.filter { $0 <= header.claimedPages ?? .max }
         let missing = usage.freeList.map { Int(header.freePages) - $0.trunks.count - $0.leaves.count } ?? 0
         let mayBeLost = usage.freeList.map { $0.isCut || $0.isGarbled && !pages.areAuthenticated } ?? false
@@ -62,19 +63,25 @@ enum HiddenRows {
         return findings + ["\(finding) (page \(first)): rows may be missing"]
     }
 
-    /// Returns a finding for the schema and for each table with pages that do not fill their content areas.
-    private static func unfilledPages(_ usage: PageUsage, _ tables: [SchemaEntry], _ encoding: TextEncoding) -> [String]
+    /// Returns a finding for the schema and for each table with pages that do not fill their content areas, and with
+    /// leaves that have rowids outside of their bounds.
+    private static func pagesInDoubt(_ usage: PageUsage, _ tables: [SchemaEntry], _ encoding: TextEncoding) -> [String]
     {
-        let pages = Dictionary(grouping: usage.unfilledPages) { usage[$0]?.root ?? 0 }
+        func byRoot(_ pages: [UInt32]) -> [UInt32: [UInt32]] { Dictionary(grouping: pages) { usage[$0]?.root ?? 0 } }
+        let (unfilled, misplaced) = (byRoot(usage.unfilledPages), byRoot(usage.misplacedLeaves))
         let trees: [(root: UInt32, name: String, content: String)] =
             [(1, "the schema", "tables, views or triggers")]
             + tables.map { ($0.rootPage, "table \(SchemaText($0, encoding).name)", "rows") }
-        return trees.compactMap { root, name, content in
-            guard let pages = pages[root], let first = pages.first else { return nil }
-            let others = pages.count - 1
-            let rest = others == 0 ? "" : ", and on \(others) other page\(others == 1 ? "" : "s"),"
-            return "the rows and the free space on page \(first) of \(name)\(rest) do not exactly fill the page's "
-                + "content area: \(content) may be missing or wrong"
+        return trees.flatMap { root, name, content in
+            func finding(_ pages: [UInt32]?, _ what: String, _ fault: String) -> [String] {
+                guard let pages, let first = pages.first else { return [] }
+                let others = pages.count - 1
+                let rest = others == 0 ? "" : ", and on \(others) other page\(others == 1 ? "" : "s"),"
+                return ["\(what) on page \(first) of \(name)\(rest) \(fault): \(content) may be missing or wrong"]
+            }
+            return finding(
+                unfilled[root], "the rows and the free space", "do not exactly fill the page's content area")
+                + finding(misplaced[root], "the rowids", "are outside of the range of the page")
         }
     }
 }

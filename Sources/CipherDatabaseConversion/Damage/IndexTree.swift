@@ -35,36 +35,45 @@ struct IndexTree {
         }
     }
 
-    /// Searches for an index whose tree holds records with a different number of values than its entries have.
+    /// Searches for an index whose tree holds records that are not its entries: they have another number of values, or
+    /// do not end with a rowid although the table has rowids.
     ///
     /// The rows of a table WITHOUT ROWID are stored in trees of the same kind as those of indexes. If such roots are
     /// swapped in the schema table, or if page 1 is older than the tree, a copy without the index's tree would lose the
     /// rows. If the schema has no such table, records that end with an integer count as entries: the integer may be a
     /// rowid, and the index may have had another definition.
     ///
+    /// - Parameter onlyPartial: Whether to read only partial indexes, which nothing else compares.
     /// - Returns: The finding, as a sentence; `nil` if there is no such index.
     /// - Throws: ``StoreError`` with the code `corrupt` if such an index was found and the schema has a table WITHOUT
     ///   ROWID; any error from reading `pages`.
-    static func foreignRecords(_ pages: some PageSource, _ connection: Connection, _ path: String) throws -> String? {
+    static func foreignRecords(
+        _ pages: some PageSource, _ connection: Connection, _ path: String, onlyPartial: Bool = false
+    ) throws -> String? {
         let trees = try all(connection)
         let hasKeys = trees.contains { $0.key != nil }
-        for tree in trees {
+        for tree in trees where !onlyPartial || tree.state.isPartial {
             let width = try tree.state.parts(connection).count
-            guard let found = try tree.otherWidth(than: width, pages, evenWithRowIDs: hasKeys) else { continue }
+            guard let found = try tree.foreignWidth(besides: width, pages, evenWithRowIDs: hasKeys) else { continue }
+            let what =
+                found == width
+                ? "without a rowid" : "with \(found) value\(found == 1 ? "" : "s") instead of \(width)"
             let finding =
-                "index \(tree.state.name) of table \(tree.table) contains records with \(found) "
-                + "value\(found == 1 ? "" : "s") instead of \(width): these records may be rows of a table"
+                "index \(tree.state.name) of table \(tree.table) contains records \(what): these records may be rows of "
+                + "a table"
             guard !hasKeys else { throw StoreError.damaged(path, finding) }
             return finding
         }
         return nil
     }
 
-    /// Searches for a page whose records are all well-formed and have a different number of values, and returns that
-    /// number; `nil` if there is no such page.
+    /// Searches for a page whose records are all well-formed and are not entries, and returns the number of their
+    /// values; `nil` if there is no such page.
     ///
-    /// - Parameter evenWithRowIDs: Whether records that end with an integer count.
-    private func otherWidth(than width: Int, _ pages: some PageSource, evenWithRowIDs: Bool) throws -> Int? {
+    /// - Parameters:
+    ///   - width: The number of values of an entry.
+    ///   - evenWithRowIDs: Whether records of another width that end with an integer count.
+    private func foreignWidth(besides width: Int, _ pages: some PageSource, evenWithRowIDs: Bool) throws -> Int? {
         var cursor = TreeCursor(pages, root: UInt32(clamping: root))
         var others: [UInt32: Int] = [:]
         var mixed: Set<UInt32> = []
@@ -74,7 +83,8 @@ struct IndexTree {
                 guard cursor.isOfTable == false else { return nil }
                 do {
                     let (found, endsWithInteger) = try Self.countValues(cursor.payload(of: cell), cell.page)
-                    if found == width || endsWithInteger && !evenWithRowIDs {
+                    let isEntry = found == width && (key != nil || endsWithInteger)
+                    if isEntry || endsWithInteger && !evenWithRowIDs {
                         mixed.insert(cell.page)
                     } else {
                         others[cell.page] = found

@@ -390,8 +390,9 @@ final class FollowingCopy: CopyMadeAhead {
     ) throws -> PossibleLosses {
         let connection = try reading.open { observer.isCancelled }
         defer { connection.close() }
-        return try PossibleLosses.find(
-            in: connection, original?.snapshot.pages, of: paths.database, onlyPartial: onlyPartial)
+        return try PossibleLosses.find(in: connection, of: paths.database, onlyPartial: onlyPartial) {
+            original?.snapshot.pages
+        }
     }
 
     private func connectReading() throws -> Connection {

@@ -15,8 +15,8 @@ public enum OnDamage: String, Sendable, CaseIterable {
     /// encryption keeps the plaintext original as a backup, whose name is in ``EncryptionReport/backup``, and warns; a
     /// conversion of an encrypted file is refused with `corrupt`. The same applies if an index leads to the rows of a
     /// table, or holds records that are not its entries, if pages that look like part of a table or an index are in
-    /// none, if a page belongs to two tables, if two rows share an overflow page, or if a page of a table or the schema
-    /// contains bytes that are neither rows nor free space.
+    /// none, if a page belongs to two tables, if two rows share an overflow page, if a page of a table contains rowids
+    /// outside of its range, or if a page of a table or the schema contains bytes that are neither rows nor free space.
     ///
     /// If a damaged `-wal` holds commits that SQLite does not read, copies of the database and its `-wal` are kept as
     /// `NAME-damaged` and `NAME-damaged-wal`, and each run reports them until they are deleted. Copies of a plaintext

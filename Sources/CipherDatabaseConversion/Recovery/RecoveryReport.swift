@@ -39,9 +39,9 @@ public struct RecoveryReport: Sendable, Codable, Equatable {
     /// kept.
     public var source: String
     /// Whether the damaged file shows that no row is missing, and that no row is an old version: the header and every
-    /// entry of the schema could be read; the file has as many pages as its header states; every page of every table
-    /// was undamaged, or the undamaged indexes refer to exactly the recovered rows; every page that belongs to nothing
-    /// is free; and the whole log or journal could be read.
+    /// entry of the schema could be read; the file has at least as many pages as its header states; every page of every
+    /// table was undamaged, or the undamaged indexes refer to exactly the recovered rows; every page that belongs to
+    /// nothing is free; and the whole log or journal could be read.
     public var complete: Bool
     /// Whether nothing was damaged, so that an in-place recovery left the database as it was.
     public var wasSound = false

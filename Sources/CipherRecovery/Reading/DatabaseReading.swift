@@ -168,8 +168,12 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
 
     private func map(_ index: IndexForm) throws -> TreeMap? {
         guard let root = index.root, root > 0 else { return nil }
+        let rowids = index.parts.indices.filter { index.parts[$0].position == -1 }
         return try TreeMap(root: root, isTable: false, in: source, owners) { content in
-            content.cells.contains { RecordReader.types($0).map { $0.count == index.parts.count } ?? true }
+            content.cells.contains { cell in
+                guard let types = RecordReader.types(cell) else { return true }
+                return types.count == index.parts.count && rowids.allSatisfy { RecordReader.isInteger(types[$0]) }
+            }
         }
     }
 

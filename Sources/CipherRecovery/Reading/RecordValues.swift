@@ -26,6 +26,11 @@ extension RecordReader {
         }
         return types
     }
+
+    /// Returns whether a serial type is that of an integer.
+    ///
+    /// Source: SQLite's "Database File Format", section 2.1.
+    static func isInteger(_ type: UInt64) -> Bool { (1...6).contains(type) || type == 8 || type == 9 }
 }
 
 extension [RecordValue] {

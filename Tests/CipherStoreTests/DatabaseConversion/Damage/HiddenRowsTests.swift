@@ -30,6 +30,10 @@ struct HiddenRowsTests {
                 page.replaceSubrange(3..<5, with: [UInt8((count - 1) >> 8), UInt8((count - 1) & 255)])
             }
         },
+        Damage(testDescription: "a root page with an old bound, outside of which a row is") { bytes, roots in
+            // The child's last rowid is equal to the bound, which takes one byte.
+            try changePage(roots["b"], of: &bytes) { $0[$0.cells[0] + 4] -= 1 }
+        },
         Damage(testDescription: "a leaf of another table") { bytes, roots in
             var leaf: UInt32 = 0
             try changePage(roots["a"], of: &bytes) { leaf = $0.big32($0.cells[2]) }
@@ -157,6 +161,36 @@ struct HiddenRowsTests {
         let report = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(), options: options).run()
         #expect(report.warnings.contains { $0.contains("like part of a table") }, "\(report.warnings)")
         #expect(try file.folder.names.contains("app.db-plaintext"))
+    }
+
+    @Test(
+        "Rows of a lost table in the page of an index are reported, whatever the index and the number of values",
+        arguments: ["", " WHERE c IS NOT NULL"], ["", ", b", ", b, c, d"])
+    func lostTableInIndex(condition: String, columns: String) throws {
+        let file = try LegacyFile { connection in
+            try connection.executeScript(
+                text: """
+                    CREATE TABLE t(a INTEGER PRIMARY KEY, v TEXT, c); INSERT INTO t(v) VALUES ('one'), ('two');
+                    CREATE INDEX i ON t(v)\(condition);
+                    """)
+        }
+        let before = try Data(contentsOf: URL(filePath: file.path))
+        let connection = try Connection(path: file.path, mode: .readWrite)
+        let values = columns.replacing(/\w/, with: "'text'")
+        try connection.executeScript(
+            text: """
+                BEGIN; DROP INDEX i; CREATE TABLE n(k TEXT PRIMARY KEY\(columns)) WITHOUT ROWID;
+                INSERT INTO n VALUES ('key 1'\(values)), ('key 2'\(values)); COMMIT;
+                """)
+        connection.close()
+        let after = try Data(contentsOf: URL(filePath: file.path))
+        try (before.prefix(4_096) + after.dropFirst(4_096)).write(to: URL(filePath: file.path))
+        let digest = try file.digest()
+        #expect(try storeError { try file.upgrade(.refuse).run() }?.code == .corrupt)
+        #expect(try file.digest() == digest)
+        let report = try file.upgrade(.rebuildIndexes).run()
+        #expect(report.warnings.contains { $0.contains("may be rows of a table") }, "\(report.warnings)")
+        #expect(report.backup != nil)
     }
 
     /// How a new table took its pages.

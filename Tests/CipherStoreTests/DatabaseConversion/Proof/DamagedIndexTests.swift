@@ -45,9 +45,9 @@ struct DamagedIndexTests {
         Case(
             testDescription: "entries out of order",
             schema: "CREATE TABLE t(a TEXT, b); CREATE INDEX i ON t(a COLLATE NOCASE)", index: "i",
-            entries: "(a, r, PRIMARY KEY(r, a))",
+            entries: "(a, r, PRIMARY KEY(a DESC, r))",
             damage: "CREATE TABLE sorted AS SELECT * FROM entries; DELETE FROM entries; "
-                + "INSERT INTO entries(a, r) SELECT r, a FROM sorted ORDER BY a DESC"),
+                + "INSERT INTO entries SELECT * FROM sorted"),
         Case(
             testDescription: "missing from a key of a WITHOUT ROWID table's own index",
             schema: "CREATE TABLE t(a TEXT PRIMARY KEY, b) WITHOUT ROWID; CREATE INDEX i ON t(b)", index: "i",

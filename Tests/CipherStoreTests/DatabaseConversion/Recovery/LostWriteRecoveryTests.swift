@@ -224,6 +224,17 @@ import Testing
             oldPage(Self.indexed, change: "DROP INDEX ui; " + Self.keyed(rows), autoVacuum: autoVacuum) { _, _ in 1 })
     }
 
+    @Test("Records without a rowid are not entries of an index, although page 1 says so", arguments: ["", " WHERE f"])
+    func droppedIndexOfSameWidth(condition: String) throws {
+        try expectIncomplete(
+            oldPage(
+                "CREATE TABLE t(a INTEGER PRIMARY KEY, v, f); INSERT INTO t VALUES (1, 2, 0);"
+                    + "CREATE INDEX i ON t(v)\(condition);",
+                change: "DROP INDEX i; CREATE TABLE n(k TEXT PRIMARY KEY, b) WITHOUT ROWID;"
+                    + Self.fill("n", 20, "'key ' || i, 'text'")
+            ) { _, _ in 1 })
+    }
+
     @Test("A damaged index does not hide that page 1 names no table for pages in use", arguments: [0, 2])
     func damagedIndex(autoVacuum: Int) throws {
         let fixture = try oldPage(
