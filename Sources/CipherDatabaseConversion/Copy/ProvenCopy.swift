@@ -81,7 +81,7 @@ struct ProvenCopy {
         report.warnings += copyKey?.warnings ?? []
         // No step may fail after the swap, so the size is read now.
         report.bytesAfter = try copy.size()
-        return Made(key: copyKey, losses: losses)
+        return Made(proven: ProvenFile(copy, copyKey, proven), losses: losses)
     }
 
     /// Fills the copy, and leaves its proof to the caller.
@@ -127,8 +127,8 @@ struct ProvenCopy {
     }
 
     /// The result of making a copy.
-    struct Made {
-        let key: FileKey?
+    struct Made: ~Copyable {
+        let proven: ProvenFile
         let losses: PossibleLosses
     }
 

@@ -63,8 +63,9 @@ extension FollowingCopy {
                 paths.database, "another program wrote to the database just before the copy was complete",
                 retry: .now)
         }
+        guard let proven, !isBroken else { return nil }
         return FinishedCopy(
-            key: try keys.building.wait(), tables: report.tables, rows: report.rows,
-            rebuiltIndexes: report.rebuiltIndexes, warnings: report.warnings, losses: losses)
+            proven: ProvenFile(try takeFile(), try keys.building.wait(), proven), tables: report.tables,
+            rows: report.rows, rebuiltIndexes: report.rebuiltIndexes, warnings: report.warnings, losses: losses)
     }
 }

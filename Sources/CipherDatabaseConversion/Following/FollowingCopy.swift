@@ -29,6 +29,10 @@ final class FollowingCopy: CopyMadeAhead {
     private(set) var isBroken = false
     /// Whether nothing has been written since the whole copy was compared with the database.
     private(set) var isProven = false
+    /// The result of the latest such comparison; `nil` before there was one.
+    ///
+    /// Every row that was written since then was compared, too.
+    private(set) var proven: CopyProof.Outcome?
 
     /// Whether a transaction on the last round's commit has the database open.
     var isFollowing: Bool { original != nil }
@@ -98,7 +102,7 @@ final class FollowingCopy: CopyMadeAhead {
         ).makeUnproven(present(), keys, owner: status, rebuildsIndexes: rebuilt != nil, observer)
         if let unread { rebuilt = unread }
         guard let original else { return }
-        (isProven, isBroken) = (false, false)
+        (isProven, isBroken, proven) = (false, false, nil)
         let map = try TreeMap(original.snapshot, tables(original)) { try observer.checkCancellation() }
         self.original?.map = map
     }
@@ -382,6 +386,7 @@ final class FollowingCopy: CopyMadeAhead {
         report.warnings = []
         report.add(proven, losses, rebuilt)
         report.bytesAfter = try present().size()
+        self.proven = proven
     }
 
     /// Searches the last round's commit for rows that the copy lacks.

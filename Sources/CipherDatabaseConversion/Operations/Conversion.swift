@@ -84,17 +84,18 @@ struct Conversion {
         let fileKey = try observer.locating {
             try holdingSource(record, folder, status, identity, ownership) { hold in
                 if replacement == nil { try hold.checkSchema(preflight) }
-                let (copy, made) = try makeCopy(&record, folder, hold, status, keys, observer, &report)
-                let keepsOriginal = try keepsOriginal(of: made)
+                let made = try makeCopy(&record, folder, hold, status, keys, observer, &report)
+                let keepsOriginal = try keepsOriginal(because: made.losses)
+                let (copy, key) = (made.proven.file, made.proven.key)
                 if let finishing {
                     try observer.begin(.migrating)
-                    try ReadBack(paths: paths, copy: copy, key: made.key).lending(finishing)
+                    try ReadBack(paths: paths, copy: copy, key: key).lending(finishing)
                     report.bytesAfter = try copy.size()
                 }
                 if let keys { _ = try keyProvider?.keyAskedAgain(keys.again, database: paths.database) }
                 try observer.begin(.swapping)
-                try swap(hold, status, copy, record, keepsOriginal: keepsOriginal, observer, &report)
-                return made.key
+                try swap(hold, status, made.proven, record, keepsOriginal: keepsOriginal, observer, &report)
+                return key
             }
         }
         report.warnings += attempts.end(record, fileKey).filter { !report.warnings.contains($0) }
@@ -108,26 +109,26 @@ struct Conversion {
     private func makeCopy(
         _ record: inout AttemptRecord, _ folder: Folder, _ hold: SourceHold, _ status: FileSystem.Status,
         _ keys: UpgradeKeys?, _ observer: UpgradeObserver, _ report: inout EncryptionReport
-    ) throws -> (NewFile, ProvenCopy.Made) {
+    ) throws -> ProvenCopy.Made {
         guard let madeAhead else {
-            let copy = try record.makeCopy(folder, paths)
-            return (copy, try making.make(copy, keys, owner: status, observer, &report))
+            return try making.make(record.makeCopy(folder, paths), keys, owner: status, observer, &report)
         }
         try observer.begin(.building)
-        let finished = try madeAhead.finish(from: hold.file, observer)
-        let copy = try madeAhead.takeFile()
-        try record.adopt(copy, folder, paths)
-        if let finished {
-            report.tables = finished.tables
-            report.rows = finished.rows ?? report.rows
-            report.rebuiltIndexes = finished.rebuiltIndexes
-            report.warnings += finished.warnings + finished.key.warnings
-            report.bytesAfter = try copy.size()
-            return (copy, ProvenCopy.Made(key: finished.key, losses: finished.losses))
+        guard let finished = try madeAhead.finish(from: hold.file, observer) else {
+            // A page that cannot be opened may be one that no row needs, so the copy is rebuilt from the rows.
+            let copy = try madeAhead.takeFile()
+            try record.adopt(copy, folder, paths)
+            try copy.empty()
+            return try making.make(copy, keys, owner: status, observer, &report)
         }
-        // A page that cannot be opened may be one that no row needs, so the copy is rebuilt from the rows.
-        try copy.empty()
-        return (copy, try making.make(copy, keys, owner: status, observer, &report))
+        try record.adopt(finished.proven.file, folder, paths)
+        report.tables = finished.tables
+        report.rows = finished.rows ?? report.rows
+        report.rebuiltIndexes = finished.rebuiltIndexes
+        report.warnings += finished.warnings + (finished.proven.key?.warnings ?? [])
+        report.bytesAfter = try finished.proven.file.size()
+        let losses = finished.losses
+        return ProvenCopy.Made(proven: finished.proven, losses: losses)
     }
 
     /// Refuses a log that damages the file, and keeps one whose commits SQLite does not read, before the file is brought
@@ -192,8 +193,8 @@ struct Conversion {
     ///
     /// - Throws: ``StoreError`` with the code `corrupt` if the original is encrypted: a kept original would need the
     ///   retired key.
-    private func keepsOriginal(of made: ProvenCopy.Made) throws -> Bool {
-        guard replacement == nil, let first = made.losses.descriptions.first else { return false }
+    private func keepsOriginal(because losses: PossibleLosses) throws -> Bool {
+        guard replacement == nil, let first = losses.descriptions.first else { return false }
         guard sourceKey == nil else {
             throw StoreError(
                 .corrupt, path: paths.database, first,
@@ -201,7 +202,7 @@ struct Conversion {
                     + "contains; if nothing is missing, run REINDEX and VACUUM, and try again",
                 changed: .nothing)
         }
-        if let reason = made.losses.reasonForRecovery(options.onDamage) {
+        if let reason = losses.reasonForRecovery(options.onDamage) {
             throw StoreError.damaged(paths.database, reason)
         }
         return true
@@ -209,24 +210,23 @@ struct Conversion {
 
     /// Writes the backup if one is needed, and puts the copy in the original's place.
     private func swap(
-        _ hold: SourceHold, _ status: FileSystem.Status, _ copy: NewFile, _ record: AttemptRecord, keepsOriginal: Bool,
-        _ observer: UpgradeObserver, _ report: inout EncryptionReport
+        _ hold: SourceHold, _ status: FileSystem.Status, _ proven: consuming ProvenFile, _ record: AttemptRecord,
+        keepsOriginal: Bool, _ observer: UpgradeObserver, _ report: inout EncryptionReport
     ) throws {
-        let swap = Swap(paths: paths, copy: copy, copyName: record.copyName(paths), original: status.identity)
+        let folder = proven.file.folder
+        let swap = Swap(paths, proven, named: record.copyName(paths), original: status.identity)
         let backup =
             try options.keepBackup || keepsOriginal
             ? Backup(paths: paths).write(
-                hold.file, status: status, temporaryName: record.unfinishedBackupName(paths), in: copy.folder) : nil
-        let old: ReplacedFile
-        let otherNames: Int
+                hold.file, status: status, temporaryName: record.unfinishedBackupName(paths), in: folder) : nil
+        let swapped: Swap.Committed
         do {
             report.warnings += try swap.applyMetadata()
             try observer.checkCancellation()
-            old = try hold.becomeOldFile(checking: observer.checkCancellation)
-            otherNames = try swap.commit(old)
+            swapped = try swap.commit(hold.becomeOldFile(checking: observer.checkCancellation))
         } catch {
             // The original stays in use and keeps changing, so its next backup will be different.
-            if let backup, backup.isNew { _ = try? copy.folder.removeIfPresent(backup.name) }
+            if let backup, backup.isNew { _ = try? folder.removeIfPresent(backup.name) }
             throw error
         }
         if let backup {
@@ -239,7 +239,7 @@ struct Conversion {
             }
             report.warnings += backup.earlier.map { "the earlier backup \($0) is kept, and may be plaintext" }
         }
-        report.warnings += swap.finish(old, otherNames: otherNames)
+        report.warnings += swapped.finish()
     }
 }
 

@@ -127,11 +127,10 @@ package struct FreshDatabase {
     private func replaceEmptyFile(
         _ status: FileSystem.Status, _ copy: NewFile, _ copyName: String
     ) throws -> [String] {
-        let swap = Swap(paths: paths, copy: copy, copyName: copyName, original: status.identity)
+        let swap = Swap(paths, new: copy, named: copyName, empty: status.identity)
         let refused = try swap.applyMetadata()
         let old = try ReplacedFile(empty: paths, status, timeout: upgrade.options.busyTimeout)
         try removeSidecars()
-        let otherNames = try swap.commit(old)
-        return refused + swap.finish(old, otherNames: otherNames)
+        return refused + (try swap.commit(old)).finish()
     }
 }

@@ -158,28 +158,32 @@ package struct InPlaceRecovery {
             return try SoleOwnership.find(original, timeout: options.busyTimeout, checking: observer.checkCancellation)
         }
         report.warnings += try Leftovers.sweep(paths)
-        let made = try observer.locating { try make(folder, status, original, observer, finishing, &report) }
-        do {
-            try observer.locating { try swap(made, status, original, ownership, observer, &report) }
-        } catch {
-            undo(made.record, made.earlier)
-            throw error
+        let (record, fileKey) = try observer.locating {
+            let made = try make(folder, status, original, observer, finishing, &report)
+            let (record, earlier, fileKey) = (made.record, made.earlier, made.fileKey)
+            do {
+                try swap(made, status, original, ownership, observer, &report)
+            } catch {
+                undo(record, earlier)
+                throw error
+            }
+            return (record, fileKey)
         }
-        report.warnings += Attempts(paths: paths, options: options).end(made.record, made.fileKey).filter {
+        report.warnings += Attempts(paths: paths, options: options).end(record, fileKey).filter {
             !report.warnings.contains($0)
         }
         observer.finish()
         report.seconds = (ContinuousClock.now - began).inSeconds
         report.stageSeconds = observer.secondsByName
         report.recovery?.seconds = report.seconds
-        return (report, made.fileKey)
+        return (report, fileKey)
     }
 
     // MARK: The new database
 
     /// The new database, proven and finished, and the state needed to put it in place.
-    private struct Made {
-        let copy: NewFile
+    private struct Made: ~Copyable {
+        let proven: ProvenFile
         let fileKey: FileKey
         let record: AttemptRecord
         /// The record of an interrupted run.
@@ -217,7 +221,8 @@ package struct InPlaceRecovery {
             let kept = try DamagedOriginal.keep(paths, folder, status.identity, &record)
             let copy = try record.makeCopy(folder, paths)
             try copy.setOwner(status.owner, status.group)
-            var recovered = try recovery.fill(copy, opened, keys, observer)
+            let filled = try recovery.fill(copy, opened, keys, observer)
+            var recovered = filled.report
             guard !recovered.tables.isEmpty else { throw nothingTold }
             recovered.source = kept.path
             let fileKey = try keys.building.wait()
@@ -232,7 +237,8 @@ package struct InPlaceRecovery {
             report.bytesAfter = recovered.bytesAfter
             report.recovery = recovered
             return Made(
-                copy: copy, fileKey: fileKey, record: record, earlier: earlier, kept: kept, lock: lock, state: state,
+                proven: filled.proven, fileKey: fileKey, record: record, earlier: earlier, kept: kept, lock: lock,
+                state: state,
                 marks: opened.marks, wasPlaintext: found.wasPlaintext)
         } catch {
             undo(record, earlier)
@@ -317,25 +323,26 @@ package struct InPlaceRecovery {
     // MARK: The swap
 
     private func swap(
-        _ made: Made, _ status: FileSystem.Status, _ original: OriginalFile, _ ownership: SoleOwnership,
+        _ made: consuming Made, _ status: FileSystem.Status, _ original: OriginalFile, _ ownership: SoleOwnership,
         _ observer: UpgradeObserver, _ report: inout EncryptionReport
     ) throws {
         try observer.begin(.swapping)
-        let swap = Swap(
-            paths: paths, copy: made.copy, copyName: made.record.copyName(paths), original: status.identity)
+        let (kept, marks, wasPlaintext) = (made.kept, made.marks, made.wasPlaintext)
+        let (lock, state) = (made.lock, made.state)
+        let name = made.record.copyName(paths)
+        let swap = Swap(paths, made.proven, named: name, original: status.identity)
         report.warnings += try swap.applyMetadata()
         try observer.checkCancellation()
         let old = try ReplacedFile(
-            paths, original, ownership, reserved: made.lock, state: made.state, timeout: options.busyTimeout,
+            paths, original, ownership, reserved: lock, state: state, timeout: options.busyTimeout,
             checking: observer.checkCancellation)
         // A program that wrote only to the log has not changed the database file, so the sidecars are checked too.
-        try made.marks.check(paths)
-        try made.kept.takeSidecars()
-        let otherNames = try swap.commit(old)
-        let readable =
-            made.wasPlaintext ? "; it is in plaintext, so delete it once you know that nothing is missing" : ""
-        report.warnings.append("the damaged database is kept as \(SystemPath.printable(made.kept.path))\(readable)")
-        report.warnings += swap.finish(old, otherNames: otherNames, isKept: true)
+        try marks.check(paths)
+        try kept.takeSidecars()
+        let swapped = try swap.commit(old)
+        let readable = wasPlaintext ? "; it is in plaintext, so delete it once you know that nothing is missing" : ""
+        report.warnings.append("the damaged database is kept as \(SystemPath.printable(kept.path))\(readable)")
+        report.warnings += swapped.finish(isKept: true)
     }
 
     /// Leaves the damaged file as it was.

@@ -73,7 +73,7 @@ package struct ShadowProof {
                     }
                     guard let rehearse else { return }
                     try observer.begin(.migrating)
-                    try ReadBack(paths: paths, copy: copy, key: made.key).lending(rehearse)
+                    try ReadBack(paths: paths, copy: copy, key: made.proven.key).lending(rehearse)
                     report.bytesAfter = try copy.size()
                 }
             }

@@ -10,17 +10,17 @@ protocol CopyMadeAhead: AnyObject {
     /// Finishes the copy of a database at rest, and proves that it is equal.
     ///
     /// - Parameter database: The file, to which no connection can write.
-    /// - Returns: `nil` if the whole copy must be rebuilt.
+    /// - Returns: The copy, or `nil` if all of it must be rebuilt.
     /// - Throws: ``StoreError``, with the code `proofFailed` if the copy differs; ``DatabaseError``; ``KeyError``.
     func finish(from database: DatabaseFile, _ observer: UpgradeObserver) throws -> FinishedCopy?
 
-    /// Hands over the file, because SQLite must not open it while it is open here.
+    /// Hands over the file of a copy that must be rebuilt, because SQLite must not open it while it is open here.
     func takeFile() throws -> NewFile
 }
 
-/// The result of a copy made ahead of time.
-struct FinishedCopy {
-    let key: FileKey
+/// A copy made ahead of time that is equal to the database at rest.
+struct FinishedCopy: ~Copyable {
+    let proven: ProvenFile
     let tables: Int
     /// The number of rows; `nil` if they were not counted.
     var rows: Int64?

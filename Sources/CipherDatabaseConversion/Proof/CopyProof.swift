@@ -42,7 +42,7 @@ package struct CopyProof {
         package var rows: Int64 = 0
         /// The number of tables and indexes that were compared with SQL, because their records or their files do not
         /// suffice.
-        package var comparedBySQL = 0
+        package var comparedBySQL: Int
         /// The faults of the original that may matter to the app.
         package var warnings: [String] = []
         /// The faults of the original's indexes, free list and pointer map that the copy does not have.
@@ -56,6 +56,8 @@ package struct CopyProof {
         var healedIndexes: Set<String> = []
         /// Whether an index may contain results of SQLite's own `lower`, `upper` or NOCASE.
         var usesOwnCase = false
+
+        fileprivate init(comparedBySQL: Int) { self.comparedBySQL = comparedBySQL }
     }
 
     /// Indexes of the original that do not match its rows.

@@ -93,7 +93,7 @@ package struct DatabaseRecovery {
         defer { keys.cancel() }
         let file = try UnpublishedFile(in: folder, target)
         do {
-            var report = try observer.locating { try fill(file.content, opened, keys, observer) }
+            var report = try observer.locating { try fill(file.content, opened, keys, observer).report }
             try observer.begin(.swapping)
             report.notes += try file.publish()
             observer.finish()
@@ -155,14 +155,24 @@ package struct DatabaseRecovery {
     /// wrote to the damaged one meanwhile.
     func fill(
         _ file: NewFile, _ opened: Opened, _ keys: UpgradeKeys, _ observer: UpgradeObserver
-    ) throws -> RecoveryReport {
+    ) throws -> Filled {
         observer.totalBytes = opened.bytes
-        let made = Result { try make(opened, opened.damaged.pages, file, keys, observer) }
-        // If the database changes while it is read, the two readings differ.
+        let filled: Filled
+        do {
+            filled = try make(opened, opened.damaged.pages, file, keys, observer)
+        } catch {
+            // If the database changes while it is read, the two readings differ.
+            try opened.marks.check(source)
+            throw error
+        }
         try opened.marks.check(source)
-        var report = try made.get()
-        report.bytesBefore = opened.bytes
-        return report
+        return filled
+    }
+
+    /// A new database with the content of the damaged one.
+    struct Filled: ~Copyable {
+        let proven: ProvenFile
+        let report: RecoveryReport
     }
 
     // MARK: Reading
@@ -217,7 +227,7 @@ package struct DatabaseRecovery {
 
     private func make(
         _ opened: Opened, _ pages: some PageSource, _ file: NewFile, _ keys: UpgradeKeys, _ observer: UpgradeObserver
-    ) throws -> RecoveryReport {
+    ) throws -> Filled {
         let (damaged, template) = (opened.damaged, opened.template)
         try observer.begin(.building)
         let reading = try reading(damaged, pages, template, observer)
@@ -244,18 +254,20 @@ package struct DatabaseRecovery {
             .report(path: target.database, source: source.database)
         report.notes = damaged.notes + report.notes + proof.notes + key.warnings
         if damaged.lacksSidecar || damaged.mayBeEncrypted || proof.areModulesDamaged { report.complete = false }
+        report.bytesBefore = opened.bytes
         report.bytesAfter = try file.size()
-        return report
+        return Filled(proven: ProvenFile(file, key, proof.outcome), report: report)
     }
 
     /// Compares the new database with a second reading, and checks it with SQLite and SQLCipher.
     ///
-    /// - Returns: Notes: SQLite's complaints about values that the damaged database already contained, and the indexes
-    ///   that depend on how the app compares letters. Also whether a module finds its own tables damaged.
+    /// - Returns: The result of the comparison. Notes: SQLite's complaints about values that the damaged database already
+    ///   contained, and the indexes that depend on how the app compares letters. Also whether a module finds its own
+    ///   tables damaged.
     private func prove(
         _ recovered: RecoveredDatabase, _ reading: DatabaseReading<some PageSource>, _ file: NewFile,
         _ keys: UpgradeKeys, _ format: CipherSettings, _ observer: UpgradeObserver
-    ) throws -> (notes: [String], areModulesDamaged: Bool) {
+    ) throws -> (outcome: RecoveryProof.Outcome, notes: [String], areModulesDamaged: Bool) {
         // SQLCipher derives the key itself, as it will for the next opening of the file.
         func open(_ extensions: SQLExtensions) throws -> Connection {
             try ProofConnection(
@@ -264,10 +276,11 @@ package struct DatabaseRecovery {
         }
         let connection = try open(options.extensions)
         defer { connection.close() }
+        let outcome: RecoveryProof.Outcome
         do {
             let proof = RecoveryProof(connection, recovered)
             _ = try reading.run { try proof.check($0) }
-            try proof.finish()
+            outcome = try proof.finish()
         } catch let difference as RecoveryProof.Difference {
             throw failure(difference.detail)
         }
@@ -286,7 +299,7 @@ package struct DatabaseRecovery {
             let indexes = try IntegrityComplaints(other).indexes.sorted().joined(separator: ", ")
             if !indexes.isEmpty { notes.append(Self.builtWithOwnCase + indexes) }
         }
-        return (notes, ofModules.contains { !IntegrityComplaints.isOfContent($0) })
+        return (outcome, notes, ofModules.contains { !IntegrityComplaints.isOfContent($0) })
     }
 
     private static let builtWithOwnCase =

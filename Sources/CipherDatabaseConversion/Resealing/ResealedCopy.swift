@@ -21,11 +21,9 @@ final class ResealedCopy: CopyMadeAhead {
     private let path: String
     private let source: FileKey
     private let keys: UpgradeKeys
-    /// The mark of each page of the database when it was compared with the copy's page; `nil` for a page not yet
-    /// compared.
-    private var compared: [PageMark?] = []
-    private let windows: (sealed: PageWindow, original: PageWindow, copied: PageWindow)
-    private let scratch: (UnsafeMutableRawBufferPointer, UnsafeMutableRawBufferPointer)
+    private let proof: PagesProof
+    private let window: PageWindow
+    private let scratch: UnsafeMutableRawBufferPointer
 
     /// The results for the pages that had changed since the previous pass.
     struct Pass {
@@ -48,24 +46,19 @@ final class ResealedCopy: CopyMadeAhead {
     ///   - keys: The keys of the copy, which has the same format.
     /// - Returns: `nil` if pages of the format cannot be copied.
     init?(_ file: NewFile, source: FileKey, _ keys: UpgradeKeys) {
-        guard Self.canBeMade(of: source.settings), let sealed = PageWindow(), let original = PageWindow(),
-            let copied = PageWindow()
+        guard Self.canBeMade(of: source.settings), let window = PageWindow(source.settings),
+            let proof = PagesProof(source.settings)
         else { return nil }
         self.file = file
         path = file.path
         self.source = source
         self.keys = keys
-        windows = (sealed, original, copied)
-        scratch = (
-            .allocate(byteCount: PageSealer.pageSize, alignment: 16),
-            .allocate(byteCount: PageSealer.pageSize, alignment: 16)
-        )
+        self.proof = proof
+        self.window = window
+        scratch = .allocate(byteCount: PageSealer.pageSize, alignment: 16)
     }
 
-    deinit {
-        scratch.0.deallocate()
-        scratch.1.deallocate()
-    }
+    deinit { scratch.deallocate() }
 
     /// The record of the copy on disk; `nil` because the copy has no name.
     var record: AttemptRecord? { nil }
@@ -101,7 +94,7 @@ final class ResealedCopy: CopyMadeAhead {
         // A partial page at the end is being written.
         if size % Int64(PageSealer.pageSize) != 0 { pass.unreadable += 1 }
         let workers = try Workers(self, keys, pageCount)
-        resize(to: Int(pageCount))
+        proof.resize(to: Int(pageCount))
         var first: UInt32 = 1
         while first <= pageCount {
             let pages = first..<min(first + UInt32(PageWindow.capacity), pageCount + 1)
@@ -113,20 +106,13 @@ final class ResealedCopy: CopyMadeAhead {
         return pass
     }
 
-    private func resize(to count: Int) {
-        if count < compared.count { compared.removeLast(compared.count - count) }
-        compared += Array(repeating: nil, count: count - compared.count)
-    }
-
     /// The objects of one pass.
     ///
     /// If several pages are authenticated together, they are remembered during the pass.
     private struct Workers {
         let sealing: SealedPages
         let source: EncryptedPages<PageWindow>
-        /// The readers of both files share no key object with the sealer.
-        let original: EncryptedPages<PageWindow>
-        let copied: EncryptedPages<PageWindow>
+        let proof: PagesProof.Readers
         let disk: DescriptorFile
 
         init(_ copy: ResealedCopy, _ keys: UpgradeKeys, _ pageCount: UInt32) throws {
@@ -136,74 +122,39 @@ final class ResealedCopy: CopyMadeAhead {
                 (try? DetachedThread.start("seal", body)) != nil
             }
             try sealing.resize(toPages: pageCount)
-            source = try EncryptedPages(copy.windows.sealed, key: key, settings: settings)
-            original = try EncryptedPages(copy.windows.original, key: CipherKey(text: key.text), settings: settings)
-            copied = try EncryptedPages(
-                copy.windows.copied, key: keys.proving.wait(), settings: settings, checksSalt: true)
+            source = try EncryptedPages(copy.window, key: key, settings: settings)
+            proof = try copy.proof.readers(CipherKey(text: key.text), keys.proving.wait())
         }
     }
 
     private func update(
         _ pages: Range<UInt32>, _ database: DatabaseFile, _ workers: Workers, _ pass: inout Pass
     ) throws {
-        guard try windows.sealed.fill(pages, database.fill) else {
+        guard try window.fill(pages, database.fill) else {
             pass.unreadable += pages.count
             return
         }
         let changed = pages.filter { page in
-            page != PageGeometry.lockPage(PageSealer.pageSize)
-                && compared[Int(page) - 1] != windows.sealed[page]
+            page != PageGeometry.lockPage(PageSealer.pageSize) && !proof.hasCompared(page, window[page])
         }
         guard !changed.isEmpty else { return }
         for page in changed {
-            compared[Int(page) - 1] = nil
-            if windows.sealed.isUnwritten(page) {
+            proof.forget(page)
+            if window.isUnwritten(page) {
                 try workers.sealing.clear(page)
-            } else if let content = try workers.source.lend(page, scratch.0)?.baseAddress {
+            } else if let content = try workers.source.lend(page, scratch)?.baseAddress {
                 try workers.sealing.write(page, content)
             }
         }
         try workers.sealing.flush()
-        try compare(changed, in: pages, database, workers, &pass)
-    }
-
-    /// Decrypts pages of both files again, each with its own key, and compares them.
-    private func compare(
-        _ changed: [UInt32], in pages: Range<UInt32>, _ database: DatabaseFile, _ workers: Workers, _ pass: inout Pass
-    ) throws {
-        let isThere = try windows.original.fill(pages, database.fill)
-        let isCopied = try windows.copied.fill(pages) { buffer, offset in
+        let found = try proof.compare(changed, in: pages, workers.proof, original: database.fill) { buffer, offset in
             guard let start = buffer.baseAddress else { return false }
             try workers.disk.fill(start, count: buffer.count, offset: offset)
             return true
         }
-        for page in changed {
-            guard isThere, isCopied, let original = try lend(page, windows.original, workers.original, scratch.0)
-            else {
-                pass.unreadable += 1
-                continue
-            }
-            guard let copied = try lend(page, windows.copied, workers.copied, scratch.1), original.equals(copied)
-            else {
-                pass.differing = pass.differing ?? page
-                pass.unreadable += 1
-                continue
-            }
-            compared[Int(page) - 1] = windows.original[page]
-            pass.copied += 1
-        }
-    }
-
-    /// Returns the content of a page; `nil` if it is not authentic.
-    private func lend(
-        _ page: UInt32, _ window: PageWindow, _ opened: EncryptedPages<PageWindow>,
-        _ scratch: UnsafeMutableRawBufferPointer
-    ) throws -> UnsafeRawBufferPointer? {
-        guard !window.isUnwritten(page) else {
-            scratch.initializeMemory(as: UInt8.self, repeating: 0)
-            return UnsafeRawBufferPointer(scratch)
-        }
-        return try opened.lend(page, scratch)
+        pass.copied += found.equal
+        pass.unreadable += found.others
+        pass.differing = pass.differing ?? found.differing
     }
 
     // MARK: Proving
@@ -220,21 +171,15 @@ final class ResealedCopy: CopyMadeAhead {
         try connection.forEachUnauthenticPage { complaint in
             let number = complaint.split(separator: " ").last.flatMap { Int($0) }
             // Pages that have not been written, or have not been compared yet, are not sealed.
-            if let number, number >= 1, number <= compared.count, !isSealed(number) {
-                return
-            }
+            if let number, proof.mayLackSeal(number) { return }
             throw StoreError.proof(path, complaint)
         }
     }
 
-    /// Returns whether a page of the copy is sealed and has been compared.
-    private func isSealed(_ page: Int) -> Bool { compared[page - 1].map { $0 != .unwritten } ?? false }
-
     /// Finishes the copy of a database at rest, and lets SQLCipher read its schema.
     ///
     /// - Parameter database: The file, to which no connection can write.
-    /// - Returns: The key of the copy, and the number of its tables; `nil` if the database has pages that its key does
-    ///   not open, or that contain only zeros.
+    /// - Returns: `nil` if the database has pages that its key does not open, or that contain only zeros.
     /// - Throws: ``StoreError`` with the code `proofFailed`; ``DatabaseError``; ``KeyError``.
     func finish(from database: DatabaseFile, _ observer: UpgradeObserver) throws -> FinishedCopy? {
         let pass = try update(from: database) {
@@ -242,11 +187,7 @@ final class ResealedCopy: CopyMadeAhead {
             try observer.checkCancellation()
         }
         if let page = pass.differing { throw StoreError.proof(path, "page \(page) differs") }
-        // A page of zeros may be one that was never written, or one that the disk has lost.
-        let lockPage = Int(PageGeometry.lockPage(PageSealer.pageSize))
-        guard pass.unreadable == 0, compared.indices.allSatisfy({ isSealed($0 + 1) || $0 + 1 == lockPage }) else {
-            return nil
-        }
+        guard pass.unreadable == 0, let outcome = proof.outcome() else { return nil }
         try observer.begin(.proving)
         let connection = try connect(keys.proving.wait())
         defer { connection.close() }
@@ -255,7 +196,8 @@ final class ResealedCopy: CopyMadeAhead {
         let tables = try connection.value(
             Int.self, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
         try sync()
-        return FinishedCopy(key: try keys.building.wait(), tables: tables ?? 0)
+        return FinishedCopy(
+            proven: ProvenFile(try takeFile(), try keys.building.wait(), outcome), tables: tables ?? 0)
     }
 
     /// Opens the copy without a log: its header may refer to one, but that log is the database's.

@@ -71,6 +71,9 @@ package final class ReplacedFile {
             paths, identity, ownership, reserved: file, state: try identity.state(start: []), timeout: timeout)
     }
 
+    /// Whether the file had 0 bytes when it was locked.
+    var isEmpty: Bool { state.size == 0 }
+
     /// Returns whether the file is unchanged since the copy was made, has no sidecar, and no process is about to open
     /// it.
     package func isAsItWas() throws -> Bool {

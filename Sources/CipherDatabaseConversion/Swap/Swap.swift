@@ -2,16 +2,38 @@ internal import CipherErrors
 internal import CipherSystemFiles
 
 /// Puts the proven copy in the original's place.
-struct Swap {
-    let paths: DatabasePaths
-    let copy: NewFile
+struct Swap: ~Copyable {
+    private let paths: DatabasePaths
+    private let copy: NewFile
     /// The name of the copy.
-    let copyName: String
+    private let copyName: String
     /// The file that is replaced.
     ///
     /// It must be kept open, so that no other file can reuse its inode number.
-    let original: FileIdentity
+    private let original: FileIdentity
+    /// Whether nothing shows that the copy contains what the original does, which must therefore be empty.
+    private let replacesOnlyEmpty: Bool
     private var folder: Folder { copy.folder }
+
+    /// - Parameters:
+    ///   - name: The name of the copy.
+    ///   - original: The file that is replaced.
+    init(_ paths: DatabasePaths, _ proven: consuming ProvenFile, named name: String, original: FileIdentity) {
+        self.paths = paths
+        copy = proven.file
+        copyName = name
+        self.original = original
+        replacesOnlyEmpty = false
+    }
+
+    /// Creates a swap of a new database for a file of 0 bytes.
+    init(_ paths: DatabasePaths, new copy: NewFile, named name: String, empty original: FileIdentity) {
+        self.paths = paths
+        self.copy = copy
+        copyName = name
+        self.original = original
+        replacesOnlyEmpty = true
+    }
 
     /// Copies the metadata of the original file to the copy.
     ///
@@ -37,13 +59,18 @@ struct Swap {
     /// is not lost.
     ///
     /// - Parameter old: The original, which this replaces.
-    /// - Returns: The number of other names (hard links) of the original.
-    @discardableResult
-    func commit(_ old: ReplacedFile) throws -> Int {
+    consuming func commit(_ old: ReplacedFile) throws -> Committed {
+        let otherNames = try exchange(old)
+        return Committed(
+            folder: folder, copyName: copyName, original: original, old: old, otherNames: otherNames)
+    }
+
+    /// Returns the number of other names (hard links) of the original.
+    private func exchange(_ old: ReplacedFile) throws -> Int {
         guard try copy.hasName(copyName) else { throw copyReplaced(.nothing) }
         let status = try current()
         try keepAccess(status)
-        guard try old.isAsItWas() else { throw replacedMeanwhile() }
+        guard try old.isAsItWas(), !replacesOnlyEmpty || old.isEmpty else { throw replacedMeanwhile() }
         guard try folder.exchange(copyName, paths.name) else {
             guard try current().identity == original else { throw replacedMeanwhile() }
             try folder.rename(copyName, to: paths.name)
@@ -103,17 +130,29 @@ struct Swap {
             retry: .afterEndingProgram)
     }
 
-    /// Completes the swap after the commit.
-    ///
-    /// Nothing here can undo the commit, so failures become warnings instead of errors.
+}
+
+extension Swap {
+    /// A swap whose rename was done, which nothing here can undo.
+    struct Committed: ~Copyable {
+        fileprivate let folder: Folder
+        fileprivate let copyName: String
+        fileprivate let original: FileIdentity
+        fileprivate let old: ReplacedFile
+        /// The number of other names (hard links) of the old file.
+        fileprivate let otherNames: Int
+    }
+}
+
+extension Swap.Committed {
+    /// Completes the swap.
     ///
     /// The old file is overwritten only if the rename is known to be durable. Until then, a power loss may restore the
     /// old name, and the old file is then the database.
     ///
-    /// - Parameters:
-    ///   - otherNames: The number of other names (hard links) of the old file.
-    ///   - isKept: Whether one of them is the name under which the old file is kept.
-    func finish(_ old: ReplacedFile, otherNames: Int, isKept: Bool = false) -> [String] {
+    /// - Parameter isKept: Whether one of the other names is the one under which the old file is kept.
+    /// - Returns: Warnings for the report: the database has been replaced, so nothing is an error any more.
+    consuming func finish(isKept: Bool = false) -> [String] {
         let linked = otherNames - (isKept ? 1 : 0)
         var warnings: [String] = []
         var isDurable = false

@@ -47,10 +47,15 @@ package final class RecoveryProof {
         }
     }
 
+    /// The result: the recovered database has exactly the rows of the reading.
+    package struct Outcome: Sendable {
+        fileprivate init() {}
+    }
+
     /// Compares the numbers of rows after every row was compared.
     ///
     /// - Throws: ``Difference``; ``DatabaseError``.
-    package func finish() throws {
+    package func finish() throws -> Outcome {
         statements = [:]
         apart = nil
         for (number, table) in recovered.forms.tables.enumerated() where !recovered.rebuilt.contains(number) {
@@ -68,6 +73,7 @@ package final class RecoveryProof {
                     + "\(apartRows) in the second"
             )
         }
+        return Outcome()
     }
 
     private func check(_ row: ReadRow, in number: Int) throws {

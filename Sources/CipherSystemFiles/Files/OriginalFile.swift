@@ -82,7 +82,7 @@ package struct OriginalFile {
         private let start: [UInt8]
         /// The number of bytes that the longest page, or the whole file if it is shorter, takes up.
         package var startLength: Int { start.count }
-        private let size: Int64
+        package let size: Int64
         private let changed: [Int]
 
         init(_ status: stat, start: [UInt8]) {

@@ -1,6 +1,6 @@
 internal import CipherPageOpening
-internal import CipherPageSealing
 internal import CipherPlatform
+internal import CipherSQLite
 internal import CipherSQLiteFormat
 
 /// Consecutive pages of an encrypted file, in encrypted form.
@@ -13,15 +13,15 @@ final class PageWindow: PageSource {
     private var first: UInt32 = 1
     private var count: UInt32 = 0
 
-    /// Creates an empty window.
+    /// Creates an empty window of a file with these settings.
     ///
     /// - Returns: `nil` for a page size that SQLite does not support.
-    init?() {
-        guard let geometry = PageGeometry(pageSize: PageSealer.pageSize, reserved: PageSealer.reservedSize) else {
+    init?(_ settings: CipherSettings) {
+        guard let geometry = PageGeometry(pageSize: settings.pageSize, reserved: settings.reservedBytes) else {
             return nil
         }
         self.geometry = geometry
-        memory = .allocate(byteCount: Self.capacity * PageSealer.pageSize, alignment: 16)
+        memory = .allocate(byteCount: Self.capacity * geometry.pageSize, alignment: 16)
     }
 
     deinit { memory.deallocate() }
